@@ -18,6 +18,7 @@ from tf_operator.client import (
     JobPod,
     LogLine,
     NotPossible,
+    ReplicaUsage,
     TFJobs,
     WaitTimeout,
 )
@@ -26,7 +27,7 @@ TEXT: Final = (
     "`from tf_operator.client import TFJobs`. `AsyncTFJobs` has the same methods as coroutines and asynchronous\n"
     "iterators. [From Python and notebooks](../how-to/python.md) shows how to use them."
 )
-_VALUES: Final = (Job, JobPod, JobEvent, LogLine, Explanation)
+_VALUES: Final = (Job, JobPod, JobEvent, LogLine, Explanation, ReplicaUsage)
 _ERRORS: Final = (NotPossible, ClusterNotNamed, WaitTimeout)
 
 

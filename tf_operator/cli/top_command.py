@@ -2,21 +2,13 @@
 
 import argparse
 import sys
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 from tf_operator.cli import session, target
-from tf_operator.client import AsyncTFJobs, JobPod, NotFound, NotPossible, display, pods
-from tf_operator.machinery.transport import requests, responses
-from tf_operator.machinery.transport.requests import Request, Resource
-from tf_operator.meta import Body, key_of
-from tf_operator.planning import quantity
+from tf_operator.client import AsyncTFJobs
 
 if TYPE_CHECKING:
     from tf_operator.cli.grammar import Commands
-
-_METRICS: Final = Resource("metrics.k8s.io", "v1beta1", "pods", "PodMetrics")
-_MEBIBYTE: Final = 1024 * 1024
 
 
 def add_command(commands: "Commands") -> None:
@@ -34,38 +26,5 @@ def add_command(commands: "Commands") -> None:
 
 
 async def _top(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
-    job = await jobs.get(session.name_of(arguments.name, jobs))
-    found = await jobs.pods(job)
-    # The metrics API has lists without a version.
-    scope = pods.scope_of(job)
-    request = Request("list", "GET", requests.path(_METRICS, scope.namespace), scope.query())
-    try:
-        listed = responses.read_object(await jobs.client.send(request)).get("items")
-    except NotFound:
-        raise NotPossible("there is no metrics API: a cluster needs the metrics-server, this machine Linux") from None
-    sys.stdout.writelines(table(found, listed if isinstance(listed, list) else []))
+    sys.stdout.write(f"{await jobs.top(session.name_of(arguments.name, jobs))}\n")
     return 0
-
-
-def table(found: tuple[JobPod, ...], metrics: list[Body]) -> list[str]:
-    """A line for each replica of which there are figures."""
-    usage = {key_of(body).name: body for body in metrics}
-    rows = [[pod.replica, pod.name, *_used(usage[pod.name]), pod.node] for pod in found if pod.name in usage]
-    return list(display.table(["REPLICA", "POD", "CPU", "MEMORY", "NODE"], rows))
-
-
-def _used(body: Body) -> tuple[str, str]:
-    containers = body.get("containers")
-    usages = [_usage(entry) for entry in containers] if isinstance(containers, list) else []
-    cpu, memory = (sum(_amount(usage.get(name)) for usage in usages) for name in ("cpu", "memory"))
-    return f"{round(cpu * 1000)}m", f"{round(memory / _MEBIBYTE)}Mi"
-
-
-def _usage(container: object) -> Mapping[str, Any]:
-    found = container.get("usage") if isinstance(container, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
-
-
-def _amount(found: object) -> float:
-    parsed = quantity.parse(found)
-    return float(parsed) if parsed is not None else 0.0

@@ -23,10 +23,11 @@ if TYPE_CHECKING:
     from tf_operator.client.cluster import ClusterNotNamed
     from tf_operator.client.events import JobEvent
     from tf_operator.client.explanation.situation import Explanation
-    from tf_operator.client.job import Job, NotPossible, ReplicaSummary
-    from tf_operator.client.jobs import AsyncTFJobs, WaitTimeout
+    from tf_operator.client.job import Job, NotPossible, ReplicaSummary, WaitTimeout
+    from tf_operator.client.jobs import AsyncTFJobs
     from tf_operator.client.logs import LogLine
     from tf_operator.client.pods import JobPod
+    from tf_operator.client.usage import ReplicaUsage
     from tf_operator.job.record import JobPhase
     from tf_operator.machinery.transport.config import ConfigurationError
     from tf_operator.machinery.transport.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound
@@ -49,6 +50,7 @@ __all__ = [
     "NotFound",
     "NotPossible",
     "ReplicaSummary",
+    "ReplicaUsage",
     "TFJobs",
     "WaitTimeout",
 ]
@@ -59,10 +61,11 @@ _HOMES: Final = {
     "ClusterNotNamed": "tf_operator.client.cluster",
     "JobEvent": "tf_operator.client.events",
     "Explanation": "tf_operator.client.explanation.situation",
-    **dict.fromkeys(("Job", "NotPossible", "ReplicaSummary"), "tf_operator.client.job"),
-    **dict.fromkeys(("AsyncTFJobs", "WaitTimeout"), "tf_operator.client.jobs"),
+    **dict.fromkeys(("Job", "NotPossible", "ReplicaSummary", "WaitTimeout"), "tf_operator.client.job"),
+    "AsyncTFJobs": "tf_operator.client.jobs",
     "LogLine": "tf_operator.client.logs",
     "JobPod": "tf_operator.client.pods",
+    "ReplicaUsage": "tf_operator.client.usage",
     "JobPhase": "tf_operator.job.record",
     "ConfigurationError": f"{_TRANSPORT}.config",
     **dict.fromkeys(

@@ -24,6 +24,7 @@ from tf_operator.machinery.transport.transport import Transport
 
 if TYPE_CHECKING:
     from tf_operator.client.explanation.situation import Explanation
+    from tf_operator.client.usage import UsageList
 
 T = TypeVar("T")
 _OPEN: Final = weakref.WeakSet[asyncio.AbstractEventLoop]()
@@ -145,6 +146,10 @@ class TFJobs:
     def explain(self, job: str | Job) -> "Explanation":
         """Why a job is in its state, what it waits for, and what to do next; ``print`` shows it in sentences."""
         return self._run(self._jobs.explain(job))
+
+    def top(self, job: str | Job) -> "UsageList":
+        """The CPU and memory that the replicas of a job use: a tuple, which ``print`` and notebooks show as a table."""
+        return self._run(self._jobs.top(job))
 
     def suspend(self, job: str | Job) -> Job:
         """Delete the pods of a job, and make none until it is resumed."""

@@ -21,6 +21,15 @@ class NotPossible(Exception):
     """What was asked for is not possible with this job; the message says why, and what is."""
 
 
+class WaitTimeout(TimeoutError):
+    """The job did not reach the phase in time; ``job`` is how it stood last."""
+
+    def __init__(self, job: "Job", seconds: float) -> None:
+        state = f"is {job.phase}" if job.phase else "has no status"
+        super().__init__(f"{job.kind} {job.namespace}/{job.name} {state} after {seconds:.4g} s")
+        self.job = job
+
+
 @dataclass(frozen=True, slots=True)
 class ReplicaSummary:
     """The replicas of one type: how many are wanted, and how they stand."""
@@ -123,6 +132,15 @@ def read_job(body: Body, api: ServedAPI) -> Job:
         spec=spec,
         body=framed,
     )
+
+
+def type_in(job: Job, name: str) -> str:
+    """A type of replicas as the user has spelled it; ``NotPossible`` when the job has none of it."""
+    specs = _mapping(_mapping(job.body.get("spec")).get("tfReplicaSpecs"))
+    spelled = next((type_ for type_ in specs if type_.lower() == name.lower()), None)
+    if spelled is None:
+        raise NotPossible(f"{job.kind} {job.name} has no replicas of type {name}: it has {', '.join(specs) or 'none'}")
+    return spelled
 
 
 def _current(status: Body, phase: JobPhase) -> Body:

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from tf_operator.client import changes, cluster, discovery, events, logs, package_client, pods, replacement
 from tf_operator.client.cluster import ClusterChoice
 from tf_operator.client.events import EVENTS, JobEvent
-from tf_operator.client.job import Job, JobList, NotPossible, read_job
+from tf_operator.client.job import Job, JobList, NotPossible, WaitTimeout, read_job, type_in
 from tf_operator.client.logs import LogFollower, LogLine, LogOptions
 from tf_operator.client.pods import PODS, JobPod
 from tf_operator.dialects import registry
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.job.record import JobPhase
-from tf_operator.job.training_job import RestartPolicy
 from tf_operator.machinery.clock import Clock, SystemClock
 from tf_operator.machinery.ratelimit import TokenBucket
 from tf_operator.machinery.transport import errors
@@ -26,17 +25,9 @@ from tf_operator.meta import Body, ObjectKey, key_of, metadata_of, text_of, uid_
 
 if TYPE_CHECKING:
     from tf_operator.client.explanation.situation import Explanation
+    from tf_operator.client.usage import UsageList
 
 DEFAULT_NAMESPACE: Final = "default"
-
-
-class WaitTimeout(TimeoutError):
-    """The job did not reach the phase in time; ``job`` is how it stood last."""
-
-    def __init__(self, job: Job, seconds: float) -> None:
-        state = f"is {job.phase}" if job.phase else "has no status"
-        super().__init__(f"{job.kind} {job.namespace}/{job.name} {state} after {seconds:.4g} s")
-        self.job = job
 
 
 class AsyncTFJobs:
@@ -271,7 +262,8 @@ class AsyncTFJobs:
                 async for line in lines:
                     yield line
             return
-        async with aclosing(logs.read_each(self.client, await self._pods_with_logs(found, replica), options)) as lines:
+        sources = logs.sources(found, await self.pods(found), replica)
+        async with aclosing(logs.read_each(self.client, sources, options)) as lines:
             async for line in lines:
                 yield line
 
@@ -280,6 +272,13 @@ class AsyncTFJobs:
         from tf_operator.client.explanation import checks, reading  # noqa: PLC0415 (no other verb waits for them)
 
         return checks.explain(await reading.read(self, await self.get(job), self._clock.now()))
+
+    async def top(self, job: str | Job) -> "UsageList":
+        """The CPU and memory that the replicas of a job use; ``NotPossible`` where no metrics API is served."""
+        from tf_operator.client import usage  # noqa: PLC0415 (as above)
+
+        current = await self._found(job)
+        return await usage.read(self.client, current, await self.pods(current))
 
     async def suspend(self, job: str | Job) -> Job:
         """Delete the pods of a job, and make none until it is resumed."""
@@ -296,11 +295,7 @@ class AsyncTFJobs:
         and it is about workers.
         """
         found = await self._changeable(job)
-        wanted = next((name for name in _replica_specs(found) if name.lower() == type.lower()), None)
-        if wanted is None:
-            has = ", ".join(_replica_specs(found)) or "none"
-            raise NotPossible(f"{found.kind} {found.name} has no replicas of type {type}: it has {has}")
-        return await self._patch(found, {"tfReplicaSpecs": {wanted: {"replicas": replicas}}})
+        return await self._patch(found, {"tfReplicaSpecs": {type_in(found, type): {"replicas": replicas}}})
 
     async def restart(self, job: str | Job, *, replica: str = "") -> tuple[JobPod, ...]:
         """Delete the pods whose programs have not ended, so that the operator makes new ones; those pods.
@@ -309,20 +304,10 @@ class AsyncTFJobs:
         that the job does not have, or under restart policy Never, whose job would fail.
         """
         found = await self._changeable(job)
-        chosen = [pod for pod in await self.pods(found) if replica in {"", pod.replica}]
-        if replica and not chosen and replica not in pods.replicas_of(found):
-            raise NotPossible(
-                f"{found.kind} {found.name} has no replica {replica}: it has {pods.shown_replicas(found)}"
-            )
-        running = [pod for pod in chosen if not (pod.has_ended or pod.is_terminating)]
-        never = {spec.type for spec in found.spec.replicas if spec.restart_policy is RestartPolicy.NEVER}
-        if kept := next((pod for pod in running if pod.state.type in never), None):
-            raise NotPossible(
-                f"{kept.replica} has restartPolicy Never, so the job would fail without its pod: suspend and resume it"
-            )
+        running = pods.to_restart(found, await self.pods(found), replica)
         for pod in running:
             await self.client.delete(PODS, ObjectKey(pod.namespace, pod.name), uid=pod.uid)
-        return tuple(running)
+        return running
 
     async def delete(self, job: str | Job, *, foreground: bool = False) -> None:
         """Delete a job with its pods: the job first, or with ``foreground`` when its pods have ended."""
@@ -355,14 +340,6 @@ class AsyncTFJobs:
         body = {"metadata": {"uid": job.uid}, "spec": spec}
         return self._job(await self.client.merge_patch(self.api.resource, ObjectKey(job.namespace, job.name), body))
 
-    async def _pods_with_logs(self, job: Job, replica: str) -> tuple[JobPod, ...]:
-        found = await self.pods(job)
-        chosen = tuple(pod for pod in found if replica in {"", pod.replica})
-        if replica and not chosen:
-            has = ", ".join(pod.replica for pod in found) or "none"
-            raise NotPossible(f"{job.kind} {job.name} has no pod of {replica}; it has pods of: {has}")
-        return tuple(pod for pod in chosen if pod.run) or (chosen if replica else ())
-
     async def _found(self, job: str | Job) -> Job:
         return job if isinstance(job, Job) else await self.get(job)
 
@@ -387,10 +364,3 @@ def _reached(until: Callable[[Job], bool] | JobPhase | None) -> Callable[[Job], 
     if until is None:
         return lambda job: job.is_finished
     return (lambda job: job.phase is until) if isinstance(until, JobPhase) else until
-
-
-def _replica_specs(job: Job) -> Mapping[str, Any]:
-    """As the user has spelled the types."""
-    spec = job.body.get("spec")
-    found = spec.get("tfReplicaSpecs") if isinstance(spec, Mapping) else None
-    return found if isinstance(found, Mapping) else {}

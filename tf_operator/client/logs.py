@@ -105,10 +105,21 @@ async def read(client: ApiClient, pod: JobPod, options: LogOptions) -> AsyncGene
             yield line
 
 
-async def read_each(client: ApiClient, sources: Sequence[JobPod], options: LogOptions) -> AsyncGenerator[LogLine, None]:
+def sources(job: Job, job_pods: Sequence[JobPod], replica: str) -> tuple[JobPod, ...]:
+    """The pods that have begun, of one replica or of all; ``NotPossible`` for a replica that has no pod."""
+    named = tuple(pod for pod in job_pods if replica in {"", pod.replica})
+    if replica and not named:
+        has = ", ".join(pod.replica for pod in job_pods) or "none"
+        raise NotPossible(f"{job.kind} {job.name} has no pod of {replica}; it has pods of: {has}")
+    return tuple(pod for pod in named if pod.run) or (named if replica else ())
+
+
+async def read_each(
+    client: ApiClient, job_pods: Sequence[JobPod], options: LogOptions
+) -> AsyncGenerator[LogLine, None]:
     """The lines of several pods, one pod after the other."""
     refusals = list[errors.Refused]()
-    for pod in sources:
+    for pod in job_pods:
         check(pod, options)
         try:
             async with aclosing(read(client, pod, options)) as lines:
@@ -119,7 +130,7 @@ async def read_each(client: ApiClient, sources: Sequence[JobPod], options: LogOp
     # Of several replicas some have nothing to read: no run before, or a container that was not started. A log that was
     # there is missed all the same.
     expired = [refusal for refusal in refusals if isinstance(refusal, errors.Expired)]
-    if expired or (refusals and len(refusals) == len(sources)):
+    if expired or (refusals and len(refusals) == len(job_pods)):
         raise (*expired, refusals[-1])[0]
 
 

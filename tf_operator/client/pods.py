@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from tf_operator.client.job import Job
+from tf_operator.client.job import Job, NotPossible
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.job import naming
 from tf_operator.job.record import ReplicaType
+from tf_operator.job.training_job import RestartPolicy
 from tf_operator.machinery.transport.requests import Resource, Scope
 from tf_operator.meta import Body, controller_of, metadata_of, parse_time, text_of
 
@@ -147,6 +148,20 @@ def restarts(job: Job, found: Iterable[JobPod]) -> dict[str, int]:
         counted = total if of_type[record.type] == 1 else min(total, own + before + record.attempts)
         numbers[name] = max(own, counted)
     return numbers
+
+
+def to_restart(job: Job, job_pods: Iterable[JobPod], replica: str) -> tuple[JobPod, ...]:
+    """The pods whose programs have not ended, of one replica or of all; ``NotPossible`` if the job would fail then."""
+    named = [pod for pod in job_pods if replica in {"", pod.replica}]
+    if replica and not named and replica not in replicas_of(job):
+        raise NotPossible(f"{job.kind} {job.name} has no replica {replica}: it has {shown_replicas(job)}")
+    running = tuple(pod for pod in named if not (pod.has_ended or pod.is_terminating))
+    never = {spec.type for spec in job.spec.replicas if spec.restart_policy is RestartPolicy.NEVER}
+    if only := next((pod for pod in running if pod.state.type in never), None):
+        raise NotPossible(
+            f"{only.replica} has restartPolicy Never, so the job would fail without its pod: suspend and resume it"
+        )
+    return running
 
 
 def shown_replicas(job: Job) -> str:
