@@ -13,11 +13,14 @@ from typing import Final
 from tf_operator.client import (
     ClusterNotNamed,
     Explanation,
+    InvalidManifest,
     Job,
     JobEvent,
+    JobPlan,
     JobPod,
     LogLine,
     NotPossible,
+    PlannedReplica,
     ReplicaUsage,
     TFJobs,
     WaitTimeout,
@@ -27,8 +30,8 @@ TEXT: Final = (
     "`from tf_operator.client import TFJobs`. `AsyncTFJobs` has the same methods as coroutines and asynchronous\n"
     "iterators. [From Python and notebooks](../how-to/python.md) shows how to use them."
 )
-_VALUES: Final = (Job, JobPod, JobEvent, LogLine, Explanation, ReplicaUsage)
-_ERRORS: Final = (NotPossible, ClusterNotNamed, WaitTimeout)
+_VALUES: Final = (Job, JobPod, JobEvent, LogLine, Explanation, ReplicaUsage, JobPlan, PlannedReplica)
+_ERRORS: Final = (NotPossible, InvalidManifest, ClusterNotNamed, WaitTimeout)
 
 
 def page() -> str:

@@ -6,15 +6,14 @@ at a time, because the pods of a large job do not fit into memory together. Neig
 
 from collections.abc import Iterator
 
-from tf_operator.cli import kube_yaml
-from tf_operator.cli.validate import NO_UID
-from tf_operator.client.plan.dry_run import DryRun
-from tf_operator.planning.actions import Create
+from tf_operator.client.manifests import kube_yaml
+from tf_operator.client.manifests.validate import NO_UID
+from tf_operator.client.plan.job_plan import JobPlan
 
 
-def text(found: DryRun) -> Iterator[str]:
+def text(plan: JobPlan) -> Iterator[str]:
     """The documents, each with its separator in front."""
-    job = found.job
+    job = plan.job
     yield f"# {job.profile.kind} {job.key}\n"
     if not job.is_ours:
         yield f"# It is managed by {job.run_policy.managed_by}: nothing is made for it here.\n"
@@ -23,10 +22,4 @@ def text(found: DryRun) -> Iterator[str]:
         yield "# It is suspended: nothing of this is made until it is resumed.\n"
     if job.uid == NO_UID:
         yield f"# {NO_UID} stands for the UID that the cluster will give it.\n"
-    for create in (*found.dependencies, *(replica.create for replica in found.replicas), *found.extras):
-        yield from map(_document, create.in_order())
-
-
-def _document(child: Create) -> str:
-    body = {"apiVersion": child.resource.api_version, "kind": child.resource.kind, **child.body()}
-    return f"---\n{kube_yaml.write(body)}"
+    yield from (f"---\n{kube_yaml.write(body)}" for body in plan.objects())

@@ -8,8 +8,9 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
-from tf_operator.cli import kube_yaml, manifests, validate
-from tf_operator.cli.manifests import Manifest, ManifestError
+from tf_operator.cli import manifests
+from tf_operator.client.manifests import kube_yaml, validate
+from tf_operator.client.manifests.files import Manifest, ManifestError
 from tf_operator.dialects import registry
 from tf_operator.dialects.served import ConversionError
 
@@ -51,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _convert_file(name: str) -> bool:
     try:
-        found = manifests.read(name, manifests.text_of_file(name))
+        found = manifests.read(name)
     except (ManifestError, UnicodeDecodeError) as error:
         return _failed(name, str(error))
     outcomes = [_convert(manifest) for manifest in found]

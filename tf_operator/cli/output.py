@@ -32,7 +32,7 @@ def jobs(found: Sequence[Job], form: str | None, *, now: datetime, shows_namespa
 def document(body: Body, form: str) -> str:
     """An object in full."""
     if form == "yaml":
-        from tf_operator.cli import kube_yaml  # noqa: PLC0415 (nobody else waits for it)
+        from tf_operator.client.manifests import kube_yaml  # noqa: PLC0415 (nobody else waits for it)
 
         return kube_yaml.write(body)
     return f"{json.dumps(body, indent=2, ensure_ascii=False)}\n"

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tf_operator.app import controller_config
-from tf_operator.cli import bodies, manifests, plan_summary, validate
-from tf_operator.cli.manifests import Manifest, ManifestError
+from tf_operator.cli import bodies, manifests
+from tf_operator.client.manifests import validate
+from tf_operator.client.manifests.files import Manifest, ManifestError
 from tf_operator.client.plan import dry_run
+from tf_operator.client.plan.job_plan import JobPlan
 from tf_operator.dialects import registry
 from tf_operator.meta import key_of, text_of
 from tf_operator.planning import gang
@@ -80,7 +82,7 @@ def _settings(arguments: argparse.Namespace) -> Settings:
         raise manifests.UnreadableFile(str(error)) from None
 
 
-def _plan(manifest: Manifest, namespace: str, settings: Settings) -> dry_run.DryRun | None:
+def _plan(manifest: Manifest, namespace: str, settings: Settings) -> JobPlan | None:
     """Report all errors and warnings of a manifest; the dry run of its job unless there are errors."""
     seen = validate.check(manifest.body, namespace=namespace, domain=settings.cluster_domain)
     planned = None if seen.errors else dry_run.run(seen.job, settings)
@@ -96,7 +98,7 @@ def _read_all(names: list[str]) -> tuple[list[Manifest], bool]:
     found, is_valid = list[Manifest](), True
     for name in names:
         try:
-            found += manifests.read(name, manifests.text_of_file(name))
+            found += manifests.read(name)
         except (ManifestError, UnicodeDecodeError) as error:
             is_valid = False
             _report(name, str(error))
@@ -111,13 +113,13 @@ def _read_all(names: list[str]) -> tuple[list[Manifest], bool]:
     return jobs, is_valid
 
 
-def _print(planned: dry_run.DryRun, output: str | None, *, is_first: bool) -> None:
+def _print(planned: JobPlan, output: str | None, *, is_first: bool) -> None:
     if output == "yaml":
         sys.stdout.writelines(bodies.text(planned))
         return
     if not is_first:
         sys.stdout.write("\n")
-    sys.stdout.writelines(plan_summary.text(planned, wide=output == "wide"))
+    sys.stdout.writelines(planned.text(wide=output == "wide"))
 
 
 def _shown(manifest: Manifest) -> str:

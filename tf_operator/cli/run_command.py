@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 from tf_operator.cli import local_objects, manifests, session, submit_command, target
 from tf_operator.cli.local_objects import LocalFlagError
-from tf_operator.cli.manifests import Manifest
 from tf_operator.cli.milestones import Milestones
 from tf_operator.cli.run_job import JobRun, RunOptions
 from tf_operator.client import AsyncTFJobs, cluster
 from tf_operator.client.cluster import ClusterChoice
+from tf_operator.client.manifests.files import Manifest
 from tf_operator.dialects import registry
 from tf_operator.local.node.launch import user_python
 from tf_operator.meta import Body

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tf_operator.cli import manifests, output, session, target, validate
-from tf_operator.cli.manifests import Manifest, ManifestError
+from tf_operator.cli import manifests, output, session, target
 from tf_operator.client import AlreadyExists, AsyncTFJobs, Job, NotPossible, display
+from tf_operator.client.manifests import validate
+from tf_operator.client.manifests.files import Manifest, ManifestError
 from tf_operator.dialects import registry
 from tf_operator.meta import key_of, metadata_of, text_of
 
@@ -61,7 +62,7 @@ def read(arguments: argparse.Namespace) -> list[Manifest] | None:
     found, namespace = list[Manifest](), arguments.namespace
     for name in arguments.filename:
         try:
-            found += manifests.read(name, manifests.text_of_file(name))
+            found += manifests.read(name)
         except (ManifestError, UnicodeDecodeError) as error:
             session.failed(f"{name}: {error}")
             return None

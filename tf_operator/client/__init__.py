@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from tf_operator.client.job import Job, NotPossible, ReplicaSummary, WaitTimeout
     from tf_operator.client.jobs import AsyncTFJobs
     from tf_operator.client.logs import LogLine
+    from tf_operator.client.plan.job_plan import JobPlan, PlannedReplica
+    from tf_operator.client.plan.manifest_plan import InvalidManifest
     from tf_operator.client.pods import JobPod
     from tf_operator.client.usage import ReplicaUsage
     from tf_operator.job.record import JobPhase
@@ -42,13 +44,16 @@ __all__ = [
     "Explanation",
     "Forbidden",
     "Invalid",
+    "InvalidManifest",
     "Job",
     "JobEvent",
     "JobPhase",
+    "JobPlan",
     "JobPod",
     "LogLine",
     "NotFound",
     "NotPossible",
+    "PlannedReplica",
     "ReplicaSummary",
     "ReplicaUsage",
     "TFJobs",
@@ -65,6 +70,8 @@ _HOMES: Final = {
     "AsyncTFJobs": "tf_operator.client.jobs",
     "LogLine": "tf_operator.client.logs",
     "JobPod": "tf_operator.client.pods",
+    **dict.fromkeys(("JobPlan", "PlannedReplica"), "tf_operator.client.plan.job_plan"),
+    "InvalidManifest": "tf_operator.client.plan.manifest_plan",
     "ReplicaUsage": "tf_operator.client.usage",
     "JobPhase": "tf_operator.job.record",
     "ConfigurationError": f"{_TRANSPORT}.config",

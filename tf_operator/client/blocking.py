@@ -24,6 +24,8 @@ from tf_operator.machinery.transport.transport import Transport
 
 if TYPE_CHECKING:
     from tf_operator.client.explanation.situation import Explanation
+    from tf_operator.client.manifests.files import Source
+    from tf_operator.client.plan.job_plan import JobPlan
     from tf_operator.client.usage import UsageList
 
 T = TypeVar("T")
@@ -146,6 +148,10 @@ class TFJobs:
     def explain(self, job: str | Job) -> "Explanation":
         """Why a job is in its state, what it waits for, and what to do next; ``print`` shows it in sentences."""
         return self._run(self._jobs.explain(job))
+
+    def plan(self, source: "Source") -> "JobPlan":
+        """What the operator would create for a manifest, or for the job in the file at a path. Asks no cluster."""
+        return self._run(self._jobs.plan(source))
 
     def top(self, job: str | Job) -> "UsageList":
         """The CPU and memory that the replicas of a job use: a tuple, which ``print`` and notebooks show as a table."""

@@ -25,6 +25,8 @@ from tf_operator.meta import Body, ObjectKey, key_of, metadata_of, text_of, uid_
 
 if TYPE_CHECKING:
     from tf_operator.client.explanation.situation import Explanation
+    from tf_operator.client.manifests.files import Source
+    from tf_operator.client.plan.job_plan import JobPlan
     from tf_operator.client.usage import UsageList
 
 DEFAULT_NAMESPACE: Final = "default"
@@ -272,6 +274,15 @@ class AsyncTFJobs:
         from tf_operator.client.explanation import checks, reading  # noqa: PLC0415 (no other verb waits for them)
 
         return checks.explain(await reading.read(self, await self.get(job), self._clock.now()))
+
+    async def plan(self, source: "Source") -> "JobPlan":
+        """What the operator would create for a manifest, or for the job in the file at a path. Asks no cluster.
+
+        ``InvalidManifest`` names each field and its rule.
+        """
+        from tf_operator.client.plan import manifest_plan  # noqa: PLC0415 (as above)
+
+        return manifest_plan.make(source, self.namespace)
 
     async def top(self, job: str | Job) -> "UsageList":
         """The CPU and memory that the replicas of a job use; ``NotPossible`` where no metrics API is served."""

@@ -9,8 +9,9 @@ from commands import reference
 from support.builders import tfjob
 from support.embedded_jobs import TFJOBS, EmbeddedJobs
 from support.templates import Template
-from tf_operator.cli import kube_yaml, main, session
+from tf_operator.cli import main, session
 from tf_operator.client import TFJobs
+from tf_operator.client.manifests import kube_yaml
 from tf_operator.machinery.clock import SystemClock
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -14,7 +14,8 @@ from support import manifest_cases
 from support.api import RefusedError
 from support.builders import tfjob
 from support.resources import PODS, TFJOBS
-from tf_operator.cli import main, validate
+from tf_operator.cli import main
+from tf_operator.client.manifests import validate
 from tf_operator.dialects.kubeflow import v1
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -16,8 +16,9 @@ from support.builders import tfjob
 from support.job_namespace import pod_names
 from support.operator_fixture import ONE_OPERATOR
 from support.pod_status import Exit
-from tf_operator.cli import kube_yaml, main
+from tf_operator.cli import main
 from tf_operator.client import AsyncTFJobs, JobPhase, TFJobs
+from tf_operator.client.manifests import kube_yaml
 
 pytestmark = ONE_OPERATOR
 TFJOB = Path(sys.executable).with_name("tfjob")

@@ -7,7 +7,7 @@ import pytest
 from lab.tools.get import programs
 from support.real_namespace import Program, small_job
 from support.settle import eventually
-from tf_operator.cli import kube_yaml
+from tf_operator.client.manifests import kube_yaml
 
 BUSY = Program("none", "while True: pass")
 

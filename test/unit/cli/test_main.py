@@ -10,7 +10,8 @@ import pytest
 import trustme
 
 from support.builders import tfjob
-from tf_operator.cli import kube_yaml, main
+from tf_operator.cli import main
+from tf_operator.client.manifests import kube_yaml
 from tf_operator.machinery.log import Logger
 
 

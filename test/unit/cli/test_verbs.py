@@ -12,9 +12,10 @@ import yaml
 from support.builders import tfjob
 from support.embedded_jobs import PODS, RUNNING, TFJOBS, EmbeddedJobs
 from support.fake_clock import FakeClock
-from tf_operator.cli import kube_yaml, main, run_command, session, target
+from tf_operator.cli import main, run_command, session, target
 from tf_operator.cli.run_job import RunOptions
 from tf_operator.client.cluster import ClusterChoice
+from tf_operator.client.manifests import kube_yaml
 from tf_operator.machinery.clock import SystemClock
 from tf_operator.machinery.transport import errors
 

@@ -14,10 +14,11 @@ import pytest
 
 from support.builders import tfjob
 from support.embedded_jobs import EmbeddedJobs
-from tf_operator.cli import kube_yaml, local_run, main, run_job, ui_command
+from tf_operator.cli import local_run, main, run_job, ui_command
 from tf_operator.client import AsyncTFJobs, NotPossible, cluster, last_cluster
 from tf_operator.client.cluster import ClusterNotNamed
 from tf_operator.client.last_cluster import LastCluster
+from tf_operator.client.manifests import kube_yaml
 from tf_operator.local import kubeconfig as local_kubeconfig
 from tf_operator.local import state
 from tf_operator.local.process_identity import ProcessIdentity

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import json
 import os
 import subprocess
 import sys
@@ -109,6 +110,40 @@ async def test_what_may_not_be_read_is_noted_in_an_explanation(jobs, cluster, mo
     assert notes == tuple(
         f"{objects} may not be read here, so the explanation is made without them." for objects in ("Pods", "Events")
     )
+
+
+async def test_a_plan_has_the_pods_as_values_and_is_shown_as_tfjob_plan_shows_it(jobs, tmp_path):
+    builder = tfjob("j").workers(2)
+    (tmp_path / "jobs.yaml").write_text(f"{json.dumps({'kind': 'ConfigMap'})}\n{json.dumps(builder.body())}")
+
+    plan = await jobs.plan(builder.body())
+
+    assert await jobs.plan(tmp_path / "jobs.yaml") == plan
+    assert [replica.name for replica in plan.replicas] == ["j-worker-0", "j-worker-1"]
+    assert plan.replicas[1].pod["metadata"]["name"] == "j-worker-1"
+    assert json.loads(plan.replicas[1].tf_config)["task"] == {"type": "worker", "index": 1}
+    assert [body["kind"] for body in plan.objects()] == ["Service", "Pod"] * 2
+    assert str(plan).startswith("TFJob default/j: 2 pods and 2 Services\n\n")
+    assert "<tr><td>j-worker-0</td><td>j-worker-0.default.svc:2222</td></tr>" in plan._repr_html_()
+    assert await jobs.list() == ()
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        pytest.param(
+            tfjob("j").workers(-1).body(), "TFJob j: spec.tfReplicaSpecs.Worker.replicas: must be", id="field"
+        ),
+        pytest.param({"kind": "Pod", "metadata": {"name": "p"}}, "the manifest contains no TFJob", id="no job"),
+        pytest.param("no-such.yaml", "cannot read no-such.yaml: No such file", id="no file"),
+        pytest.param(__file__, f"{__file__}: ", id="no manifest"),
+    ],
+)
+async def test_what_cannot_be_planned_is_refused_with_the_reason(jobs, source, message):
+    with pytest.raises(NotPossible) as refused:
+        await jobs.plan(source)
+
+    assert str(refused.value).startswith(message)
 
 
 async def test_a_wait_ends_with_the_phase_the_end_the_time_or_the_job(jobs, cluster):

@@ -7,11 +7,12 @@ document as text.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from tf_operator.cli import kube_yaml, run_view
+from tf_operator.cli import run_view
 from tf_operator.cli.ui import board, feed
 from tf_operator.client import Job, JobEvent, JobPod, display, pods
 from tf_operator.client.explanation import checks, ends
 from tf_operator.client.explanation.situation import Situation
+from tf_operator.client.manifests import kube_yaml
 from tf_operator.job.record import FirstFailure
 from tf_operator.meta import Body, metadata_of, text_of
 from tf_operator.planning import termination_message

@@ -4,8 +4,8 @@ The rules are in ``planning.verdict``, ``pod_state`` and ``cleanup``; when one c
 ``tfjob plan`` shows the sentences.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from tf_operator.job.profile import FailureScope, RestartBy
 from tf_operator.job.ranges import Indexes
@@ -22,10 +22,8 @@ from tf_operator.job.training_job import (
 )
 from tf_operator.meta import Body, text_of
 from tf_operator.planning import resizing, restart_rules
+from tf_operator.planning.actions import Create
 from tf_operator.planning.restart_rules import RestartRules
-
-if TYPE_CHECKING:
-    from tf_operator.client.plan.dry_run import DryRun
 
 _CLEAN_UP: Final = {
     CleanPodPolicy.NONE: "nothing is deleted: pods and Services stay",
@@ -35,9 +33,10 @@ _CLEAN_UP: Final = {
 }
 
 
-def sentences(plan: "DryRun") -> Iterator[tuple[str, str]]:
-    """Pairs of a heading and its sentence."""
-    job = plan.job
+def sentences(
+    job: TrainingJob, *, extras: Sequence[Create], gang_size: int | None, gang_scheduler: str
+) -> Iterator[tuple[str, str]]:
+    """Pairs of a heading and its sentence. ``extras``: what is created beside the replicas."""
     by_template = job.profile.restart_by is RestartBy.TEMPLATE
     yield from _ends_by_template(job, job.deciding) if by_template and job.deciding else _ends_by_policy(job)
     if job.has_dynamic_workers:
@@ -49,15 +48,14 @@ def sentences(plan: "DryRun") -> Iterator[tuple[str, str]]:
     yield "Clean-up", f"{job.clean_up_words}: {_CLEAN_UP[job.run_policy.clean_pods]}"
     if (seconds := job.run_policy.ttl_seconds) is not None:
         yield "Deletion", f"of the job and its remaining objects, {seconds} s after its end"
-    if plan.extras:
-        children = " and ".join(f"{create.resource.kind} {create.name}" for create in plan.extras)
+    if extras:
+        children = " and ".join(f"{create.resource.kind} {create.name}" for create in extras)
         yield "TensorBoard", f"{children}, if the operator runs with --tensorboards; until the job is deleted"
     if images := _images(job):
         here = "tfjob run without one takes programs and Python (--python) of this machine"
         yield "Images", f"{', '.join(images)} in a cluster; {here}"
-    if (size := plan.gang_size) is not None:
-        scheduler = job.run_policy.scheduling.scheduler or plan.settings.gang_scheduler
-        yield "Gang", f"{scheduler} starts {size} pods together, or none"
+    if gang_size is not None:
+        yield "Gang", f"{gang_scheduler} starts {gang_size} pods together, or none"
 
 
 def _images(job: TrainingJob) -> list[str]:

@@ -6,7 +6,7 @@ import pytest
 
 from support.builders import tfjob
 from support.templates import Template
-from tf_operator.cli import validate
+from tf_operator.client.manifests import validate
 from tf_operator.client.plan import dry_run
 from tf_operator.planning.snapshot import DEFAULT_SETTINGS, Settings
 
@@ -30,10 +30,10 @@ def test_the_address_is_the_one_in_tf_config():
     found = dry_run_of(CLUSTER, Settings(cluster_domain="cluster.local"))
     worker = found.replicas[2]
 
-    (config,) = dry_run.tf_configs(found.job, worker.create.body())
+    config = worker.tf_config
 
-    assert json.loads(config)["cluster"]["worker"][1] == dry_run.address(found, worker)
-    assert dry_run.address(found, worker) == "j-worker-1.default.svc.cluster.local:2222"
+    assert json.loads(config)["cluster"]["worker"][1] == worker.address
+    assert worker.address == "j-worker-1.default.svc.cluster.local:2222"
 
 
 @pytest.mark.parametrize(
@@ -66,5 +66,5 @@ def test_a_tf_config_of_the_users_own_is_shown_and_remarked_on(entry, config):
     patch = {"spec": {"tfReplicaSpecs": {"Worker": {"template": {"spec": {"containers": [container]}}}}}}
     found = dry_run_of(tfjob("j").workers(2, template=Template()).merged(patch))
 
-    assert list(dry_run.tf_configs(found.job, found.replicas[0].create.body())) == [config]
+    assert found.replicas[0].tf_config == config
     assert found.warnings == ("The template of Worker sets TF_CONFIG itself: it is left as it is",)

@@ -5,9 +5,8 @@ import pytest
 from support import t9k
 from support.builders import tfjob
 from support.templates import Template
-from tf_operator.cli import validate
+from tf_operator.client.manifests import validate
 from tf_operator.client.plan import dry_run
-from tf_operator.client.plan import sentences as plan_sentences
 from tf_operator.planning.snapshot import DEFAULT_SETTINGS, Settings
 
 WORKERS = tfjob("j").workers(2)
@@ -15,7 +14,7 @@ NEVER = "never: under restartPolicy Always, {} is started again after exit code 
 
 
 def sentences(builder, settings=DEFAULT_SETTINGS):
-    return list(plan_sentences.sentences(dry_run.run(validate.check(builder.body()).job, settings)))
+    return list(dry_run.run(validate.check(builder.body()).job, settings).sentences)
 
 
 @pytest.mark.parametrize(
@@ -187,7 +186,7 @@ def test_where_the_template_decides_only_the_deciding_replica_can_fail_the_job()
     spec = {"replicaSpecs": [{"template": template}, {"tfReplicaType": "WORKER", "template": template}]}
     body = {"apiVersion": "mlkube.io/v1beta1", "kind": "TfJob", "metadata": {"name": "j"}, "spec": spec}
 
-    found = list(plan_sentences.sentences(dry_run.run(validate.check(body).job, DEFAULT_SETTINGS)))
+    found = list(dry_run.run(validate.check(body).job, DEFAULT_SETTINGS).sentences)
 
     assert found[:3] == [
         ("Succeeds", "when master 0 has exited with code 0"),
@@ -200,7 +199,7 @@ def test_where_the_template_decides_only_the_deciding_replica_can_fail_the_job()
 def test_limits_and_clean_up_are_explained_in_the_words_and_by_the_rules_of_the_api():
     body = t9k.job("j", runPolicy={"backoffLimit": 3, "cleanUpPolicy": "Unfinished"})
 
-    found = dict(plan_sentences.sentences(dry_run.run(validate.check(body).job, DEFAULT_SETTINGS)))
+    found = dict(dry_run.run(validate.check(body).job, DEFAULT_SETTINGS).sentences)
 
     assert found["Limit"] == "3 restarts in all, then nothing is restarted (backoffLimit)"
     assert found["Clean-up"].startswith("cleanUpPolicy Unfinished: pods that still run and all Services are deleted; ")

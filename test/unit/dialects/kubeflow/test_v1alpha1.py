@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tf_operator.cli import validate
+from tf_operator.client.manifests import validate
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.kubeflow.versions.conversion import ORIGIN, convert, without_notes
 from tf_operator.dialects.served import ServedAPI

@@ -4,42 +4,42 @@ import json
 
 import pytest
 
-from tf_operator.cli import manifests
-from tf_operator.cli.manifests import Manifest, ManifestError
+from tf_operator.client.manifests import files
+from tf_operator.client.manifests.files import Manifest, ManifestError
 
 A, B = {"kind": "TFJob", "metadata": {"name": "a"}}, {"kind": "Service", "metadata": {"name": "b"}}
 
 
 def test_a_lone_object_is_found_under_the_name_of_its_file():
-    assert manifests.read("job.yaml", "kind: TFJob\nmetadata: {name: a}\n") == [Manifest("job.yaml", A)]
+    assert files.read("job.yaml", "kind: TFJob\nmetadata: {name: a}\n") == [Manifest("job.yaml", A)]
 
 
 def test_several_objects_are_numbered():
     text = "kind: TFJob\nmetadata: {name: a}\n---\nkind: Service\nmetadata: {name: b}\n"
 
-    assert manifests.read("-", text) == [Manifest("stdin#1", A), Manifest("stdin#2", B)]
+    assert files.read("jobs.yaml", text) == [Manifest("jobs.yaml#1", A), Manifest("jobs.yaml#2", B)]
 
 
 def test_json_may_be_indented_with_tabs():
-    assert manifests.read("job.json", json.dumps(A, indent="\t")) == [Manifest("job.json", A)]
+    assert files.read("job.json", json.dumps(A, indent="\t")) == [Manifest("job.json", A)]
 
 
 def test_yaml_may_begin_as_json_does():
-    assert manifests.read("job.yaml", "{kind: TFJob, metadata: {name: a}}") == [Manifest("job.yaml", A)]
+    assert files.read("job.yaml", "{kind: TFJob, metadata: {name: a}}") == [Manifest("job.yaml", A)]
 
 
 def test_json_objects_may_follow_each_other_and_write_whole_numbers_as_fractions():
-    assert [found.body for found in manifests.read("jobs.json", '{"a": 3.0}\n\t{"b": 1e2}')] == [{"a": 3}, {"b": 100}]
+    assert [found.body for found in files.read("jobs.json", '{"a": 3.0}\n\t{"b": 1e2}')] == [{"a": 3}, {"b": 100}]
 
 
 def test_lists_are_taken_apart():
     listed = {"kind": "List", "items": [A, {"kind": "TFJobList", "items": [B]}]}
 
-    assert [found.body for found in manifests.read("list", json.dumps(listed))] == [A, B]
+    assert [found.body for found in files.read("list", json.dumps(listed))] == [A, B]
 
 
 def test_a_list_without_items_is_an_object_like_others():
-    assert manifests.read("odd", '{"kind": "PriceList"}') == [Manifest("odd", {"kind": "PriceList"})]
+    assert files.read("odd", '{"kind": "PriceList"}') == [Manifest("odd", {"kind": "PriceList"})]
 
 
 @pytest.mark.parametrize(
@@ -55,6 +55,6 @@ def test_a_list_without_items_is_an_object_like_others():
 )
 def test_what_is_no_manifest_is_refused(text, why):
     with pytest.raises(ManifestError) as refused:
-        manifests.read("job.yaml", text)
+        files.read("job.yaml", text)
 
     assert why in str(refused.value)

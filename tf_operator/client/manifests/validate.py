@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
-from tf_operator.cli import object_meta, pod_template, schema
+from tf_operator.client.manifests import object_meta, pod_template, schema
 from tf_operator.dialects import registry
 from tf_operator.dialects.served import ConversionError, ServedAPI
 from tf_operator.job.training_job import FieldError, TrainingJob

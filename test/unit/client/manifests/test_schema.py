@@ -2,7 +2,7 @@
 
 import pytest
 
-from tf_operator.cli import schema
+from tf_operator.client.manifests import schema
 
 SCHEMA = {
     "type": "object",

@@ -4,7 +4,8 @@ import pytest
 
 from support import manifest_cases
 from support.builders import tfjob
-from tf_operator.cli import main, validate
+from tf_operator.cli import main
+from tf_operator.client.manifests import validate
 
 JOB = tfjob("j").workers(2)
 WORKER = "spec.tfReplicaSpecs.Worker"

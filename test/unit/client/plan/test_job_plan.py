@@ -3,13 +3,13 @@
 import pytest
 
 from support.builders import tfjob
-from tf_operator.cli import plan_summary, validate
-from tf_operator.client.plan import dry_run
+from tf_operator.client.manifests import validate
+from tf_operator.client.plan import dry_run, job_plan
 from tf_operator.planning.snapshot import DEFAULT_SETTINGS
 
 
 def summarised(builder, settings=DEFAULT_SETTINGS, *, wide=False):
-    return "".join(plan_summary.text(dry_run.run(validate.check(builder.body()).job, settings), wide=wide))
+    return "".join(dry_run.run(validate.check(builder.body()).job, settings).text(wide=wide))
 
 
 def test_a_job_is_summed_up():
@@ -45,7 +45,7 @@ def test_many_replicas_are_not_all_listed():
     assert "j-worker-99 " in text
 
 
-@pytest.mark.parametrize("count", [plan_summary.MOST_LISTED, plan_summary.MOST_LISTED + 1])
+@pytest.mark.parametrize("count", [job_plan.MOST_LISTED, job_plan.MOST_LISTED + 1])
 def test_no_replica_is_lost_in_between(count):
     lines = [line.split() for line in summarised(tfjob("j").workers(count)).splitlines()]
     listed = sum(words[:1] != [] and words[0].startswith("j-worker-") for words in lines)

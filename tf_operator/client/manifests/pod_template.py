@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from tf_operator.cli import object_meta
+from tf_operator.client.manifests import object_meta
 from tf_operator.job.training_job import FieldError
 from tf_operator.meta import Body
 from tf_operator.planning import quantity

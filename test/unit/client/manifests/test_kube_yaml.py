@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from tf_operator.cli import kube_yaml
+from tf_operator.client.manifests import kube_yaml
 
 
 def one(text):
