@@ -22,6 +22,7 @@ from tf_operator.client import (
     NotPossible,
     PlannedReplica,
     ReplicaUsage,
+    RunResult,
     TFJobs,
     WaitTimeout,
 )
@@ -30,7 +31,7 @@ TEXT: Final = (
     "`from tf_operator.client import TFJobs`. `AsyncTFJobs` has the same methods as coroutines and asynchronous\n"
     "iterators. [From Python and notebooks](../how-to/python.md) shows how to use them."
 )
-_VALUES: Final = (Job, JobPod, JobEvent, LogLine, Explanation, ReplicaUsage, JobPlan, PlannedReplica)
+_VALUES: Final = (Job, JobPod, JobEvent, LogLine, Explanation, ReplicaUsage, JobPlan, PlannedReplica, RunResult)
 _ERRORS: Final = (NotPossible, InvalidManifest, ClusterNotNamed, WaitTimeout)
 
 

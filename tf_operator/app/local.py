@@ -175,20 +175,29 @@ async def _serve(folder: StateFolder, on_ready: Callable[[], object]) -> None:
     with signals.stopping() as stop:
         signals.on_hangup(stop.set)
         options = LocalOptions(folder, this_interpreter())
-        journal = SqliteJournal(folder.journal)
-        async with (
-            live(options, journal=journal, on_step=_log.info) as cluster,
-            published(cluster, folder) as address,
-        ):
-            for body in endpoints(address):
-                install(cluster.server, body)
-            _log.info("listening", address=address)
-            on_ready()
-            await stop.wait()
-            if grace := cluster.node.longest_grace():
-                _log.info("waiting for programs to end; another signal kills them", at_most=f"{grace:g} s")
-            folder.record(address, is_ending=True, ends_within=grace)
-            signals.insisting(lambda: _kill(cluster.node))
+        await serve_until(stop, options, on_ready, journal=SqliteJournal(folder.journal))
+
+
+async def serve_until(
+    stop: asyncio.Event, options: LocalOptions, on_ready: Callable[[], object], *, journal: Journal | None = None
+) -> None:
+    """Serve kubectl and other processes; then programs have their grace periods, and a signal kills them."""
+    from tf_operator.app import signals  # noqa: PLC0415 (as above)
+
+    folder = options.folder
+    async with (
+        live(options, journal=journal, on_step=_log.info) as cluster,
+        published(cluster, folder) as address,
+    ):
+        for body in endpoints(address):
+            install(cluster.server, body)
+        _log.info("listening", address=address)
+        on_ready()
+        await stop.wait()
+        if grace := cluster.node.longest_grace():
+            _log.info("waiting for programs to end; another signal kills them", at_most=f"{grace:g} s")
+        folder.record(address, is_ending=True, ends_within=grace)
+        signals.insisting(lambda: _kill(cluster.node))
 
 
 def _kill(node: ProcessNode) -> None:

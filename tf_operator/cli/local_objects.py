@@ -6,20 +6,17 @@ An image brings its programs and its Python along. Here no image is used, so bot
 """
 
 import argparse
-import copy
 import os
 import re
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from tf_operator.cli import session
-from tf_operator.local.node.launch import PYTHON_ANNOTATION, python_at, user_python
+from tf_operator.client.run import local_objects
+from tf_operator.local.node.launch import python_at, user_python
 from tf_operator.meta import Body
 
-_VOLUME: Final = "tfjob-run"
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_LISTS: Final = ("initContainers", "containers")
 
 
 class LocalFlagError(Exception):
@@ -62,28 +59,8 @@ def prepared(body: Body, arguments: argparse.Namespace, *, folder: str = "") -> 
     """
     mounts = dict(map(parse_mount, arguments.mount))
     variables = _variables(arguments.env_file) if arguments.env_file else {}
-    python = parse_python(arguments.python) if arguments.python else None
-    changed = copy.deepcopy(dict(body))
-    templates = list(_templates(changed))
-    for spec in {id(template["spec"]): template["spec"] for template in templates}.values():  # aliases share some
-        _add_mounts(spec, mounts)
-        for container in _containers(spec) if variables else ():
-            own = container.get("env") or []
-            # In front: a variable of the manifest may use them.
-            container["env"] = [*({"name": name, "value": value} for name, value in variables.items()), *own]
-        for container in _containers(spec) if folder else ():
-            container["workingDir"] = container.get("workingDir") or folder
-    for template in templates if python else ():
-        metadata = template["metadata"] = dict(template.get("metadata") or {})
-        metadata["annotations"] = {**(metadata.get("annotations") or {}), PYTHON_ANNOTATION: str(python)}
-    return changed
-
-
-def values_of(body: Body, variable: str) -> set[str]:
-    """The values that containers in the object give to a variable."""
-    containers = (container for template in _templates(body) for container in _containers(template["spec"]))
-    entries = (entry for container in containers for entry in container.get("env") or ())
-    return {str(entry["value"]) for entry in entries if entry.get("name") == variable and "value" in entry}
+    python = str(parse_python(arguments.python)) if arguments.python else ""
+    return local_objects.prepared(body, mounts=mounts, variables=variables, python=python, folder=folder)
 
 
 def parse_mount(text: str) -> tuple[str, Path]:
@@ -115,35 +92,7 @@ def _variables(name: str) -> dict[str, str]:
     return found
 
 
-def _containers(spec: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    return (entry for field in _LISTS for entry in spec.get(field) or ())
-
-
 def _found(name: str, flag: str) -> Path:
     if not Path(name).exists():
         raise LocalFlagError(f"{flag}: there is no {name}")
     return Path(name).absolute()
-
-
-def _add_mounts(spec: dict[str, Any], mounts: Mapping[str, Path]) -> None:
-    """A hostPath volume for each mount, seen by every container."""
-    for number, (inside, here) in enumerate(mounts.items()):
-        name = f"{_VOLUME}-{number}"
-        spec["volumes"] = [*(spec.get("volumes") or ()), {"name": name, "hostPath": {"path": str(here)}}]
-        for container in _containers(spec):
-            mount = {"name": name, "mountPath": inside}
-            container["volumeMounts"] = [*(container.get("volumeMounts") or ()), mount]
-
-
-def _templates(value: object) -> Iterator[dict[str, Any]]:
-    """The pod templates in an object of any API."""
-    if isinstance(value, dict):
-        spec = value.get("spec")
-        if isinstance(spec, dict) and isinstance(spec.get("containers"), list):
-            yield value
-        else:
-            for found in value.values():
-                yield from _templates(found)
-    elif isinstance(value, list):
-        for found in value:
-            yield from _templates(found)

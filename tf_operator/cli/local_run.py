@@ -13,11 +13,12 @@ from importlib import import_module
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
-from tf_operator.cli import imports, local_objects, run_command, run_job, session, tensorflow_lines
+from tf_operator.cli import imports, local_objects, run_command, run_job, session
 from tf_operator.cli.milestones import Milestones
 from tf_operator.cli.run_job import RunOptions
 from tf_operator.client import AsyncTFJobs
 from tf_operator.client.manifests.files import Manifest
+from tf_operator.client.run import tensorflow_lines
 from tf_operator.dialects import registry
 from tf_operator.local import scratch
 from tf_operator.local.node import processes

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tf_operator.client.plan.job_plan import JobPlan, PlannedReplica
     from tf_operator.client.plan.manifest_plan import InvalidManifest
     from tf_operator.client.pods import JobPod
+    from tf_operator.client.run.job_run import RunResult
     from tf_operator.client.usage import ReplicaUsage
     from tf_operator.job.record import JobPhase
     from tf_operator.machinery.transport.config import ConfigurationError
@@ -56,6 +57,7 @@ __all__ = [
     "PlannedReplica",
     "ReplicaSummary",
     "ReplicaUsage",
+    "RunResult",
     "TFJobs",
     "WaitTimeout",
 ]
@@ -73,6 +75,7 @@ _HOMES: Final = {
     **dict.fromkeys(("JobPlan", "PlannedReplica"), "tf_operator.client.plan.job_plan"),
     "InvalidManifest": "tf_operator.client.plan.manifest_plan",
     "ReplicaUsage": "tf_operator.client.usage",
+    "RunResult": "tf_operator.client.run.job_run",
     "JobPhase": "tf_operator.job.record",
     "ConfigurationError": f"{_TRANSPORT}.config",
     **dict.fromkeys(

@@ -7,17 +7,19 @@ kept from call to call, an iterator has to live between its items, and in a note
 
 import asyncio
 import os
+import queue
 import threading
 import weakref
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping
+from concurrent.futures import Future, wait
 from contextlib import aclosing
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
 
 from tf_operator.client.events import JobEvent
 from tf_operator.client.job import Job, NotPossible
 from tf_operator.client.jobs import AsyncTFJobs
-from tf_operator.client.logs import LogLine
+from tf_operator.client.logs import LogLine, print_line
 from tf_operator.client.pods import JobPod
 from tf_operator.job.record import JobPhase
 from tf_operator.machinery.transport.transport import Transport
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from tf_operator.client.explanation.situation import Explanation
     from tf_operator.client.manifests.files import Source
     from tf_operator.client.plan.job_plan import JobPlan
+    from tf_operator.client.run.job_run import RunResult
     from tf_operator.client.usage import UsageList
 
 T = TypeVar("T")
@@ -50,7 +53,10 @@ class TFJobs:
         api_client: object | None = None,
         transport: Transport | None = None,
     ) -> None:
-        """As ``AsyncTFJobs``; connects, so a cluster without credentials raises ``ConfigurationError`` here."""
+        """As ``AsyncTFJobs``; connects, so a named cluster without credentials raises ``ConfigurationError`` here.
+
+        Where no cluster is named and none is found, ``run`` and ``plan`` work, and everything else raises it.
+        """
         self._jobs = AsyncTFJobs(
             namespace, context=context, kubeconfig=kubeconfig, kind=kind, api_client=api_client, transport=transport
         )
@@ -157,6 +163,26 @@ class TFJobs:
         """The CPU and memory that the replicas of a job use: a tuple, which ``print`` and notebooks show as a table."""
         return self._run(self._jobs.top(job))
 
+    def run(
+        self, source: "Source", *, replace: bool = False, on_line: Callable[[LogLine], object] | None = None
+    ) -> "RunResult":
+        """Submit a job, print the lines of its programs, or pass them to ``on_line``, and return how it has ended.
+
+        On the cluster that was named, or on the local server if it runs: there an interruption (Ctrl-C) leaves the job.
+        Else on this machine, of which nothing is left: an interruption ends its programs, and a second one kills them.
+        """
+        lines = queue.SimpleQueue[LogLine | None]()
+        call = self._jobs.run(source, replace=replace, on_line=lines.put)
+        self._check_process(call)
+        running = _Running(self._loop, call, lambda: lines.put(None))
+        try:
+            while line := lines.get():
+                (on_line or print_line)(line)
+        except BaseException:
+            running.end()
+            raise
+        return running.result()
+
     def suspend(self, job: str | Job) -> Job:
         """Delete the pods of a job, and make none until it is resumed."""
         return self._run(self._jobs.suspend(job))
@@ -179,17 +205,20 @@ class TFJobs:
 
     def _run(self, call: Coroutine[Any, Any, T]) -> T:
         """Wait for a call; when that is interrupted (Ctrl-C), the call is cancelled."""
-        if os.getpid() != self._process:
-            call.close()
-            raise NotPossible(
-                "this TFJobs was made before the process forked, and its thread is not in the child: make one there"
-            )
+        self._check_process(call)
         future = asyncio.run_coroutine_threadsafe(call, self._loop)
         try:
             return future.result()
         except BaseException:
             future.cancel()
             raise
+
+    def _check_process(self, call: Coroutine[Any, Any, T]) -> None:
+        if os.getpid() != self._process:
+            call.close()
+            raise NotPossible(
+                "this TFJobs was made before the process forked, and its thread is not in the child: make one there"
+            )
 
     def _iterate(self, make: Callable[[], AsyncGenerator[T, None]]) -> Iterator[T]:
         """The items, which one task reads from the first to the last: an async iterator may hold tasks of its own."""
@@ -234,6 +263,46 @@ class _End:
 
     def __init__(self, error: Exception | None = None) -> None:
         self.error = error
+
+
+class _Running(Generic[T]):
+    """A call in the loop's thread, whose end is waited for also when it is interrupted."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, call: Coroutine[Any, Any, T], on_end: Callable[[], object]
+    ) -> None:
+        self._loop = loop
+        self._on_end = on_end
+        self._ended = Future[T]()
+        self._task: asyncio.Task[T] | None = None
+        loop.call_soon_threadsafe(self._begin, call)
+
+    def result(self) -> T:
+        """Wait for its result."""
+        return self._ended.result()
+
+    def end(self) -> None:
+        """Interrupt it, and wait until it has cleaned up. Another interruption meanwhile is passed on, too."""
+        while True:
+            self._loop.call_soon_threadsafe(lambda: self._task and self._task.cancel())
+            try:
+                wait([self._ended])
+            except KeyboardInterrupt:
+                continue
+            return
+
+    def _begin(self, call: Coroutine[Any, Any, T]) -> None:
+        self._task = self._loop.create_task(call)
+        self._task.add_done_callback(self._finish)
+
+    def _finish(self, task: asyncio.Task[T]) -> None:
+        if task.cancelled():
+            self._ended.set_exception(asyncio.CancelledError())
+        elif error := task.exception():
+            self._ended.set_exception(error)
+        else:
+            self._ended.set_result(task.result())
+        self._on_end()
 
 
 async def _pump(source: AsyncGenerator[T, None], items: "asyncio.Queue[T | _End]") -> None:

@@ -10,6 +10,7 @@ job of the same name may run in production.
 
 import os
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -20,9 +21,11 @@ from tf_operator.client.job import NotPossible
 from tf_operator.local import kubeconfig as local_kubeconfig
 from tf_operator.local import state
 from tf_operator.local.state import StateFolder
+from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.transport.config import ClientConfig, ConfigSource
 from tf_operator.machinery.transport.in_cluster import SERVICE_ACCOUNT, InCluster
 from tf_operator.machinery.transport.kubeconfig import KubeConfig
+from tf_operator.machinery.transport.transport import Transport
 
 EMPTY: Final = "empty, and names no cluster"
 POD_CONTEXT: Final = "in-cluster"
@@ -76,6 +79,11 @@ class ClusterChoice:
     """That of the local server whose kubeconfig it is, even if the server does not run."""
     objection: Objection | None = None
 
+    @property
+    def is_chosen(self) -> bool:
+        """Whether somebody has named it or runs it on this machine; else it is only what is left."""
+        return self.origin in {Origin.NAMED, Origin.LOCAL}
+
     def source(self) -> ConfigSource:
         """What reads its configuration."""
         is_pod = self.origin is Origin.POD or (self.context == POD_CONTEXT and not self.kubeconfig and _is_in_pod())
@@ -99,6 +107,19 @@ class ClusterChoice:
         """Raise ``ClusterNotNamed`` unless it is sure that this cluster is meant."""
         if self.objection:
             raise ClusterNotNamed(self.objection)
+
+
+async def connection(
+    choice: ClusterChoice, clock: Clock
+) -> tuple[ClientConfig, AbstractAsyncContextManager[Transport]]:
+    """The configuration of a cluster, and the connection, which is not open yet."""
+    # Imported here: whoever brings a transport needs no HTTP.
+    from tf_operator.machinery.transport.connection import Connection  # noqa: PLC0415
+    from tf_operator.machinery.transport.shared_config import SharedConfig  # noqa: PLC0415
+
+    choice.check_kubeconfig()
+    config = SharedConfig(choice.source(), clock=clock)
+    return await config.first(), Connection(config, clock=clock, user_agent="tfjob", pool_size=0)
 
 
 def choose(

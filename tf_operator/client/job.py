@@ -1,6 +1,6 @@
 """A job as its users see it: read from the object by the dialect of its API, whichever operator wrote the status."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -132,6 +132,13 @@ def read_job(body: Body, api: ServedAPI) -> Job:
         spec=spec,
         body=framed,
     )
+
+
+def reached(until: Callable[[Job], bool] | JobPhase | None) -> Callable[[Job], bool]:
+    """What a wait is for: the end, a phase, or what the caller says."""
+    if until is None:
+        return lambda job: job.is_finished
+    return (lambda job: job.phase is until) if isinstance(until, JobPhase) else until
 
 
 def type_in(job: Job, name: str) -> str:

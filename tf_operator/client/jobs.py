@@ -7,9 +7,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from tf_operator.client import changes, cluster, discovery, events, logs, package_client, pods, replacement
-from tf_operator.client.cluster import ClusterChoice
+from tf_operator.client.cluster import ClusterChoice, Origin
 from tf_operator.client.events import EVENTS, JobEvent
-from tf_operator.client.job import Job, JobList, NotPossible, WaitTimeout, read_job, type_in
+from tf_operator.client.job import Job, JobList, NotPossible, WaitTimeout, reached, read_job, type_in
 from tf_operator.client.logs import LogFollower, LogLine, LogOptions
 from tf_operator.client.pods import PODS, JobPod
 from tf_operator.dialects import registry
@@ -19,6 +19,7 @@ from tf_operator.machinery.clock import Clock, SystemClock
 from tf_operator.machinery.ratelimit import TokenBucket
 from tf_operator.machinery.transport import errors
 from tf_operator.machinery.transport.client import REPLY_WITHIN, ApiClient
+from tf_operator.machinery.transport.config import ConfigurationError
 from tf_operator.machinery.transport.requests import Scope
 from tf_operator.machinery.transport.transport import Transport
 from tf_operator.meta import Body, ObjectKey, key_of, metadata_of, text_of, uid_of
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from tf_operator.client.explanation.situation import Explanation
     from tf_operator.client.manifests.files import Source
     from tf_operator.client.plan.job_plan import JobPlan
+    from tf_operator.client.run.job_run import RunResult
     from tf_operator.client.usage import UsageList
 
 DEFAULT_NAMESPACE: Final = "default"
@@ -66,6 +68,8 @@ class AsyncTFJobs:
         if transport is None:
             choice = choice or package_client.choice(api_client) or cluster.choose(kubeconfig, context)
         self._choice = choice
+        self._named_namespace = namespace
+        self._missing = ""
         self._cluster = ""
         self._transport = transport
         self._clock = clock or SystemClock()
@@ -74,16 +78,14 @@ class AsyncTFJobs:
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as opened:
             if self._transport is None and self._choice is not None:
-                # Imported here: whoever brings a transport needs no HTTP.
-                from tf_operator.machinery.transport.connection import Connection  # noqa: PLC0415
-                from tf_operator.machinery.transport.shared_config import SharedConfig  # noqa: PLC0415
-
-                self._choice.check_kubeconfig()
-                config = SharedConfig(self._choice.source(), clock=self._clock)
-                first = await config.first()
-                self.namespace, self._cluster = self.namespace or first.namespace, self._choice.name(first)
-                connection = Connection(config, clock=self._clock, user_agent="tfjob", pool_size=0)
-                self._transport = await opened.enter_async_context(connection)
+                try:
+                    config, connection = await cluster.connection(self._choice, self._clock)
+                    self.namespace, self._cluster = self.namespace or config.namespace, self._choice.name(config)
+                    self._transport = await opened.enter_async_context(connection)
+                except ConfigurationError as error:
+                    if self._choice.is_chosen:
+                        raise
+                    self._missing = str(error)
             self.namespace = self.namespace or DEFAULT_NAMESPACE
             self._stack = opened.pop_all()
         return self
@@ -179,12 +181,12 @@ class AsyncTFJobs:
         A job that has finished does not change any more, so it is returned whatever was waited for. Raises
         ``WaitTimeout``, and ``NotFound`` when the job is deleted meanwhile.
         """
-        reached = _reached(until)
+        is_reached = reached(until)
         found = await self.get(job)
         try:
             async with self._clock.timeout(timeout), aclosing(self.watch(found)) as seen:
                 async for found in seen:
-                    if reached(found) or found.is_finished:
+                    if is_reached(found) or found.is_finished:
                         return found
         except TimeoutError as error:
             raise WaitTimeout(found, timeout or 0) from error
@@ -291,6 +293,28 @@ class AsyncTFJobs:
         current = await self._found(job)
         return await usage.read(self.client, current, await self.pods(current))
 
+    async def run(
+        self, source: "Source", *, replace: bool = False, on_line: "Callable[[LogLine], object] | None" = None
+    ) -> "RunResult":
+        """Submit a job, pass on the lines of its programs, and return how it has ended.
+
+        On the cluster that was named, or on the local server if it runs: there an interruption leaves the job. Else on
+        this machine, on a server for this job alone, of which nothing is left. ``source``: as for ``plan``; a file may
+        contain what the job needs. ``on_line``: in place of printing the lines.
+        """
+        from tf_operator.client.run import job_run, own_server  # noqa: PLC0415 (as above)
+
+        order = job_run.read(source, self.namespace, replaces=replace, on_line=on_line)
+        if self._choice is None or self._choice.is_chosen:
+            if self._choice and self._choice.origin is Origin.LOCAL:
+                order = order.on_this_machine()
+            return await job_run.run(self.of_kind(order.kind), order, self._clock)
+        async with (
+            own_server.running() as kubeconfig,
+            AsyncTFJobs(self._named_namespace, kubeconfig=kubeconfig, kind=order.kind) as jobs,
+        ):
+            return (await job_run.run(jobs, order.on_own_server(), self._clock)).without_server()
+
     async def suspend(self, job: str | Job) -> Job:
         """Delete the pods of a job, and make none until it is resumed."""
         return await self._set_suspended(job, is_suspended=True)
@@ -362,6 +386,8 @@ class AsyncTFJobs:
 
     @property
     def _opened(self) -> Transport:
+        if self._missing:
+            raise ConfigurationError(self._missing)
         if self._transport is None:
             raise RuntimeError("use it in 'async with'")
         return self._transport
@@ -369,9 +395,3 @@ class AsyncTFJobs:
     def _client(self, *, reply_within: float = REPLY_WITHIN) -> ApiClient:
         budget = TokenBucket(self._clock, qps=math.inf, burst=1)
         return ApiClient(self._opened, clock=self._clock, budget=budget, reply_within=reply_within)
-
-
-def _reached(until: Callable[[Job], bool] | JobPhase | None) -> Callable[[Job], bool]:
-    if until is None:
-        return lambda job: job.is_finished
-    return (lambda job: job.phase is until) if isinstance(until, JobPhase) else until

@@ -54,6 +54,11 @@ class LogOptions:
     """Bytes of a line that are kept; without it a line that is longer than any line should be is an error."""
 
 
+def print_line(line: LogLine) -> None:
+    """Print a line behind its replica, at once."""
+    print(f"{line.replica} | {line.text}", flush=True)  # noqa: T201 (what the caller has asked for)
+
+
 class LineCutter:
     """Cuts chunks as they arrive into lines, and drops the end of long ones before it is held."""
 

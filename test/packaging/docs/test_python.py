@@ -26,5 +26,6 @@ def test_the_code_of_the_page_runs(tmp_path):
     assert "Succeeded 0\n" in ended.stdout
     assert ended.stdout.startswith("TFJob default/from-python: 2 pods and 2 Services\n")
     assert 'worker-0 {"cluster"' in ended.stdout
-    assert "TFJob default/from-python has succeeded after " in ended.stdout
+    assert ended.stdout.count("TFJob default/from-python has succeeded after ") == 2
+    assert 'worker-1 | {"cluster"' in ended.stdout
     assert ended.stdout.endswith("[]\n")

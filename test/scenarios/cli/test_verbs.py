@@ -156,6 +156,27 @@ GIVEN = {
 }
 
 
+async def test_a_program_in_python_runs_a_job_to_its_end(job_namespace, tmp_path):
+    kubeconfig = str(job_namespace.plane.kubeconfig("admin"))
+    job = tfjob("j").workers(1, restart="Never").body()
+    (tmp_path / "job.yaml").write_text(f"{kube_yaml.write(CLAIM)}---\n{kube_yaml.write(job)}")
+
+    def in_a_program():
+        with TFJobs(job_namespace.namespace, kubeconfig=kubeconfig) as jobs:
+            return jobs.plan(tmp_path / "job.yaml"), jobs.run(tmp_path / "job.yaml")
+
+    async with asyncio.TaskGroup() as tasks:
+        program = tasks.create_task(asyncio.to_thread(in_a_program))
+        await job_namespace.wait_pods("j-worker-0")
+        await job_namespace.kubelet.run("j-worker-0")
+        await job_namespace.kubelet.fail("j-worker-0", Exit(3))
+
+    plan, result = program.result()
+    assert [replica.name for replica in plan.replicas] == ["j-worker-0"]
+    assert (result.job.phase, result.exit_code) == (JobPhase.FAILED, 3)
+    assert str(result).startswith(f"TFJob {job_namespace.namespace}/j has failed after ")
+
+
 @pytest.mark.parametrize("given", GIVEN.values(), ids=GIVEN.keys())
 async def test_the_client_does_it_from_python(job_namespace, given):
     options = given(str(job_namespace.plane.kubeconfig("admin")))
@@ -164,7 +185,7 @@ async def test_the_client_does_it_from_python(job_namespace, given):
         with TFJobs(job_namespace.namespace, **options) as jobs:
             job = jobs.submit(tfjob("j").workers(1, restart="Never").body())
             phases = [found.phase for found, _ in zip(jobs.watch(job), range(1), strict=False)]
-            return phases, jobs.wait(job, timeout=30)
+            return phases, jobs.wait(job, timeout=30), jobs.explain(job)
 
     async with asyncio.TaskGroup() as tasks:
         program = tasks.create_task(asyncio.to_thread(in_a_program))
@@ -172,7 +193,8 @@ async def test_the_client_does_it_from_python(job_namespace, given):
         await job_namespace.kubelet.run("j-worker-0")
         await job_namespace.kubelet.fail("j-worker-0", Exit(3))
 
-    phases, ended = program.result()
+    phases, ended, explanation = program.result()
+    assert "worker-0 (pod j-worker-0) exited with code 3" in str(explanation)
     assert len(phases) == 1
     assert (ended.phase, ended.exit_code, ended.replicas["Worker"].failed) == (JobPhase.FAILED, 3, 1)
     async with AsyncTFJobs(job_namespace.namespace, **options) as jobs:

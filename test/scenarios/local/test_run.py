@@ -289,3 +289,60 @@ async def test_a_machine_without_the_package_for_tls_runs_jobs_and_says_what_kub
     rule = "kubectl needs TLS, and that a package: pip install 'tf-operator[local]'"
     assert up == (1, "", f"tfjob local: {rule}\n")
     assert (code, f"kubectl is not served: {rule}" in errors) == (0, True)
+
+
+IN_PYTHON = """
+import sys
+from tf_operator.client import TFJobs
+
+result = TFJobs().run(sys.argv[1])
+print(result, result.exit_code, sep="\\n")
+"""
+
+
+async def test_a_python_program_runs_a_job_without_a_cluster(machine, tmp_path):
+    (tmp_path / "job.yaml").write_text(job(f"echo '{ABSL}'; echo here; exit 3", Worker=1).replace("ExitCode", "Never"))
+    program = (sys.executable, "-W", "error", "-c", IN_PYTHON)
+
+    process = await machine.start(str(tmp_path / "job.yaml"), command=program)
+    output, errors = (part.decode() for part in await process.communicate())
+
+    assert (process.returncode, errors) == (0, "")
+    assert output.startswith("worker-0 | here\nTFJob default/j has failed")
+    assert output.endswith(
+        "to look around after the end: tfjob local up, and tfjob run again; then pods, logs and events stay\n3\n"
+    )
+    assert machine.remains() == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["interrupted", "killed"])
+async def test_nothing_is_left_of_a_job_whose_python_program_ends(machine, tmp_path, number):
+    (tmp_path / "job.yaml").write_text(job("trap 'exit 1' TERM; echo here; while :; do sleep 0.05; done", Worker=1))
+
+    process = await machine.start(str(tmp_path / "job.yaml"), command=(sys.executable, "-c", IN_PYTHON))
+    assert await process.stdout.readline() == b"worker-0 | here\n"
+    process.send_signal(number)
+    _, errors = await process.communicate()
+
+    assert ("KeyboardInterrupt" in errors.decode()) is (number == signal.SIGINT)
+    if number == signal.SIGKILL:
+        await eventually(lambda: not machine.remains())
+    assert machine.remains() == []
+
+
+async def test_a_second_interruption_kills_the_programs_of_a_python_program(machine, tmp_path):
+    asked = tmp_path / "asked"
+    stubborn = patient(job(f"trap 'touch {asked}' TERM; echo here; while :; do sleep 0.05; done", Worker=1))
+    (tmp_path / "job.yaml").write_text(stubborn)
+
+    process = await machine.start(str(tmp_path / "job.yaml"), command=(sys.executable, "-c", IN_PYTHON))
+    assert await process.stdout.readline() == b"worker-0 | here\n"
+    process.send_signal(signal.SIGINT)
+    await eventually(asked.exists)
+    assert process.returncode is None
+    process.send_signal(signal.SIGINT)
+    await eventually(lambda: process.returncode is not None)
+    _, errors = await process.communicate()
+
+    assert "KeyboardInterrupt" in errors.decode()
+    assert machine.remains() == []

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from tf_operator.cli import local_objects
+from tf_operator.local.node.launch import PYTHON_ANNOTATION
 
 
 def flags(mount=(), python=None, env_file=None):
@@ -41,7 +42,7 @@ def test_all_of_it_is_in_every_pod_template_and_the_manifest_is_left_as_it_is(tm
         "volumes": [{"name": "tfjob-run-0", "hostPath": {"path": str(tmp_path)}}],
     }
     assert [replicas[name]["template"]["spec"] for name in "AB"] == [expected] * 2
-    python = {local_objects.PYTHON_ANNOTATION: str(tmp_path)}
+    python = {PYTHON_ANNOTATION: str(tmp_path)}
     annotations = [replicas[name]["template"]["metadata"]["annotations"] for name in "ABC"]
     assert annotations == [python, {"mine": "", **python}, python]
     assert "volumes" not in shared

@@ -13,7 +13,18 @@ import pytest
 from support.builders import tfjob
 from support.embedded_jobs import PODS, RUNNING, TFJOBS, EmbeddedJobs
 from support.fake_clock import FakeClock
-from tf_operator.client import AlreadyExists, Invalid, JobPhase, NotFound, NotPossible, TFJobs, WaitTimeout, pods
+from tf_operator.client import (
+    AlreadyExists,
+    AsyncTFJobs,
+    ConfigurationError,
+    Invalid,
+    JobPhase,
+    NotFound,
+    NotPossible,
+    TFJobs,
+    WaitTimeout,
+    pods,
+)
 from tf_operator.client.job import read_job
 from tf_operator.dialects import registry
 from tf_operator.machinery.clock import SystemClock
@@ -21,6 +32,7 @@ from tf_operator.machinery.transport import errors
 from tf_operator.meta import ObjectKey
 
 ENDED = {"state": {"terminated": {"exitCode": 0}}, "name": "tensorflow"}
+CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 FAILED = {"state": {"terminated": {"exitCode": 3, "containerID": "process://1"}}, "name": "tensorflow"}
 
 
@@ -134,7 +146,7 @@ async def test_a_plan_has_the_pods_as_values_and_is_shown_as_tfjob_plan_shows_it
         pytest.param(
             tfjob("j").workers(-1).body(), "TFJob j: spec.tfReplicaSpecs.Worker.replicas: must be", id="field"
         ),
-        pytest.param({"kind": "Pod", "metadata": {"name": "p"}}, "the manifest contains no TFJob", id="no job"),
+        pytest.param({"kind": "Pod", "metadata": {"name": "p"}}, "Pod p contains no TFJob", id="no job"),
         pytest.param("no-such.yaml", "cannot read no-such.yaml: No such file", id="no file"),
         pytest.param(__file__, f"{__file__}: ", id="no manifest"),
     ],
@@ -144,6 +156,54 @@ async def test_what_cannot_be_planned_is_refused_with_the_reason(jobs, source, m
         await jobs.plan(source)
 
     assert str(refused.value).startswith(message)
+
+
+async def test_a_job_is_run_with_what_it_needs_to_its_end(jobs, cluster, tmp_path):
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}, "spec": CLAIM}
+    (tmp_path / "job.yaml").write_text(f"{json.dumps(claim)}\n{json.dumps(tfjob('j').workers(1).body())}")
+    await jobs.create(claim)  # it exists already
+    lines = []
+
+    running = asyncio.ensure_future(jobs.run(tmp_path / "job.yaml", on_line=lines.append))
+    await cluster.clock.idle()
+    cluster.logs["j-worker-0"] = [b"one\n"]
+    cluster.pod((await jobs.get("j")).body, "worker-0")
+    await cluster.clock.idle()
+    cluster.report("j", "Failed", firstFailure={"pod": "j-worker-0", "exitCode": 3})
+    await cluster.clock.advance(3)
+    result = await running
+
+    assert [(line.replica, line.text) for line in lines] == [("worker-0", "one")]
+    assert (result.exit_code, result.job.phase) == (3, JobPhase.FAILED)
+    assert str(result).startswith("TFJob default/j has failed.\n  Why:")
+    assert "<p>TFJob default/j has failed.</p>" in result._repr_html_()
+
+
+async def test_an_interrupted_run_on_a_cluster_leaves_the_job(jobs, cluster):
+    running = asyncio.ensure_future(jobs.run(tfjob("j").workers(1).body()))
+    await cluster.clock.idle()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+    assert (await jobs.get("j")).phase is JobPhase.NEW
+    with pytest.raises(NotPossible, match=r"spec\.tfReplicaSpecs"):
+        await jobs.run(tfjob("k").workers(-1).body())
+
+
+async def test_without_any_cluster_only_what_needs_one_is_refused(monkeypatch, tmp_path):
+    for name in ("HOME", "XDG_STATE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
+        monkeypatch.delenv(name, raising=False)
+
+    async with AsyncTFJobs() as jobs:
+        assert len((await jobs.plan(tfjob("j").workers(2).body())).replicas) == 2
+        with pytest.raises(ConfigurationError, match="there is no kubeconfig"):
+            await jobs.list()
+    with pytest.raises(ConfigurationError):
+        async with AsyncTFJobs(kubeconfig=str(tmp_path / "none")):
+            pass
 
 
 async def test_a_wait_ends_with_the_phase_the_end_the_time_or_the_job(jobs, cluster):

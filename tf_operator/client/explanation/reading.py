@@ -27,8 +27,17 @@ class JobReader(Protocol):
     async def events(self, job: Job) -> tuple[JobEvent, ...]:
         """What was reported about it and its pods."""
 
-    def logs(self, job: Job, *, replica: str, tail: int, previous: bool, longest: int) -> AsyncGenerator[LogLine, None]:
-        """The last lines of a replica."""
+    def logs(
+        self,
+        job: Job,
+        *,
+        replica: str = "",
+        follow: bool = False,
+        tail: int | None = None,
+        previous: bool = False,
+        longest: int | None = None,
+    ) -> AsyncGenerator[LogLine, None]:
+        """The lines of its replicas."""
 
 
 async def read(jobs: JobReader, job: Job, now: datetime) -> Situation:

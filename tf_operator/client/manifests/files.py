@@ -5,7 +5,7 @@ may well hold the volume claim of a job beside it. Neighbours: ``kube_yaml`` par
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
@@ -60,11 +60,11 @@ def read_source(source: Source) -> list[Manifest]:
         raise NotPossible(f"{path}: {error}") from None
 
 
-def one_job(source: Source) -> Manifest:
-    """The only job of a manifest or file, whatever else is in it."""
-    jobs = [manifest for manifest in read_source(source) if registry.of_kind(text_of(manifest.body, "kind"))]
+def one_job(manifests: Sequence[Manifest]) -> Manifest:
+    """The only job among the objects."""
+    jobs = [manifest for manifest in manifests if registry.of_kind(text_of(manifest.body, "kind"))]
     if len(jobs) != 1:
-        name = "the manifest" if isinstance(source, Mapping) else fspath(source)
+        name = manifests[0].where.partition("#")[0]
         raise NotPossible(f"{name} contains {len(jobs) or 'no'} {registry.kinds()}{'s' if jobs else ''}: name one job")
     return jobs[0]
 

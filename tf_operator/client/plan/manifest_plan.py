@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from tf_operator.client.job import NotPossible
 from tf_operator.client.manifests import files, validate
+from tf_operator.client.manifests.validate import Validation
 from tf_operator.client.plan import dry_run
 from tf_operator.client.plan.job_plan import JobPlan
 from tf_operator.job.training_job import FieldError
@@ -20,11 +21,16 @@ class InvalidManifest(NotPossible):
         self.errors = tuple(errors)
 
 
-def make(source: files.Source, namespace: str) -> JobPlan:
-    """The plan of the job in a manifest or file. ``namespace``: of a job that does not name its own."""
-    manifest = files.one_job(source)
+def check(manifest: files.Manifest, namespace: str) -> Validation:
+    """What is to be said about a job's manifest; ``InvalidManifest`` when it has errors."""
     validation = validate.check(manifest.body, namespace=key_of(manifest.body).namespace or namespace)
     if validation.errors:
         raise InvalidManifest(manifest.where, validation.errors)
+    return validation
+
+
+def make(source: files.Source, namespace: str) -> JobPlan:
+    """The plan of the job in a manifest or file. ``namespace``: of a job that does not name its own."""
+    validation = check(files.one_job(files.read_source(source)), namespace)
     plan = dry_run.run(validation.job, DEFAULT_SETTINGS)
     return replace(plan, warnings=(*map(str, validation.warnings), *plan.warnings))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tf_operator.cli import tensorflow_lines
+from tf_operator.client.run import tensorflow_lines
 
 ABSL = "WARNING: All log messages before absl::InitializeLog() is called are written to STDERR"
 ONEDNN = (

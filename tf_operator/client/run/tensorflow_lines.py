@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from tf_operator.cli import local_objects
+from tf_operator.client.run import local_objects
 from tf_operator.meta import Body
 
 LEVEL: Final = "TF_CPP_MIN_LOG_LEVEL"

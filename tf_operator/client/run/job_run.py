@@ -1,0 +1,128 @@
+"""A job from its manifest to its end, on whatever API server: submitted, its lines passed on, explained."""
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from tf_operator.client.explanation import checks, reading
+from tf_operator.client.explanation.reading import JobReader
+from tf_operator.client.explanation.situation import Explanation, Situation
+from tf_operator.client.job import FAILED, Job
+from tf_operator.client.logs import LogLine, print_line
+from tf_operator.client.manifests import files
+from tf_operator.client.manifests.files import Source
+from tf_operator.client.plan import manifest_plan
+from tf_operator.client.run import local_objects, tensorflow_lines
+from tf_operator.dialects import registry
+from tf_operator.local.node.launch import user_python
+from tf_operator.machinery.clock import Clock
+from tf_operator.machinery.transport.errors import AlreadyExists, ApiError, Forbidden
+from tf_operator.meta import Body
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """How a job has ended that was run. ``print`` and notebooks show why."""
+
+    job: Job
+    explanation: Explanation
+
+    def without_server(self) -> "RunResult":
+        """The same where the server has ended with the job."""
+        return replace(self, explanation=self.explanation.without_server())
+
+    @property
+    def exit_code(self) -> int:
+        """0, or that of the job's first failure."""
+        return FAILED if self.job.exit_code is None else self.job.exit_code
+
+    def __str__(self) -> str:
+        return str(self.explanation)
+
+    def _repr_html_(self) -> str:
+        return self.explanation._repr_html_()
+
+
+class JobRunner(JobReader, Protocol):
+    """What ``AsyncTFJobs`` does with a job that is run."""
+
+    async def submit(self, manifest: Mapping[str, Any], *, replace: bool = False) -> Job:
+        """Create the job."""
+
+    async def create(self, manifest: Mapping[str, Any]) -> Body:
+        """Create any object."""
+
+    async def wait(self, job: Job) -> Job:
+        """Wait for its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunOrder:
+    """A job that is to be run, with what it needs."""
+
+    bodies: tuple[Body, ...]
+    kind: str
+    """As in ``tfjob.kubeflow.org``."""
+    replaces: bool
+    on_line: Callable[[LogLine], object]
+
+    def on_this_machine(self) -> "RunOrder":
+        """The same with the folder and the Python of this process, where a server has others."""
+        python, folder = user_python(os.environ), str(Path.cwd())
+        bodies = (local_objects.prepared(body, python=python, folder=folder) for body in self.bodies)
+        return replace(self, bodies=tuple(bodies))
+
+    def on_own_server(self) -> "RunOrder":
+        """The same without the lines that TensorFlow prints about itself, unless somebody asks for them."""
+        if not tensorflow_lines.are_hidden(os.environ, self.bodies):
+            return self
+        on_line = self.on_line
+        return replace(self, on_line=lambda line: None if tensorflow_lines.is_one(line.text) else on_line(line))
+
+
+def read(source: Source, namespace: str, *, replaces: bool, on_line: Callable[[LogLine], object] | None) -> RunOrder:
+    """What is to be run; ``InvalidManifest`` for a job that would be refused."""
+    manifests = files.read_source(source)
+    manifest = files.one_job(manifests)
+    manifest_plan.check(manifest, namespace)
+    resource = next(api.resource for entry in manifests if (api := registry.api_of(entry.body)))
+    kind = f"{resource.kind}.{resource.group}".lower()
+    return RunOrder(tuple(entry.body for entry in manifests), kind, replaces, on_line or print_line)
+
+
+async def run(jobs: JobRunner, order: RunOrder, clock: Clock) -> RunResult:
+    """Create the objects, and follow the job to its end; an interruption leaves it."""
+    job = await _submit(jobs, order)
+    ending = asyncio.get_running_loop().create_task(jobs.wait(job))
+    try:
+        lines: AsyncGenerator[LogLine, None] = jobs.logs(job, follow=True)
+        with suppress(Forbidden):  # the job ends all the same
+            async with aclosing(lines):
+                async for line in lines:
+                    order.on_line(line)
+        job = await ending
+    finally:
+        ending.cancel()
+        await asyncio.wait([ending])
+    try:
+        situation = await reading.read(jobs, job, clock.now())
+    except ApiError:  # it has its exit code all the same
+        situation = Situation(job, (), (), clock.now())
+    return RunResult(job, checks.explain(situation))
+
+
+async def _submit(jobs: JobRunner, order: RunOrder) -> Job:
+    """Create the objects in their order; what the job needs and exists already is left as it is."""
+    submitted = list[Job]()
+    for body in order.bodies:
+        if registry.api_of(body):
+            submitted.append(await jobs.submit(body, replace=order.replaces))
+        else:
+            with suppress(AlreadyExists):
+                await jobs.create(body)
+    (job,) = submitted
+    return job
