@@ -67,16 +67,16 @@ def _json_of(text: bytes) -> bytes:
     from tf_operator.local.apiserver import go_yaml  # noqa: PLC0415 (as above)
 
     try:
-        found = go_yaml.load(text)
-        _check_aliases(found)
-        return msgspec.json.encode(found)
+        document = go_yaml.load(text)
+        _check_aliases(document)
+        return msgspec.json.encode(document)
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError, TypeError, ValueError) as error:
         raise failures.bad_request(f"error converting YAML to JSON: {error}") from error
 
 
-def _check_aliases(found: object) -> None:
+def _check_aliases(document: object) -> None:
     """``ValueError`` if the aliases of a short text stand for more than a long one may hold, or for themselves."""
-    size, left = 0, [found]
+    size, left = 0, [document]
     while left:
         value = left.pop()
         size += 1 + (len(value) if isinstance(value, str) else 0)
@@ -86,16 +86,16 @@ def _check_aliases(found: object) -> None:
 
 
 def _decoded(body: bytes, kind: Kind, *, needs_kind: bool) -> Json:
-    shown = body[:_SHOWN].decode(errors="replace") if body[:1] == b"{" else body[:_SHOWN].hex()
-    shown = (shown + " ..." if len(body) > _SHOWN else shown) or "<empty>"
+    excerpt = body[:_SHOWN].decode(errors="replace") if body[:1] == b"{" else body[:_SHOWN].hex()
+    excerpt = (excerpt + " ..." if len(body) > _SHOWN else excerpt) or "<empty>"
     unrecognized = f"the object provided is unrecognized (must be of type {kind.resource.kind}): "
     problem = parse_problem(body)
     if problem:
-        raise failures.bad_request(f"{unrecognized}{_NO_VERSION}{problem} ({shown})")
+        raise failures.bad_request(f"{unrecognized}{_NO_VERSION}{problem} ({excerpt})")
     sent: Json = msgspec.json.decode(body) or {}
     if needs_kind and kind.is_custom and not sent.get("kind"):
         whole = body.decode(errors="replace")
-        raise failures.bad_request(f"{unrecognized}Object 'Kind' is missing in '{whole}' ({shown})")
+        raise failures.bad_request(f"{unrecognized}Object 'Kind' is missing in '{whole}' ({excerpt})")
     return sent
 
 
@@ -133,9 +133,9 @@ def framed(kind: Kind, sent: object, registry: Registry) -> Json:
     try:
         msgspec.convert(metadata, _Metadata)
     except msgspec.ValidationError as error:
-        why = f"json: cannot unmarshal metadata: {error}"
+        problem = f"json: cannot unmarshal metadata: {error}"
         raise failures.bad_request(
-            f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {why}'
+            f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {problem}'
         ) from error
     for name in ("labels", "annotations"):
         if metadata.get(name):
@@ -160,12 +160,12 @@ def is_of(kind: Kind, body: object) -> bool:
 def _mismatch(kind: Kind, api_version: str, named: str, *, registry: Registry) -> str:
     resource = kind.resource
     if kind.is_custom:
-        wanted = resource.api_version
-        return f"the API version in the data ({api_version}) does not match the expected API version ({wanted})"
+        expected = resource.api_version
+        return f"the API version in the data ({api_version}) does not match the expected API version ({expected})"
     version = api_version.rpartition("/")[2]
     if registry.of_kind(api_version, named) is None:
-        why = f'no kind "{named}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:111"'
+        problem = f'no kind "{named}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:111"'
     else:
         group = resource.group.partition(".")[0] or "core"
-        why = f"converting ({version}.{named}) to ({group}.{resource.kind}): unknown conversion"
-    return f'{named} in version "{version}" cannot be handled as a {resource.kind}: {why}'
+        problem = f"converting ({version}.{named}) to ({group}.{resource.kind}): unknown conversion"
+    return f'{named} in version "{version}" cannot be handled as a {resource.kind}: {problem}'

@@ -36,8 +36,8 @@ def _fill_namespace(body: Json, stored: Body | None, _: datetime) -> None:
     metadata = body["metadata"]
     metadata.setdefault("labels", {})["kubernetes.io/metadata.name"] = metadata.get("name", "")
     if stored is None:
-        wanted = (body.get("spec") or {}).get("finalizers") or []
-        body["spec"] = {"finalizers": list(dict.fromkeys([*wanted, "kubernetes"]))}
+        finalizers = (body.get("spec") or {}).get("finalizers") or []
+        body["spec"] = {"finalizers": list(dict.fromkeys([*finalizers, "kubernetes"]))}
         body["status"] = {"phase": "Active"}
     else:
         body["spec"] = stored.get("spec", {})
@@ -96,8 +96,8 @@ def _claim_rules(body: Body, stored: Body | None) -> Iterator[FieldCause]:
     elif (quantity.parse(requests["storage"]) or 0) <= 0:
         yield causes.invalid("spec.resources[storage]", requests["storage"], "must be greater than zero")
     unchangeable = ("accessModes", "selector", "storageClassName", "volumeMode")
-    before = (stored or {}).get("spec", {})
-    if stored is not None and any(spec.get(name) != before.get(name) for name in unchangeable):
+    old_spec = (stored or {}).get("spec", {})
+    if stored is not None and any(spec.get(name) != old_spec.get(name) for name in unchangeable):
         detail = (
             "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
         )

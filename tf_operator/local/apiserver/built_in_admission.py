@@ -24,23 +24,23 @@ def admit(body: Json, listing: Listing) -> None:
     spec, namespace = body["spec"], body["metadata"]["namespace"]
     account = spec["serviceAccountName"]
     if account != "default" and account not in _names("serviceaccounts", namespace, listing):
-        why = f'error looking up service account {namespace}/{account}: serviceaccount "{account}" not found'
-        raise _forbidden(body, why)
-    wanted = spec.pop("priority", 0)
+        reason = f'error looking up service account {namespace}/{account}: serviceaccount "{account}" not found'
+        raise _forbidden(body, reason)
+    sent_priority = spec.pop("priority", 0)
     spec["priority"], policy = _priority(body, listing)
     spec["preemptionPolicy"] = policy or spec["preemptionPolicy"]
-    if wanted not in (0, spec["priority"]):
-        why = (
-            f"the integer value of priority ({wanted}) must not be provided in pod spec; priority admission controller"
-            f" computed {spec['priority']} from the given PriorityClass name"
+    if sent_priority not in (0, spec["priority"]):
+        reason = (
+            f"the integer value of priority ({sent_priority}) must not be provided in pod spec; priority admission"
+            f" controller computed {spec['priority']} from the given PriorityClass name"
         )
-        raise _forbidden(body, why)
+        raise _forbidden(body, reason)
     for quota in listing("resourcequotas", namespace):
         _keep(quota, body, listing)
 
 
 def _names(resource: str, namespace: str, listing: Listing) -> set[str]:
-    return {found["metadata"]["name"] for found in listing(resource, namespace)}
+    return {stored["metadata"]["name"] for stored in listing(resource, namespace)}
 
 
 def _priority(body: Body, listing: Listing) -> tuple[int, str]:
@@ -48,30 +48,32 @@ def _priority(body: Body, listing: Listing) -> tuple[int, str]:
     name = text_of(body["spec"], "priorityClassName")
     if name in _SYSTEM_PRIORITIES or not name:
         return _SYSTEM_PRIORITIES.get(name, 0), ""
-    found = next((one for one in listing(str(PRIORITY_CLASSES), "") if one["metadata"]["name"] == name), None)
-    if found is None:
+    priority_class = next((one for one in listing(str(PRIORITY_CLASSES), "") if one["metadata"]["name"] == name), None)
+    if priority_class is None:
         raise _forbidden(body, f"no PriorityClass with name {name} was found")
-    return found["value"], found["preemptionPolicy"]
+    return priority_class["value"], priority_class["preemptionPolicy"]
 
 
-def _forbidden(body: Body, why: str) -> ApiFailure:
+def _forbidden(body: Body, reason: str) -> ApiFailure:
     name = body["metadata"].get("name", "")
     details = {"name": name, "kind": "pods"}
-    return ApiFailure(403, "Forbidden", f'pods "{name}" is forbidden: {why}', details=details)
+    return ApiFailure(403, "Forbidden", f'pods "{name}" is forbidden: {reason}', details=details)
 
 
 def _keep(quota: Body, pod: Body, listing: Listing) -> None:
-    name, wanted = quota["metadata"]["name"], built_in_pods.usage(pod)
+    name, usage = quota["metadata"]["name"], built_in_pods.usage(pod)
     limits = (quota.get("spec") or {}).get("hard") or {}
     hard = {resource: quantity.parse(amount) or _NOTHING for resource, amount in limits.items()}
     if missing := "; ".join(_missing(pod, sorted(_COMPUTE & hard.keys()))):
         raise _forbidden(pod, f"failed quota: {name}: must specify {missing}")
     used = built_in_limits.used_by_pods(hard, pod["metadata"]["namespace"], listing)
-    over = sorted(found for found in hard if found in wanted and used[found] + wanted[found] > hard[found])
+    over = sorted(
+        resource for resource in hard if resource in usage and used[resource] + usage[resource] > hard[resource]
+    )
     if over:
         requested, taken, limited = (
             ",".join(f"{resource}={quantity.text(amounts[resource])}" for resource in over)
-            for amounts in (wanted, used, hard)
+            for amounts in (usage, used, hard)
         )
         text = f"requested: {requested}, used: {taken}, limited: {limited}"
         raise _forbidden(pod, f"exceeded quota: {name}, {text}")

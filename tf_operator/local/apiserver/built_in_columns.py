@@ -16,10 +16,10 @@ def path(*names: str, missing: object = "") -> Callable[[Body, datetime], object
     """A cell that shows one field."""
 
     def cell(body: Body, _: datetime) -> object:
-        found: Any = body
+        value: Any = body
         for name in names:
-            found = found.get(name) if isinstance(found, Mapping) else None
-        return missing if found in (None, "") else found
+            value = value.get(name) if isinstance(value, Mapping) else None
+        return missing if value in (None, "") else value
 
     return cell
 
@@ -27,7 +27,7 @@ def path(*names: str, missing: object = "") -> Callable[[Body, datetime], object
 def count(*names: str) -> Callable[[Body, datetime], object]:
     """A cell with the number of items of one field."""
     read = path(*names, missing=())
-    return lambda body, now: len(found) if isinstance(found := read(body, now), Mapping | list) else 0
+    return lambda body, now: len(items) if isinstance(items := read(body, now), Mapping | list) else 0
 
 
 def since(*names: str) -> Callable[[Body, datetime], object]:
@@ -57,11 +57,13 @@ def _ready(pod: Body, _: datetime) -> str:
     spec, status = pod.get("spec", {}), pod.get("status", {})
     sidecars = {c["name"] for c in spec.get("initContainers", ()) if c.get("restartPolicy") == "Always"}
     statuses = status.get("containerStatuses", ())
-    ready = sum(bool(found.get("ready") and found.get("state", {}).get("running") is not None) for found in statuses)
+    ready = sum(
+        bool(container.get("ready") and container.get("state", {}).get("running") is not None) for container in statuses
+    )
     ready += sum(
-        bool(found.get("started") and found.get("ready"))
-        for found in status.get("initContainerStatuses", ())
-        if found.get("name") in sidecars
+        bool(container.get("started") and container.get("ready"))
+        for container in status.get("initContainerStatuses", ())
+        if container.get("name") in sidecars
     )
     return f"{ready}/{len(_containers(pod)) + len(sidecars)}"
 
@@ -85,12 +87,12 @@ def _initializing(pod: Body) -> tuple[bool, str]:
     gated = any(c.get("reason") == "SchedulingGated" for c in status.get("conditions", ()))
     reason = "SchedulingGated" if gated else status.get("reason") or status.get("phase", "")
     sidecars = {c["name"] for c in spec.get("initContainers", ()) if c.get("restartPolicy") == "Always"}
-    for index, found in enumerate(status.get("initContainerStatuses", ())):
-        state = found.get("state", {})
+    for index, container in enumerate(status.get("initContainerStatuses", ())):
+        state = container.get("state", {})
         ended, waiting = state.get("terminated"), state.get("waiting")
         if ended is not None and ended.get("exitCode") == 0:
             continue
-        if found.get("name") in sidecars and found.get("started"):
+        if container.get("name") in sidecars and container.get("started"):
             continue
         if ended is not None:
             return True, f"Init:{_ended(ended)}"
@@ -110,13 +112,13 @@ def _ended(state: Body) -> str:
 def _running_reason(pod: Body, reason: str) -> str:
     status = pod.get("status", {})
     has_running = False
-    for found in reversed(status.get("containerStatuses", ())):
-        state = found.get("state", {})
+    for container in reversed(status.get("containerStatuses", ())):
+        state = container.get("state", {})
         if state.get("waiting", {}).get("reason"):
             reason = state["waiting"]["reason"]
         elif state.get("terminated") is not None:
             reason = _ended(state["terminated"])
-        elif found.get("ready") and state.get("running") is not None:
+        elif container.get("ready") and state.get("running") is not None:
             has_running = True
     if reason == "Completed" and has_running:
         is_ready = any(c.get("type") == "Ready" and c.get("status") == "True" for c in status.get("conditions", ()))
@@ -128,13 +130,13 @@ def _restarts(pod: Body, now: datetime) -> str:
     """Those of the containers, or of the init containers while these run; with the time since the last."""
     status = pod.get("status", {})
     key = "initContainerStatuses" if _initializing(pod)[0] else "containerStatuses"
-    found = list(status.get(key, ()))
+    statuses = list(status.get(key, ()))
     if key == "containerStatuses":
         spec = pod.get("spec", {})
         sidecars = {c["name"] for c in spec.get("initContainers", ()) if c.get("restartPolicy") == "Always"}
-        found += [one for one in status.get("initContainerStatuses", ()) if one.get("name") in sidecars]
-    total = sum(one.get("restartCount", 0) for one in found)
-    ends = [parse_time(one.get("lastState", {}).get("terminated", {}).get("finishedAt")) for one in found]
+        statuses += [one for one in status.get("initContainerStatuses", ()) if one.get("name") in sidecars]
+    total = sum(one.get("restartCount", 0) for one in statuses)
+    ends = [parse_time(one.get("lastState", {}).get("terminated", {}).get("finishedAt")) for one in statuses]
     last = max((end for end in ends if end), default=None)
     return f"{total} ({age(last, now)} ago)" if total and last else str(total)
 
@@ -147,7 +149,7 @@ def _gates(pod: Body, _: datetime) -> str:
 
 def _pod_ip(pod: Body, _: datetime) -> str:
     status = pod.get("status", {})
-    return next((found.get("ip", "") for found in status.get("podIPs", ())), status.get("podIP", "")) or _NONE
+    return next((address.get("ip", "") for address in status.get("podIPs", ())), status.get("podIP", "")) or _NONE
 
 
 AGE: Final = _text("Age", since("metadata", "creationTimestamp"))
@@ -170,8 +172,8 @@ def _external_ip(service: Body, _: datetime) -> str:
         return str(spec.get("externalName", ""))
     if kind == "LoadBalancer":
         ingress = service.get("status", {}).get("loadBalancer", {}).get("ingress", ())
-        found = [one.get("ip") or one.get("hostname", "") for one in ingress]
-        return ",".join([*found, *spec.get("externalIPs", ())]) or "<pending>"
+        addresses = [one.get("ip") or one.get("hostname", "") for one in ingress]
+        return ",".join([*addresses, *spec.get("externalIPs", ())]) or "<pending>"
     return _joined(spec.get("externalIPs", ()))
 
 
@@ -197,8 +199,8 @@ SERVICES: Final = (
 
 
 def _event_time(event: Body, now: datetime, *names: str) -> str:
-    found = next((event[name] for name in names if event.get(name)), None)
-    return age(parse_time(found), now)
+    moment = next((event[name] for name in names if event.get(name)), None)
+    return age(parse_time(moment), now)
 
 
 def _last_seen(event: Body, now: datetime) -> str:
@@ -264,8 +266,8 @@ ACCESS_MODES: Final = {
 
 def _access_modes(claim: Body, _: datetime) -> str:
     bound = claim.get("spec", {}).get("volumeName")
-    found = claim.get("status", {}).get("accessModes", ()) if bound else ()
-    return ",".join(ACCESS_MODES[mode] for mode in ACCESS_MODES if mode in found)
+    modes = claim.get("status", {}).get("accessModes", ()) if bound else ()
+    return ",".join(ACCESS_MODES[mode] for mode in ACCESS_MODES if mode in modes)
 
 
 def _capacity(claim: Body, _: datetime) -> str:
@@ -299,8 +301,8 @@ def _roles(node: Body, _: datetime) -> str:
 
 
 def _address(node: Body, kind: str) -> str:
-    found = node.get("status", {}).get("addresses", ())
-    return next((one.get("address", "") for one in found if one.get("type") == kind), _NONE)
+    addresses = node.get("status", {}).get("addresses", ())
+    return next((one.get("address", "") for one in addresses if one.get("type") == kind), _NONE)
 
 
 NODES: Final = (
@@ -329,19 +331,19 @@ PRIORITY_CLASSES: Final = (
 )
 
 
-def _quota(wanted: bool) -> Callable[[Body, datetime], str]:  # noqa: FBT001 - two cells of one form
+def _quota(are_limits: bool) -> Callable[[Body, datetime], str]:  # noqa: FBT001 - two cells of one form
     """Requests, or limits, as ``name: used/hard``."""
 
     def cell(quota: Body, _: datetime) -> str:
         status = quota.get("status", {})
         used, hard = status.get("used", {}), status.get("hard", {})
-        names = sorted(name for name in hard if name.startswith("limits.") is wanted)
+        names = sorted(name for name in hard if name.startswith("limits.") is are_limits)
         return ", ".join(f"{name}: {used.get(name, 0)}/{hard[name]}" for name in names)
 
     return cell
 
 
-QUOTAS: Final = (_text("Request", _quota(wanted=False)), _text("Limit", _quota(wanted=True)), AGE)
+QUOTAS: Final = (_text("Request", _quota(are_limits=False)), _text("Limit", _quota(are_limits=True)), AGE)
 DEFINITIONS: Final = (Column("Created At", "date", path("metadata", "creationTimestamp")),)
 
 

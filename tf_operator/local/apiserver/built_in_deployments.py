@@ -29,9 +29,9 @@ def check(body: Body, stored: Body | None) -> Iterator[FieldCause]:
     if stored is not None and spec.get("selector") != stored["spec"].get("selector"):
         yield causes.invalid("spec.selector", spec.get("selector"), "field is immutable")
     template = spec.get("template") or {}
-    wanted = (spec.get("selector") or {}).get("matchLabels") or {}
+    selector = (spec.get("selector") or {}).get("matchLabels") or {}
     labels = (template.get("metadata") or {}).get("labels") or {}
-    if not wanted.items() <= labels.items():
+    if not selector.items() <= labels.items():
         detail = "`selector` does not match template `labels`"
         yield causes.invalid("spec.template.metadata.labels", labels, detail)
     yield from built_in_pod_rules.check_spec(template.get("spec") or {}, "spec.template.spec")

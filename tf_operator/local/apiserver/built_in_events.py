@@ -43,8 +43,8 @@ def convert(body: Body, api_version: str) -> Json:
     renamed = {words.get(name, name): value for name, value in body.items()}
     if not to_newer:
         return renamed | _missing(renamed) | {"apiVersion": api_version}
-    kept = {name: value for name, value in renamed.items() if value != "" or name not in _LEFT_OUT}
-    return kept | {"apiVersion": api_version}
+    fields = {name: value for name, value in renamed.items() if value != "" or name not in _LEFT_OUT}
+    return fields | {"apiVersion": api_version}
 
 
 def _missing(event: Body) -> Json:

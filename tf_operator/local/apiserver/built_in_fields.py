@@ -36,8 +36,8 @@ _FRAME: Final = frozenset({"apiVersion", "kind", "metadata"})
 def definitions() -> Definitions:
     """All of them, by name."""
     file = resources.files(__package__).joinpath("built_in.json")
-    found: Definitions = msgspec.json.decode(file.read_bytes())
-    return found
+    by_name: Definitions = msgspec.json.decode(file.read_bytes())
+    return by_name
 
 
 def definition_of(resource: GroupVersionResource) -> str:
@@ -67,10 +67,10 @@ class BuiltInFields:
         """What ``decode`` drops because no field has this name, as ``fieldValidation`` reports it."""
         copy: Json = msgspec.json.decode(msgspec.json.encode(sent))
         try:
-            found = [*self._decode(copy), *object_meta.unknown(sent.get("metadata"))]
+            paths = [*self._decode(copy), *object_meta.unknown(sent.get("metadata"))]
         except _WrongTypeError:
             return ()
-        return tuple(f'unknown field "{path}"' for path in found)
+        return tuple(f'unknown field "{path}"' for path in paths)
 
     def _decode(self, body: Json) -> list[str]:
         fields = {name: value for name, value in body.items() if name not in _FRAME}
@@ -89,15 +89,15 @@ class _WrongTypeError(Exception):
 class _Decoder:
     """Decodes one body, in place. It runs for each write, so it is written to be fast."""
 
-    def __init__(self, known: Definitions) -> None:
-        self._known = known
+    def __init__(self, definitions: Definitions) -> None:
+        self._definitions = definitions
         self.unknown: list[str] = []
         """The paths of fields that were dropped because nobody knows them."""
 
-    def fields(self, holder: Json, known: Schema, path: str, owner: str) -> None:
+    def fields(self, holder: Json, schemas: Schema, path: str, owner: str) -> None:
         """The fields of an object."""
         for name, value in list(holder.items()):
-            schema = known.get(name)
+            schema = schemas.get(name)
             if schema is None:
                 del holder[name]
                 self.unknown.append(f"{path}{name}")
@@ -114,19 +114,19 @@ class _Decoder:
     def _value(self, value: Any, schema: Schema, path: str, owner: str) -> Any:  # noqa: ANN401 - any JSON
         reference = schema.get("$ref")
         if reference and not (value in (True, False) and "x-or-boolean" in schema):
-            schema, owner = self._known[reference], struct(reference)
-        wanted = schema.get("type", "")
+            schema, owner = self._definitions[reference], struct(reference)
+        expected = schema.get("type", "")
         if type(value) is float and value.is_integer():
             value = int(value)
-        found = _TYPE_NAMES.get(type(value), "")
+        actual = _TYPE_NAMES.get(type(value), "")
         if "oneOf" in schema:
             return _quantity(value)
-        allowed = _INT_OR_STRING if schema.get("x-kubernetes-int-or-string") else _ALLOWED.get(wanted, (wanted,))
-        if allowed != ("",) and found not in allowed:
+        allowed = _INT_OR_STRING if schema.get("x-kubernetes-int-or-string") else _ALLOWED.get(expected, (expected,))
+        if allowed != ("",) and actual not in allowed:
             raise _wrong_type(value, path, owner=owner, go_type=_go_type(schema, owner))
-        if found == "integer":
+        if actual == "integer":
             _check_range(value, schema, path, owner)
-        if found in ("array", "object"):
+        if actual in ("array", "object"):
             self._inside(value, schema, path, owner)
         return value
 
@@ -150,15 +150,15 @@ class _Decoder:
 def _check_range(value: int, schema: Schema, path: str, owner: str) -> None:
     go_type = "int32" if schema.get("x-kubernetes-int-or-string") else schema.get("format", "int64")
     if not _MINIMA[go_type] <= value < -_MINIMA[go_type]:
-        raise _wrong_type(value, path, owner=owner, go_type=go_type, shown=f" {value}")
+        raise _wrong_type(value, path, owner=owner, go_type=go_type, suffix=f" {value}")
 
 
 def _is_left_out(name: str, value: object, schema: Schema) -> bool:
     """Whether Go leaves an empty value out: a text, a list, a map; but not ``false``, 0, or an object."""
-    wanted = schema.get("type")
-    if wanted == "string":
+    schema_type = schema.get("type")
+    if schema_type == "string":
         return value == "" and name not in _KEPT_EMPTY
-    return (wanted == "array" and value == []) or (value == {} and "additionalProperties" in schema)
+    return (schema_type == "array" and value == []) or (value == {} and "additionalProperties" in schema)
 
 
 def _quantity(value: Any) -> Any:  # noqa: ANN401 - any JSON
@@ -169,11 +169,11 @@ def _quantity(value: Any) -> Any:  # noqa: ANN401 - any JSON
     return value if isinstance(value, str) else quantity.text(amount)
 
 
-def _wrong_type(value: object, path: str, *, owner: str, go_type: str, shown: str = "") -> _WrongTypeError:
+def _wrong_type(value: object, path: str, *, owner: str, go_type: str, suffix: str = "") -> _WrongTypeError:
     """As Go's json package words it, which counts no items."""
-    what = {"integer": "number", "boolean": "bool"}.get(type_name(value), type_name(value)) + shown
+    json_type = {"integer": "number", "boolean": "bool"}.get(type_name(value), type_name(value)) + suffix
     place = re.sub(r"\[\d+\]", "", path)
-    return _WrongTypeError(f"json: cannot unmarshal {what} into Go struct field {owner}.{place} of type {go_type}")
+    return _WrongTypeError(f"json: cannot unmarshal {json_type} into Go struct field {owner}.{place} of type {go_type}")
 
 
 def struct(reference: str) -> str:

@@ -68,10 +68,10 @@ def _unchangeable(spec: Body) -> dict[str, Any]:
 
 def _check_changes(spec: Body, stored: Body) -> Iterator[FieldCause]:
     """Some fields may change in one direction only."""
-    deadline, before = spec.get("activeDeadlineSeconds"), stored.get("activeDeadlineSeconds")
-    if before is not None and deadline is None:
+    deadline, old_deadline = spec.get("activeDeadlineSeconds"), stored.get("activeDeadlineSeconds")
+    if old_deadline is not None and deadline is None:
         yield causes.invalid("spec.activeDeadlineSeconds", None, "must not update from a positive integer to nil value")
-    elif before is not None and deadline is not None and deadline > before:
+    elif old_deadline is not None and deadline is not None and deadline > old_deadline:
         yield causes.invalid("spec.activeDeadlineSeconds", deadline, "must be less than or equal to previous value")
     if any(gate not in stored.get("schedulingGates", ()) for gate in spec.get("schedulingGates", ())):
         detail = "only deletion is allowed, but found new scheduling gates"
@@ -109,7 +109,7 @@ def _check_placement(spec: Body, path: str) -> Iterator[FieldCause]:
 
 
 def _check_spread(constraints: Any, path: str) -> Iterator[FieldCause]:  # noqa: ANN401 - decoded JSON
-    pairs = [(found.get("topologyKey", ""), found.get("whenUnsatisfiable", "")) for found in constraints]
+    pairs = [(constraint.get("topologyKey", ""), constraint.get("whenUnsatisfiable", "")) for constraint in constraints]
     for index, pair in enumerate(pairs):
         if pair in pairs[index + 1 :]:
             field = f"{path}[{index}].{{topologyKey, whenUnsatisfiable}}"
@@ -120,23 +120,23 @@ def _check_containers(spec: Body, path: str) -> Iterator[FieldCause]:
     volumes = {volume.get("name") for volume in spec.get("volumes") or ()}
     taken = {container.get("name") for container in spec.get("containers") or ()}
     for kind in CONTAINER_LISTS:
-        seen = set(taken) if kind == "initContainers" else set[str]()
+        names_so_far = set(taken) if kind == "initContainers" else set[str]()
         for index, container in enumerate(spec.get(kind) or ()):
             field = f"{path}.{kind}[{index}]"
             yield from _check_container(container, field, volumes)
-            if (name := container.get("name")) in seen:
+            if (name := container.get("name")) in names_so_far:
                 yield causes.duplicate(f"{field}.name", name)
-            seen.add(name)
+            names_so_far.add(name)
 
 
 def _check_volumes(volumes: Any, path: str) -> Iterator[FieldCause]:  # noqa: ANN401 - decoded JSON
-    seen = set[str]()
+    names_so_far = set[str]()
     for index, volume in enumerate(volumes):
         field, name = f"{path}[{index}]", volume.get("name", "")
         yield from _check_name(name, f"{field}.name")
-        if name in seen:
+        if name in names_so_far:
             yield causes.duplicate(f"{field}.name", name)
-        seen.add(name)
+        names_so_far.add(name)
         types = [kind for kind, value in volume.items() if kind != "name" and value is not None]
         for kind in types[1:]:
             yield causes.forbidden(f"{field}.{kind}", "may not specify more than 1 volume type")
@@ -209,7 +209,7 @@ def _check_ports(ports: Any, path: str) -> Iterator[FieldCause]:  # noqa: ANN401
 
 
 def _check_host_ports(spec: Body, path: str) -> Iterator[FieldCause]:
-    seen = set[str]()
+    ports_so_far = set[str]()
     for index, container in enumerate(spec.get("containers") or ()):
         for number, port in enumerate(container.get("ports") or ()):
             field, host_port = f"{path}[{index}].ports[{number}]", port.get("hostPort", 0)
@@ -217,9 +217,9 @@ def _check_host_ports(spec: Body, path: str) -> Iterator[FieldCause]:
                 detail = "must match `containerPort` when `hostNetwork` is true"
                 yield causes.invalid(f"{field}.containerPort", port.get("containerPort"), detail)
             key = f"{port.get('protocol', 'TCP')}/{port.get('hostIP', '')}/{host_port}"
-            if host_port and key in seen:
+            if host_port and key in ports_so_far:
                 yield causes.duplicate(f"{field}.hostPort", key)
-            seen.add(key)
+            ports_so_far.add(key)
 
 
 def _check_variable(variable: Body, path: str) -> Iterator[FieldCause]:
@@ -230,17 +230,17 @@ def _check_variable(variable: Body, path: str) -> Iterator[FieldCause]:
         yield causes.invalid(f"{path}.name", name, problem)
     if source is None:
         return
-    found = [kind for kind in _SOURCES if source.get(kind) is not None]
+    sources = [kind for kind in _SOURCES if source.get(kind) is not None]
     if variable.get("value"):
         yield causes.invalid(f"{path}.valueFrom", "", "may not be specified when `value` is not empty")
-    elif len(found) > 1:
+    elif len(sources) > 1:
         yield causes.invalid(f"{path}.valueFrom", "", "may not have more than one field specified at a time")
-    elif not found:
+    elif not sources:
         detail = (
             "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
         )
         yield causes.invalid(f"{path}.valueFrom", "", detail)
-    for kind in found:
+    for kind in sources:
         yield from _check_source(source[kind], kind, f"{path}.valueFrom.{kind}")
 
 

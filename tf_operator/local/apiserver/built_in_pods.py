@@ -81,9 +81,9 @@ def _fill_status(status: Json) -> None:
         condition.setdefault("lastProbeTime", None)
         condition.setdefault("lastTransitionTime", None)
     for name in ("containerStatuses", "initContainerStatuses"):
-        for found in _objects(status.get(name)):
+        for container in _objects(status.get(name)):
             for field, value in _CONTAINER_STATUS.items():
-                found.setdefault(field, {} if value == {} else value)
+                container.setdefault(field, {} if value == {} else value)
 
 
 def _set_own_defaults(spec: Json) -> None:
@@ -184,8 +184,8 @@ def qos_class(spec: Body) -> str:
     containers = [container for name in CONTAINER_LISTS for container in spec.get(name) or ()]
     resources = [container.get("resources") or {} for container in containers if isinstance(container, Mapping)]
     amounts = [
-        tuple(quantity.parse((found.get(part) or {}).get(name)) or 0 for part in ("requests", "limits"))
-        for found in resources
+        tuple(quantity.parse((requirements.get(part) or {}).get(name)) or 0 for part in ("requests", "limits"))
+        for requirements in resources
         for name in _COMPUTE
     ]
     if not any(amount for pair in amounts for amount in pair):
@@ -193,12 +193,12 @@ def qos_class(spec: Body) -> str:
     return "Guaranteed" if all(request and request == limit for request, limit in amounts) else "Burstable"
 
 
-def grace_seconds(body: Body, wanted: int | None) -> int:
+def grace_seconds(body: Body, requested: int | None) -> int:
     """How long a deleted pod stays: not at all before it has a node, and after it has ended."""
     spec, status = body.get("spec", {}), body.get("status", {})
     if not spec.get("nodeName") or status.get("phase") in ("Succeeded", "Failed"):
         return 0
-    seconds: int = spec.get("terminationGracePeriodSeconds", 30) if wanted is None else wanted
+    seconds: int = spec.get("terminationGracePeriodSeconds", 30) if requested is None else requested
     return seconds if seconds >= 0 else 1
 
 
@@ -209,12 +209,12 @@ def bind(stored: Body, binding: Json, now: datetime) -> Json:
     if not node or target.get("kind", "Node") not in ("", "Node"):
         raise ApiFailure(500, "", "target.name: Required value")
     if current := stored["spec"].get("nodeName"):
-        why = f'pod {name} is already assigned to node "{current}"'
-        message = f'Operation cannot be fulfilled on pods/binding "{name}": {why}'
+        problem = f'pod {name} is already assigned to node "{current}"'
+        message = f'Operation cannot be fulfilled on pods/binding "{name}": {problem}'
         raise ApiFailure(409, "Conflict", message, details={"kind": "pods/binding", "name": name})
     status = stored.get("status", {})
     scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": rfc3339(now)}
-    others = [found for found in status.get("conditions", ()) if found.get("type") != "PodScheduled"]
+    others = [condition for condition in status.get("conditions", ()) if condition.get("type") != "PodScheduled"]
     return {
         **stored,
         "spec": {**stored["spec"], "nodeName": node},
@@ -227,14 +227,14 @@ def evict(stored: Body, eviction: Json, now: datetime) -> Json:
     version, kind = eviction.get("apiVersion") or "policy/v1", eviction.get("kind") or "Eviction"
     if version not in ("policy/v1", "policy/v1beta1") or kind != "Eviction":
         last = str(version).rpartition("/")[2]
-        why = f"converting ({last}.{kind}) to (policy.Eviction): unknown conversion"
-        raise failures.bad_request(f'{kind} in version "{last}" cannot be handled as a Eviction: {why}')
+        problem = f"converting ({last}.{kind}) to (policy.Eviction): unknown conversion"
+        raise failures.bad_request(f'{kind} in version "{last}" cannot be handled as a Eviction: {problem}')
     if metadata_of(eviction).get("name") != stored["metadata"]["name"]:
         raise failures.bad_request("name in URL does not match name in Eviction object")
     status = stored.get("status", {})
     conditions: list[Json] = status.get("conditions") or []
-    before = next((found for found in conditions if found.get("type") == "DisruptionTarget"), None)
-    since = before.get("lastTransitionTime") if before and before.get("status") == "True" else None
+    disruption = next((condition for condition in conditions if condition.get("type") == "DisruptionTarget"), None)
+    since = disruption.get("lastTransitionTime") if disruption and disruption.get("status") == "True" else None
     evicted = {
         "type": "DisruptionTarget",
         "status": "True",
@@ -243,7 +243,7 @@ def evict(stored: Body, eviction: Json, now: datetime) -> Json:
         "lastProbeTime": None,
         "lastTransitionTime": since or rfc3339(now),
     }
-    others = [found for found in conditions if found is not before]
+    others = [condition for condition in conditions if condition is not disruption]
     return {**stored, "status": {**status, "conditions": [*others, evicted]}}
 
 
@@ -251,10 +251,10 @@ def usage(pod: Body) -> dict[str, Any]:
     """What a pod counts for in a quota; nothing after it has ended."""
     if pod.get("status", {}).get("phase") in ("Succeeded", "Failed"):
         return {}
-    found: dict[str, Any] = {"pods": quantity.parse(1), "count/pods": quantity.parse(1)}
+    totals: dict[str, Any] = {"pods": quantity.parse(1), "count/pods": quantity.parse(1)}
     for container in pod["spec"].get("containers", ()):
         for part, amounts in (container.get("resources") or {}).items():
             for name, amount in amounts.items() if part in ("requests", "limits") else ():
-                total = found.get(f"{part}.{name}", 0) + (quantity.parse(amount) or 0)
-                found |= {f"{part}.{name}": total} | ({name: total} if part == "requests" else {})
-    return found
+                total = totals.get(f"{part}.{name}", 0) + (quantity.parse(amount) or 0)
+                totals |= {f"{part}.{name}": total} | ({name: total} if part == "requests" else {})
+    return totals

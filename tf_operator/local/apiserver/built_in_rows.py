@@ -62,17 +62,17 @@ def make(
     has_status: bool = False,
 ) -> Kind:
     """The kind of a row: what it does not say itself is as for an object that is stored as it is sent."""
-    known = built_in_fields.BuiltInFields(resource)
+    fields = built_in_fields.BuiltInFields(resource)
 
     def prepare(body: Json, stored: Body | None, now: datetime) -> Json:
         object_meta.decode(body["metadata"])
-        known.decode(body)
+        fields.decode(body)
         fill(body, stored, now)
         return body
 
     def validate(body: Body, stored: Body | None) -> tuple[FieldCause, ...]:
-        found = object_meta.check(body["metadata"], name_rule, is_built_in=True)
-        return (*found, *rules(body, stored))
+        problems = object_meta.check(body["metadata"], name_rule, is_built_in=True)
+        return (*problems, *rules(body, stored))
 
     return Kind(
         resource,
@@ -81,7 +81,7 @@ def make(
         categories=("all",) if resource.plural in _IN_ALL else (),
         subresources=frozenset({"status"} if has_status else ()),
         prepare=prepare,
-        unknown_fields=known.unknown,
+        unknown_fields=fields.unknown,
         validate=validate,
         columns=columns,
         has_age_column=False,
@@ -107,12 +107,12 @@ def read(*path: str, default: str = "") -> Callable[[Body], str]:
     """A field for selectors, as text."""
 
     def read(body: Body) -> str:
-        found: Any = body
+        value: Any = body
         for name in path:
-            found = found.get(name) if isinstance(found, Mapping) else None
-        if isinstance(found, bool):
-            return str(found).lower()
-        return default if found is None else str(found)
+            value = value.get(name) if isinstance(value, Mapping) else None
+        if isinstance(value, bool):
+            return str(value).lower()
+        return default if value is None else str(value)
 
     return read
 

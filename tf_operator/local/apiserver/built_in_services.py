@@ -30,23 +30,23 @@ def prepare(body: Json, stored: Body | None, _: datetime) -> None:
     for name, value in _DEFAULTS.items():
         if not spec.get(name):
             spec[name] = value
-    before: Body = (stored or {}).get("spec", {})
+    old_spec: Body = (stored or {}).get("spec", {})
     for name in _ALLOCATED if spec["type"] != "ExternalName" else ():
-        if not spec.get(name) and name in before:
-            spec[name] = before[name]
-    _fill_ports(spec, before)
+        if not spec.get(name) and name in old_spec:
+            spec[name] = old_spec[name]
+    _fill_ports(spec, old_spec)
     if stored is None:
         body["status"] = {"loadBalancer": {}}
 
 
-def _fill_ports(spec: Json, before: Body) -> None:
-    ports = {_port_key(port): port.get("nodePort") for port in before.get("ports", ())}
+def _fill_ports(spec: Json, old_spec: Body) -> None:
+    ports = {_port_key(port): port.get("nodePort") for port in old_spec.get("ports", ())}
     for port in spec.get("ports") or ():
         port["protocol"] = port.get("protocol") or "TCP"
         if not port.get("targetPort") and "port" in port:
             port["targetPort"] = port["port"]
-        if spec["type"] in _WITH_NODE_PORTS and not port.get("nodePort") and (kept := ports.get(_port_key(port))):
-            port["nodePort"] = kept
+        if spec["type"] in _WITH_NODE_PORTS and not port.get("nodePort") and (node_port := ports.get(_port_key(port))):
+            port["nodePort"] = node_port
     if spec["type"] in _WITH_NODE_PORTS:
         spec.setdefault("externalTrafficPolicy", "Cluster")
 
@@ -98,13 +98,13 @@ def check(body: Body, stored: Body | None) -> Iterator[FieldCause]:
     yield from _check_ports(ports)
     if spec.get("sessionAffinity") not in ("ClientIP", "None"):
         yield causes.not_supported("spec.sessionAffinity", spec.get("sessionAffinity"), ("ClientIP", "None"))
-    before = (stored or {}).get("spec", {}).get("clusterIP")
-    if before and kind != "ExternalName" and address != before:
+    old_address = (stored or {}).get("spec", {}).get("clusterIP")
+    if old_address and kind != "ExternalName" and address != old_address:
         yield causes.invalid("spec.clusterIPs[0]", [address], "may not change once set")
 
 
 def _check_ports(ports: Any) -> Iterator[FieldCause]:  # noqa: ANN401 - decoded JSON
-    taken, seen = set[str](), set[tuple[object, object]]()
+    taken, port_keys = set[str](), set[tuple[object, object]]()
     for index, port in enumerate(ports):
         field, name, number = f"spec.ports[{index}]", port.get("name", ""), port.get("port", 0)
         if not name and len(ports) > 1:
@@ -119,9 +119,9 @@ def _check_ports(ports: Any) -> Iterator[FieldCause]:  # noqa: ANN401 - decoded 
         if port["protocol"] not in _PROTOCOLS:
             yield causes.not_supported(f"{field}.protocol", port["protocol"], _PROTOCOLS)
         yield from _check_target(port.get("targetPort", 1), f"{field}.targetPort")
-        if _port_key(port) in seen:
+        if _port_key(port) in port_keys:
             yield causes.duplicate(field, {"protocol": port["protocol"], "port": number})
-        seen.add(_port_key(port))
+        port_keys.add(_port_key(port))
 
 
 def _check_target(target: int | str, field: str) -> Iterator[FieldCause]:

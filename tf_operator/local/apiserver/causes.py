@@ -11,7 +11,7 @@ NO_VALUE: Final = object()
 """For ``invalid``: the message does not show the value."""
 
 
-def shown(value: object) -> str:
+def quoted(value: object) -> str:
     """A value in a message: as JSON."""
     return msgspec.json.encode(value).decode()
 
@@ -27,25 +27,25 @@ def required(field: str, detail: str = "") -> FieldCause:
 
 def invalid(field: str, value: object, detail: str, *, reason: str = "FieldValueInvalid") -> FieldCause:
     """It breaks a rule."""
-    head = "Invalid value" if value is NO_VALUE else f"Invalid value: {shown(value)}"
+    head = "Invalid value" if value is NO_VALUE else f"Invalid value: {quoted(value)}"
     return _cause(field, reason, head, detail)
 
 
 def not_supported(field: str, value: object, supported: Iterable[object]) -> FieldCause:
     """It is none of the possible values."""
-    values = ", ".join(shown(choice) for choice in supported)
+    values = ", ".join(quoted(choice) for choice in supported)
     detail = f"supported values: {values}"
-    return _cause(field, "FieldValueNotSupported", f"Unsupported value: {shown(value)}", detail)
+    return _cause(field, "FieldValueNotSupported", f"Unsupported value: {quoted(value)}", detail)
 
 
 def not_found(field: str, value: object) -> FieldCause:
     """It names what is not there."""
-    return _cause(field, "FieldValueNotFound", f"Not found: {shown(value)}", "")
+    return _cause(field, "FieldValueNotFound", f"Not found: {quoted(value)}", "")
 
 
 def duplicate(field: str, value: object) -> FieldCause:
     """Another item of the list has it, too."""
-    return _cause(field, "FieldValueDuplicate", f"Duplicate value: {shown(value)}", "")
+    return _cause(field, "FieldValueDuplicate", f"Duplicate value: {quoted(value)}", "")
 
 
 def forbidden(field: str, detail: str) -> FieldCause:

@@ -78,14 +78,14 @@ class Collector:
     def on_change(self, change: Commit) -> None:
         """Note what a commit may have made superfluous."""
         place = change.collection, change.path
-        before = set() if change.old is None else {owner.uid for owner in owners_of(change.old.body)}
-        after = set() if change.new is None else {owner.uid for owner in owners_of(change.new.body)}
-        for uid in before - after:
+        old_owners = set() if change.old is None else {owner.uid for owner in owners_of(change.old.body)}
+        new_owners = set() if change.new is None else {owner.uid for owner in owners_of(change.new.body)}
+        for uid in old_owners - new_owners:
             self._dependents[uid].pop(place, None)
             if not self._dependents[uid]:
                 del self._dependents[uid]
                 self._gone.discard(uid)
-        for uid in after - before:
+        for uid in new_owners - old_owners:
             self._dependents.setdefault(uid, {})[place] = None
         self._note_observers(change.path)
         self._note_furniture(change)
@@ -93,7 +93,7 @@ class Collector:
             self._on_gone(place, change.last.body)
         else:
             self._places[uid_of(change.new.body)] = place
-            if after:
+            if new_owners:
                 self._due[place] = None
             self._note_end(place, change.version)
             if change.new.body["metadata"].get("deletionTimestamp"):
@@ -105,7 +105,7 @@ class Collector:
         namespace, is_in_one, _ = path.partition("/")
         for kind in self._observers if is_in_one else ():
             name = str(kind.storage)
-            self._due.update(((name, found), None) for found in self._store.collection(name).paths(namespace))
+            self._due.update(((name, path_in_it), None) for path_in_it in self._store.collection(name).paths(namespace))
 
     def _note_furniture(self, change: Commit) -> None:
         """A namespace that is new may lack something, and so may one that has lost something."""
@@ -238,12 +238,12 @@ class Collector:
         owners = tuple(owners_of(stored.body))
         if not owners or not all(map(self._is_known, owners)):
             return
-        found = {owner.uid: self._owner(owner, stored.body) for owner in owners}
-        waiting = {uid for uid, owner in found.items() if owner is not None and _deletes_dependents(owner)}
-        solid = {uid for uid, owner in found.items() if owner is not None} - waiting
+        by_uid = {owner.uid: self._owner(owner, stored.body) for owner in owners}
+        waiting = {uid for uid, owner in by_uid.items() if owner is not None and _deletes_dependents(owner)}
+        solid = {uid for uid, owner in by_uid.items() if owner is not None} - waiting
         if solid:
-            if len(solid) < len(found):
-                self._disown(kind, stored, found.keys() - solid)
+            if len(solid) < len(by_uid):
+                self._disown(kind, stored, by_uid.keys() - solid)
             return
         finalizers = stored.body["metadata"].get("finalizers", ())
         if (waiting and self._dependents.get(uid_of(stored.body))) or FOREGROUND in finalizers:
@@ -302,17 +302,17 @@ class Collector:
 
     def _end_namespace(self, kind: Kind, place: Place, stored: Stored) -> None:
         name = key_of(stored.body).name
-        kinds = [found for found in self._registry.stored if found.resource.is_namespaced]
+        kinds = [each for each in self._registry.stored if each.resource.is_namespaced]
         if not self._terminating.get(place):
-            self._terminating[place] = all(self._delete_some(found, name) for found in kinds)
-        if not any(self._has_objects(found, name) for found in kinds):
+            self._terminating[place] = all(self._delete_some(each, name) for each in kinds)
+        if not any(self._has_objects(each, name) for each in kinds):
             self._writer.amend(_route(kind, stored), lambda body: body.update(spec={}))
 
     def _end_definition(self, kind: Kind, place: Place, stored: Stored) -> None:
-        kinds = {str(found.storage): found for found in self._registry.defined_by(*place)}
+        kinds = {str(each.storage): each for each in self._registry.defined_by(*place)}
         if not self._terminating.get(place):
-            self._terminating[place] = all(self._delete_some(found, "") for found in kinds.values())
-        if not any(self._has_objects(found, "") for found in kinds.values()):
+            self._terminating[place] = all(self._delete_some(each, "") for each in kinds.values())
+        if not any(self._has_objects(each, "") for each in kinds.values()):
             self._drop_finalizer(kind, stored, CLEAN_UP)
 
     def _has_objects(self, kind: Kind, namespace: str) -> bool:

@@ -16,11 +16,11 @@ def answer(route: Route, query: Mapping[str, str], *, view: View, now: datetime)
     kind = route.kind
     if kind.read is None or route.verb not in {"get", "list"}:
         raise failures.method_not_allowed()
-    found = [Stored(body, 0) for body in kind.read(now) if route.namespace in {"", key_of(body).namespace}]
+    objects = [Stored(body, 0) for body in kind.read(now) if route.namespace in {"", key_of(body).namespace}]
     if route.verb == "get":
-        named = [stored for stored in found if key_of(stored.body).name == route.name]
+        named = [stored for stored in objects if key_of(stored.body).name == route.name]
         if not named:
             raise failures.not_found(kind, route.name)
         return view.one(named[0], now)
     selects = reads.selection(kind, list_options(query, is_watch=False))
-    return view.many([stored for stored in found if selects is None or selects(stored)], {}, now)
+    return view.many([stored for stored in objects if selects is None or selects(stored)], {}, now)

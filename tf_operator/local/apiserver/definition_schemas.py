@@ -21,11 +21,11 @@ def check(schema: Schema, path: str) -> Iterator[FieldCause]:
         yield causes.not_supported(f"{path}.type", kind, _TYPES)
         return
     if not kind and not any(schema.get(name) for name in _NEEDS_NO_TYPE):
-        what = "fields" if "properties[" in path else "items" if path.endswith(".items") else "at the root"
+        part_name = "fields" if "properties[" in path else "items" if path.endswith(".items") else "at the root"
         detail = (
             "must not be empty at the root"
-            if what == "at the root"
-            else f"must not be empty for specified object {what}"
+            if part_name == "at the root"
+            else f"must not be empty for specified object {part_name}"
         )
         yield causes.required(f"{path}.type", detail)
     if kind == "array" and not isinstance(schema.get("items"), Mapping):

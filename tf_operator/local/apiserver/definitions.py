@@ -73,10 +73,10 @@ def _prepare(body: Json, stored: Body | None, now: datetime) -> Json:
     object_meta.decode(body["metadata"])
     _FIELDS.decode(body)
     spec = body["spec"] = body.get("spec") or {}
-    found = spec["names"] = spec.get("names") or {}
-    if found.get("kind"):
-        found.setdefault("singular", found["kind"].lower())
-        found.setdefault("listKind", f"{found['kind']}List")
+    spec_names = spec["names"] = spec.get("names") or {}
+    if spec_names.get("kind"):
+        spec_names.setdefault("singular", spec_names["kind"].lower())
+        spec_names.setdefault("listKind", f"{spec_names['kind']}List")
     spec.setdefault("conversion", {"strategy": "None"})
     status = body.get("status") or {}
     if stored is None or not status.get("conditions"):
@@ -85,7 +85,7 @@ def _prepare(body: Json, stored: Body | None, now: datetime) -> Json:
             _condition("Established", "InitialNamesAccepted", "the initial names have been accepted", now),
         ]
     storage = [version.get("name") for version in spec.get("versions") or () if version.get("storage")]
-    status["acceptedNames"] = found
+    status["acceptedNames"] = spec_names
     status["storedVersions"] = list(dict.fromkeys([*status.get("storedVersions", ()), *storage]))
     return body | {"status": status}
 
@@ -113,9 +113,9 @@ def _check(spec: Body, body: Body, stored: Body | None) -> Iterator[FieldCause]:
     for index, version in enumerate(versions):
         yield from _check_version(version, f"spec.versions[{index}]", is_only=len(versions) == 1)
     yield from _check_stored_versions(body.get("status") or {}, {version.get("name") for version in versions})
-    before: Body = spec if stored is None else stored["spec"]
+    old_spec: Body = spec if stored is None else stored["spec"]
     for name in ("group", "scope"):
-        if spec.get(name) != before.get(name):
+        if spec.get(name) != old_spec.get(name):
             yield causes.invalid(f"spec.{name}", spec.get(name), "field is immutable")
 
 
@@ -154,13 +154,13 @@ def _check_version(version: Body, path: str, *, is_only: bool) -> Iterator[Field
 
 
 def _check_path(entry: Body, path: str) -> Iterator[FieldCause]:
-    found = entry.get("jsonPath", "")
-    if not found:
+    text = entry.get("jsonPath", "")
+    if not text:
         yield causes.required(f"{path}.jsonPath")
     try:
-        json_path.compiled(found)
+        json_path.compiled(text)
     except json_path.PathError as error:
-        yield causes.invalid(f"{path}.jsonPath", found, str(error))
+        yield causes.invalid(f"{path}.jsonPath", text, str(error))
 
 
 def defined(definition: Body) -> tuple[Kind, ...]:
@@ -192,12 +192,14 @@ def _deprecation(spec: Body, version: Body) -> str:
 
 
 def _resource(spec: Body, version: str) -> GroupVersionResource:
-    found, is_namespaced = spec["names"], spec["scope"] == "Namespaced"
-    return GroupVersionResource(spec["group"], version, found["plural"], found["kind"], is_namespaced=is_namespaced)
+    spec_names, is_namespaced = spec["names"], spec["scope"] == "Namespaced"
+    return GroupVersionResource(
+        spec["group"], version, spec_names["plural"], spec_names["kind"], is_namespaced=is_namespaced
+    )
 
 
 def _defined(spec: Body, version: Body, *, since: int) -> Kind:
-    found: Body = spec["names"]
+    spec_names: Body = spec["names"]
     schema: schemas.Schema = version["schema"]["openAPIV3Schema"]
     subresources: Body = version.get("subresources") or {}
     scale = _scale(subresources["scale"]) if "scale" in subresources else None
@@ -205,9 +207,9 @@ def _defined(spec: Body, version: Body, *, since: int) -> Kind:
     selectable = [entry["jsonPath"] for entry in version.get("selectableFields") or ()]
     return Kind(
         _resource(spec, version["name"]),
-        found.get("singular") or found["kind"].lower(),
-        tuple(found.get("shortNames") or ()),
-        categories=tuple(found.get("categories") or ()),
+        spec_names.get("singular") or spec_names["kind"].lower(),
+        tuple(spec_names.get("shortNames") or ()),
+        categories=tuple(spec_names.get("categories") or ()),
         subresources=frozenset(subresources),
         has_generation=True,
         prepare=objects.prepare,
@@ -252,13 +254,13 @@ class _CustomObjects:
     def unknown_fields(self, sent: Json) -> tuple[str, ...]:
         """Prune what was sent; what of it is unknown."""
         try:
-            found = (*schemas.prune(sent, self._schema), *object_meta.unknown(sent.get("metadata")))
+            paths = (*schemas.prune(sent, self._schema), *object_meta.unknown(sent.get("metadata")))
         except schemas.NumberError:
             kind, version = sent["kind"], sent["apiVersion"].rpartition("/")[2]
-            why = "json: cannot unmarshal number into Go value of type float64"
-            message = f'{kind} in version "{version}" cannot be handled as a {kind}: {why}'
+            problem = "json: cannot unmarshal number into Go value of type float64"
+            message = f'{kind} in version "{version}" cannot be handled as a {kind}: {problem}'
             raise ApiFailure(400, "BadRequest", message) from None
-        return tuple(f'unknown field "{path}"' for path in found)
+        return tuple(f'unknown field "{path}"' for path in paths)
 
     def validate(self, body: Body, stored: Body | None) -> tuple[FieldCause, ...]:
         """All that is wrong; rules need an object that keeps the schema."""
@@ -272,15 +274,15 @@ class _CustomObjects:
         old = schemas.MISSING if stored is None else stored
         is_update = stored is not None  # a status that is updated is validated by itself: texts begin below it
         broken = self._status_violations(body, old) if is_status else schemas.violations(body, self._schema, old=old)
-        found = [
+        problems = [
             *object_meta.check(body["metadata"]),
-            *(_of_status(found) if is_update else found for found in map(schema_causes.cause, broken)),
+            *(_of_status(cause) if is_update else cause for cause in map(schema_causes.cause, broken)),
             *(scales.check(body, self._scale, is_status=is_status) if self._scale else ()),
             *map(schema_causes.cause, schemas.repeated(body, self._schema)),
         ]
-        if not any(cause.reason in _BLOCKING for cause in found):
-            return (*found, *self._rules.check(body, stored))
-        return (*found, *((_NOT_CHECKED,) if self._rules.exist else ()))
+        if not any(cause.reason in _BLOCKING for cause in problems):
+            return (*problems, *self._rules.check(body, stored))
+        return (*problems, *((_NOT_CHECKED,) if self._rules.exist else ()))
 
     def _status_violations(self, body: Body, old: schemas.Node) -> Iterator[schemas.Violation]:
         schema = schemas.property_of(self._schema, "status")
@@ -288,11 +290,11 @@ class _CustomObjects:
             yield from schemas.violations(body["status"], schema, "status", schemas.correlated(old, "status"))
 
 
-def _of_status(found: FieldCause) -> FieldCause:
-    if not found.field.startswith("status."):
-        return found
+def _of_status(cause: FieldCause) -> FieldCause:
+    if not cause.field.startswith("status."):
+        return cause
     return replace(
-        found, message=found.message.replace(f"{found.field} in", f"{found.field.removeprefix('status.')} in")
+        cause, message=cause.message.replace(f"{cause.field} in", f"{cause.field.removeprefix('status.')} in")
     )
 
 
@@ -307,8 +309,8 @@ def _selector(path: str) -> Callable[[Body], str]:
     find = json_path.compiled(path)
 
     def read(body: Body) -> str:
-        found = find(body)
-        return _text(found[0]) if found else ""
+        values = find(body)
+        return _text(values[0]) if values else ""
 
     return read
 
@@ -321,8 +323,8 @@ def _column(entry: Mapping[str, Any]) -> Column:
     find, kind_of_cell = json_path.compiled(entry["jsonPath"]), entry["type"]
 
     def cell(body: Body, now: datetime) -> object:
-        found = find(body)
-        return _CELLS[kind_of_cell](found[0], now) if found else None
+        values = find(body)
+        return _CELLS[kind_of_cell](values[0], now) if values else None
 
     return Column(
         entry["name"],
@@ -362,8 +364,8 @@ def _converter(spec: Body) -> Callable[[Body, str], Json]:
     def convert(body: Body, api_version: str) -> Json:
         if body["apiVersion"] == api_version:
             return dict(body)
-        if known := _conversion(group, name):
-            return known(body, api_version)
+        if conversion := _conversion(group, name):
+            return conversion(body, api_version)
         if strategy != "None":
             message = f"the embedded API server calls no webhook to convert {name}.{group}; a cluster (--context) does"
             raise ApiFailure(500, "InternalError", message)
@@ -379,13 +381,13 @@ def _conversion(group: str, name: str) -> Callable[[Body, str], Json] | None:
     from tf_operator.dialects.served import ConversionError  # noqa: PLC0415
 
     apis = (*registry.SERVED, *registry.ON_REQUEST)
-    found = [api for api in apis if (api.resource.group, api.resource.kind) == (group, name)]
-    if not any(api.conversion.versions for api in found):
+    candidates = [api for api in apis if (api.resource.group, api.resource.kind) == (group, name)]
+    if not any(api.conversion.versions for api in candidates):
         return None
 
     def convert(body: Body, api_version: str) -> Json:
         versions = {api_version.rpartition("/")[2], body["apiVersion"].rpartition("/")[2]}
-        api = next((api for api in found if api.resource.version in versions), found[0])
+        api = next((api for api in candidates if api.resource.version in versions), candidates[0])
         try:
             return api.conversion.convert(body, api_version.rpartition("/")[2])
         except ConversionError as error:

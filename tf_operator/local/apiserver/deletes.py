@@ -109,8 +109,10 @@ def _body_of(request: Request, raw: bytes) -> _Body:
 def _propagation(body: _Body) -> str:
     propagation = body.propagation_policy or ""
     if propagation and body.orphan_dependents is not None:
-        why = "orphanDependents and deletionPropagation cannot be both set"
-        raise _invalid(FieldCause("propagationPolicy", "FieldValueInvalid", f'Invalid value: "{propagation}": {why}'))
+        problem = "orphanDependents and deletionPropagation cannot be both set"
+        raise _invalid(
+            FieldCause("propagationPolicy", "FieldValueInvalid", f'Invalid value: "{propagation}": {problem}')
+        )
     if propagation not in {"", *_POLICIES}:
         listed = ", ".join(f'"{policy}"' for policy in (*_POLICIES, "nil"))
         message = f'Unsupported value: "{propagation}": supported values: {listed}'
@@ -175,43 +177,43 @@ class Deleter:
 def _check(kind: Kind, metadata: Mapping[str, Any], options: DeleteOptions) -> None:
     name = metadata["name"]
     if options.uid is not None and options.uid != metadata["uid"]:
-        why = (
+        problem = (
             f"the UID in the precondition ({options.uid}) does not match the UID in record ({metadata['uid']}). "
             "The object might have been deleted and then recreated"
         )
-        raise failures.precondition_failed(kind, name, why)
+        raise failures.precondition_failed(kind, name, problem)
     if options.version is not None and options.version != metadata["resourceVersion"]:
-        why = (
+        problem = (
             f"the ResourceVersion in the precondition ({options.version}) does not match the ResourceVersion in record "
             f"({metadata['resourceVersion']}). The object might have been modified"
         )
-        raise failures.precondition_failed(kind, name, why)
+        raise failures.precondition_failed(kind, name, problem)
 
 
-def _is_pending(kind: Kind, metadata: Body, asked: int | None) -> bool:
+def _is_pending(kind: Kind, metadata: Body, seconds: int | None) -> bool:
     """Whether an object has a grace period already that the request does not shorten."""
     running = metadata.get("deletionGracePeriodSeconds")
     if kind.grace_seconds is None or running is None:
         return False
-    return asked is None or asked >= running
+    return seconds is None or seconds >= running
 
 
-def _mark_grace(kind: Kind, body: Json, asked: int | None, *, now: datetime) -> int | None:
+def _mark_grace(kind: Kind, body: Json, seconds: int | None, *, now: datetime) -> int | None:
     """Begin or shorten the grace period, and return it; ``None`` for what has none."""
     metadata = body["metadata"]
     if kind.grace_seconds is None:
         return None
     began = parse_time(metadata.get("deletionTimestamp"))
     if began is None:
-        grace = kind.grace_seconds(body, asked)
+        grace = kind.grace_seconds(body, seconds)
         _mark(metadata, _later(now, grace), grace=grace)
         return grace
     running = metadata.get("deletionGracePeriodSeconds")
-    if running is None or asked is None:
+    if running is None or seconds is None:
         return None
-    metadata["deletionTimestamp"] = rfc3339(_later(began, asked - running))
-    metadata["deletionGracePeriodSeconds"] = asked
-    return asked
+    metadata["deletionTimestamp"] = rfc3339(_later(began, seconds - running))
+    metadata["deletionGracePeriodSeconds"] = seconds
+    return seconds
 
 
 def _later(moment: datetime, seconds: int) -> datetime:
@@ -240,6 +242,8 @@ def _set_finalizers(metadata: Json, propagation: str) -> None:
     """The finalizers by which the garbage collector knows what to do with dependents."""
     if not propagation:
         return
-    wanted = {"Orphan": [ORPHAN], "Foreground": [FOREGROUND], "Background": []}[propagation]
-    kept = [name for name in metadata.get("finalizers", ()) if name not in {ORPHAN, FOREGROUND} or name in wanted]
-    metadata["finalizers"] = kept + [name for name in wanted if name not in kept]
+    finalizers = {"Orphan": [ORPHAN], "Foreground": [FOREGROUND], "Background": []}[propagation]
+    remaining = [
+        name for name in metadata.get("finalizers", ()) if name not in {ORPHAN, FOREGROUND} or name in finalizers
+    ]
+    metadata["finalizers"] = remaining + [name for name in finalizers if name not in remaining]

@@ -42,22 +42,22 @@ def version() -> Json:
 
 def aggregated_version(accept: str) -> str:
     """The version of aggregated discovery that a client accepts; empty for the old form."""
-    found = _AGGREGATED.search(accept.replace(" ", ""))
-    return found["version"] if found else ""
+    match = _AGGREGATED.search(accept.replace(" ", ""))
+    return match["version"] if match else ""
 
 
 def document(path: str, kinds: Iterable[Kind], aggregated: str = "") -> Json | None:
     """The answer to a path of discovery; ``None`` for any other path."""
-    known = list(kinds)
+    all_kinds = list(kinds)
     match path.strip("/").split("/"):
         case ["api" | "apis" as root]:
-            return _aggregated(known, aggregated, is_core=root == "api") if aggregated else _roots(root, known)
-        case ["apis", group] if group in _groups(known):
-            return {"kind": "APIGroup", "apiVersion": "v1", **_group(group, known)}
+            return _aggregated(all_kinds, aggregated, is_core=root == "api") if aggregated else _roots(root, all_kinds)
+        case ["apis", group] if group in _groups(all_kinds):
+            return {"kind": "APIGroup", "apiVersion": "v1", **_group(group, all_kinds)}
         case ["api", "v1"]:
-            return _resources("", "v1", known)
-        case ["apis", group, name] if name in _versions(group, known):
-            return _resources(group, name, known)
+            return _resources("", "v1", all_kinds)
+        case ["apis", group, name] if name in _versions(group, all_kinds):
+            return _resources(group, name, all_kinds)
     return None
 
 
@@ -70,11 +70,11 @@ def _roots(root: str, kinds: list[Kind]) -> Json:
 
 def rank(name: str) -> tuple[int, int, int, str]:
     """For sorting versions as Kubernetes does: v2, v1, v1beta2, v1beta1, v1alpha1, and then the others."""
-    found = _VERSION.fullmatch(name)
-    if found is None:
+    match = _VERSION.fullmatch(name)
+    if match is None:
         return (3, 0, 0, name)
-    stage = {None: 0, "beta": 1, "alpha": 2}[found[2]]
-    return (stage, -int(found[1]), -int(found[3] or 0), name)
+    stage = {None: 0, "beta": 1, "alpha": 2}[match[2]]
+    return (stage, -int(match[1]), -int(match[3] or 0), name)
 
 
 def _groups(kinds: Iterable[Kind]) -> list[str]:
@@ -92,8 +92,8 @@ def _group(group: str, kinds: Iterable[Kind]) -> Json:
 
 
 def _of_version(group: str, name: str, kinds: Iterable[Kind]) -> list[Kind]:
-    found = [kind for kind in kinds if (kind.resource.group, kind.resource.version) == (group, name)]
-    return sorted(found, key=lambda kind: kind.resource.plural)
+    of_version = [kind for kind in kinds if (kind.resource.group, kind.resource.version) == (group, name)]
+    return sorted(of_version, key=lambda kind: kind.resource.plural)
 
 
 def _verbs(kind: Kind) -> list[str]:
@@ -171,4 +171,4 @@ def _aggregated_entry(kind: Kind) -> Json:
         if name in kind.subresources
     ]
     more = {"shortNames": list(kind.short_names), "categories": list(kind.categories), "subresources": subresources}
-    return entry | {name: found for name, found in more.items() if found}
+    return entry | {name: value for name, value in more.items() if value}

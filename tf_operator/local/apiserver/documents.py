@@ -16,9 +16,9 @@ def answer(request: Request, registry: Registry) -> Response:
     path, aggregated = request.path.rstrip("/"), discovery.aggregated_version(request.accept)
     if path == openapi_v2.PATH and request.method == "GET":
         return openapi_v2.answer(registry, request.accept)
-    found = _document(path, registry, aggregated)
+    document = _document(path, registry, aggregated)
     is_built_in = _is_built_in(path, registry)
-    if found is None:
+    if document is None:
         if is_built_in:
             raise failures.no_such_path()
         return _NO_PAGE
@@ -27,8 +27,8 @@ def answer(request: Request, registry: Registry) -> Response:
         raise failures.method_not_allowed()
     if "openapi" not in path:
         _check_accepted(path, request.accept)
-    response = Response.of(found)
-    if found.get("kind") == "APIGroupDiscoveryList":
+    response = Response.of(document)
+    if document.get("kind") == "APIGroupDiscoveryList":
         kind = f"{JSON};g=apidiscovery.k8s.io;v={aggregated};as=APIGroupDiscoveryList"
         return Response(200, response.body, kind)
     return response
@@ -38,9 +38,9 @@ def _check_accepted(path: str, header: str) -> None:
     """406 for who accepts only what a document has no form of, as a table."""
     accepted = media_types.accepted(header)
     if path == "/version":
-        if all(found.name != JSON for found in accepted):
+        if all(entry.name != JSON for entry in accepted):
             raise failures.not_acceptable((JSON,), is_known=False)
-    elif not {"", "APIGroupDiscoveryList"} & {found.parameters.get("as", "") for found in accepted}:
+    elif not {"", "APIGroupDiscoveryList"} & {entry.parameters.get("as", "") for entry in accepted}:
         raise failures.not_acceptable((JSON, YAML, PROTOBUF), is_known=bool(accepted) or path == "/apis")
 
 
@@ -48,8 +48,8 @@ def _document(path: str, registry: Registry, aggregated: str) -> Json | None:
     if path == "/version":
         return discovery.version()
     kinds = tuple(registry)
-    found = openapi.document(path, kinds) if path.startswith("/openapi/") else None
-    return discovery.document(path, kinds, aggregated) if found is None else found
+    schema_document = openapi.document(path, kinds) if path.startswith("/openapi/") else None
+    return discovery.document(path, kinds, aggregated) if schema_document is None else schema_document
 
 
 def _is_built_in(path: str, registry: Registry) -> bool:

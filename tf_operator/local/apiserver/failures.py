@@ -32,24 +32,24 @@ def already_exists(kind: Kind, name: str, *, is_terminating: bool) -> ApiFailure
     return ApiFailure(409, "AlreadyExists", message, details=_about(kind, name))
 
 
-def conflict(kind: Kind, name: str, why: str = STALE) -> ApiFailure:
+def conflict(kind: Kind, name: str, reason: str = STALE) -> ApiFailure:
     """409: the object is not what the request took it for."""
-    message = f'Operation cannot be fulfilled on {kind.resource} "{name}": {why}'
+    message = f'Operation cannot be fulfilled on {kind.resource} "{name}": {reason}'
     return ApiFailure(409, "Conflict", message, details=_about(kind, name))
 
 
-def precondition_failed(kind: Kind, name: str, why: str) -> ApiFailure:
+def precondition_failed(kind: Kind, name: str, reason: str) -> ApiFailure:
     """409 of a deletion. The real server names the kind, not the resource."""
-    message = f'Operation cannot be fulfilled on {_named(kind)} "{name}": {why}'
+    message = f'Operation cannot be fulfilled on {_named(kind)} "{name}": {reason}'
     return ApiFailure(409, "Conflict", message, details={**_about(kind, name), "kind": kind.resource.kind})
 
 
 def invalid(kind: Kind, name: str, causes: Iterable[FieldCause]) -> ApiFailure:
     """422: with each cause once."""
-    found = tuple(dict.fromkeys(causes))
+    distinct = tuple(dict.fromkeys(causes))
     resource = kind.resource
     details = {"name": name, "group": resource.group, "kind": resource.kind}
-    return _invalid(_named(kind), name, details, found)
+    return _invalid(_named(kind), name, details, distinct)
 
 
 def _named(kind: Kind) -> str:
@@ -69,12 +69,12 @@ def invalid_options(kind: str, causes: Iterable[FieldCause], *, group: str = "me
     return _invalid(f"{kind}.{group}", "", {"group": group, "kind": kind}, tuple(causes))
 
 
-def _invalid(what: str, name: str, details: dict[str, str], causes: tuple[FieldCause, ...]) -> ApiFailure:
+def _invalid(kind_name: str, name: str, details: dict[str, str], causes: tuple[FieldCause, ...]) -> ApiFailure:
     texts = [str(cause) for cause in causes]
     told = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     listed = [{"reason": cause.reason, "message": cause.message, "field": cause.field} for cause in causes]
     named = {field: value for field, value in details.items() if value}
-    return ApiFailure(422, "Invalid", f'{what} "{name}" is invalid: {told}', details={**named, "causes": listed})
+    return ApiFailure(422, "Invalid", f'{kind_name} "{name}" is invalid: {told}', details={**named, "causes": listed})
 
 
 def bad_request(message: str) -> ApiFailure:
@@ -82,10 +82,10 @@ def bad_request(message: str) -> ApiFailure:
     return ApiFailure(400, "BadRequest", message)
 
 
-def forbidden(kind: Kind, name: str, why: str, *, causes: Iterable[FieldCause] = ()) -> ApiFailure:
+def forbidden(kind: Kind, name: str, reason: str, *, causes: Iterable[FieldCause] = ()) -> ApiFailure:
     """403."""
     subject = f'{kind.resource} "{name}"' if name else str(kind.resource)
-    return ApiFailure(403, "Forbidden", f"{subject} is forbidden: {why}", details=_about(kind, name, causes))
+    return ApiFailure(403, "Forbidden", f"{subject} is forbidden: {reason}", details=_about(kind, name, causes))
 
 
 def method_not_allowed(kind: Kind | None = None, verb: str = "") -> ApiFailure:
@@ -162,9 +162,11 @@ def no_namespace(kind: Kind, namespace: str, name: str, *, is_new: bool) -> ApiF
     return ApiFailure(500, "", f'invalid key: "/{place}"')
 
 
-def internal(why: str) -> ApiFailure:
+def internal(reason: str) -> ApiFailure:
     """500."""
-    return ApiFailure(500, "InternalError", f"Internal error occurred: {why}", details={"causes": [{"message": why}]})
+    return ApiFailure(
+        500, "InternalError", f"Internal error occurred: {reason}", details={"causes": [{"message": reason}]}
+    )
 
 
 def version_required(kind: Kind, name: str) -> ApiFailure:
@@ -179,5 +181,5 @@ def version_required(kind: Kind, name: str) -> ApiFailure:
 def strict(kind: Kind, problems: Iterable[str]) -> ApiFailure:
     """400: fields that the kind does not have, when the request wants to know."""
     named, version = kind.resource.kind, kind.resource.version
-    why = f"strict decoding error: {', '.join(problems)}"
-    return bad_request(f'{named} in version "{version}" cannot be handled as a {named}: {why}')
+    reason = f"strict decoding error: {', '.join(problems)}"
+    return bad_request(f'{named} in version "{version}" cannot be handled as a {named}: {reason}')

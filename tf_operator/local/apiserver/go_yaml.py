@@ -21,12 +21,12 @@ def load(text: bytes) -> object:
 
 def repeated(text: bytes) -> Iterator[tuple[str, int]]:
     """Keys that are in their mapping already, and their lines; raises ``yaml.YAMLError``."""
-    left, seen = [yaml.compose(text, _Loader)], set[int]()
+    left, visited = [yaml.compose(text, _Loader)], set[int]()
     while left:
         node = left.pop(0)
-        if id(node) in seen:  # an alias
+        if id(node) in visited:  # an alias
             continue
-        seen.add(id(node))
+        visited.add(id(node))
         if isinstance(node, yaml.MappingNode):
             names = set[object]()
             for key, value in node.value:

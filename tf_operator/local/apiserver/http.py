@@ -167,9 +167,9 @@ class _Site(StreamingServer):
         if http.path in _HEALTH and http.method in ("GET", "HEAD"):
             return await self._send(http, Response(200, b"ok", "text/plain; charset=utf-8"))
         request = await self._received(http)
-        found = pod_logs.PATH.fullmatch(request.path)
-        if found and request.method == "GET":
-            return await self._log(http, request, found)
+        match = pod_logs.PATH.fullmatch(request.path)
+        if match and request.method == "GET":
+            return await self._log(http, request, match)
         answer = self._handle_request(request)
         if isinstance(answer, Generator):
             answer = await self._whole(answer)
@@ -265,12 +265,12 @@ class _Site(StreamingServer):
             timer.cancel()
 
     async def _log(self, http: web.BaseRequest, request: Request, where: re.Match[str]) -> web.StreamResponse:
-        found = self._handle_request(Request("get", "GET", where["pod"]))
-        if not isinstance(found, Response) or found.code != 200:
-            return await self._send(http, found if isinstance(found, Response) else Response(404, b""))
-        pod = msgspec.json.decode(found.body)
-        asked = pod_logs.parse(request.query, pod, self._clock.now())
-        pieces = asked.read(self._logs, key_of(pod)) if asked else None
+        answer = self._handle_request(Request("get", "GET", where["pod"]))
+        if not isinstance(answer, Response) or answer.code != 200:
+            return await self._send(http, answer if isinstance(answer, Response) else Response(404, b""))
+        pod = msgspec.json.decode(answer.body)
+        log_request = pod_logs.parse(request.query, pod, self._clock.now())
+        pieces = log_request.read(self._logs, key_of(pod)) if log_request else None
         response = web.StreamResponse(headers=_headers("text/plain"))
         response.enable_chunked_encoding()
         await response.prepare(http)

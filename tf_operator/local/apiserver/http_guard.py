@@ -35,7 +35,9 @@ class Guard:
             raise ApiFailure(403, "Forbidden", f"the header Host has to be one of: {', '.join(sorted(self._hosts))}")
         if headers.getall("Origin", ()):
             raise ApiFailure(403, "Forbidden", "requests of web pages (with the header Origin) are not let in")
-        given = headers.getall("Authorization", ())
+        credentials = headers.getall("Authorization", ())
         # Compared in constant time: how long a refusal takes must not tell how much of a token was right.
-        if len(given) != 1 or not hmac.compare_digest(given[0].encode("utf-8", "surrogateescape"), self._expected):
+        if len(credentials) != 1 or not hmac.compare_digest(
+            credentials[0].encode("utf-8", "surrogateescape"), self._expected
+        ):
             raise ApiFailure(401, "Unauthorized", "Unauthorized")

@@ -32,10 +32,10 @@ def compiled(text: str) -> Callable[[Any], list[Any]]:
         position = match.end()
 
     def find(body: Any) -> list[Any]:  # noqa: ANN401 - any JSON
-        found = [body]
+        values = [body]
         for step in steps:
-            found = [item for value in found for item in step(value)]
-        return found
+            values = [item for value in values for item in step(value)]
+        return values
 
     return find
 
@@ -55,13 +55,13 @@ def _step(match: re.Match[str]) -> Step:
     return lambda value: iter([value[name]] if isinstance(value, Mapping) and name in value else ())
 
 
-def _filter(path: str, wanted: str, *, is_equal: bool) -> Step:
+def _filter(path: str, operand: str, *, is_equal: bool) -> Step:
     find = compiled(path)
 
     def keep(value: Any) -> Iterator[Any]:  # noqa: ANN401 - any JSON
         for item in value if isinstance(value, list) else ():
-            found = find(item)
-            if found and (_text(found[0]) == wanted) is is_equal:
+            values = find(item)
+            if values and (_text(values[0]) == operand) is is_equal:
                 yield item
 
     return keep

@@ -29,7 +29,7 @@ class MediaType:
 
 def accepted(header: str) -> list[MediaType]:
     """What is accepted of what the server has, the best first; whoever accepts anything gets JSON."""
-    return sorted(_accepted(header or JSON), key=lambda found: -_quality(found))
+    return sorted(_accepted(header or JSON), key=lambda entry: -_quality(entry))
 
 
 def _accepted(header: str) -> Iterator[MediaType]:
@@ -39,9 +39,9 @@ def _accepted(header: str) -> Iterator[MediaType]:
             yield MediaType(JSON if name in _ANY else name, dict(_PARAMETER.findall(part)))
 
 
-def _quality(found: MediaType) -> float:
+def _quality(entry: MediaType) -> float:
     try:
-        return float(found.parameters.get("q", "1"))
+        return float(entry.parameters.get("q", "1"))
     except ValueError:
         return 1.0
 
@@ -51,7 +51,7 @@ def translated(answer: Response, header: str) -> Response:
 
     An entry that asks for something else (``as=Table``) says nothing about errors.
     """
-    best = next((found.name for found in accepted(header) if "as" not in found.parameters), JSON)
+    best = next((entry.name for entry in accepted(header) if "as" not in entry.parameters), JSON)
     if answer.content_type != JSON or best == JSON:
         return answer
     if best == YAML:

@@ -26,8 +26,10 @@ def _too_long(length: int) -> str:
 
 def _regex(message: str, pattern: str, *examples: str) -> str:
     """As ``validation.RegexError``, whose examples after the first have two spaces in front of ``or``."""
-    shown = "".join(f"'{example}', " if index == 0 else f" or '{example}', " for index, example in enumerate(examples))
-    return f"{message} (e.g. {shown}regex used for validation is '{pattern}')"
+    quoted_examples = "".join(
+        f"'{example}', " if index == 0 else f" or '{example}', " for index, example in enumerate(examples)
+    )
+    return f"{message} (e.g. {quoted_examples}regex used for validation is '{pattern}')"
 
 
 def subdomain(name: str) -> Iterator[str]:
@@ -73,14 +75,14 @@ def path_segment(name: str) -> Iterator[str]:
     yield from (f"may not contain '{character}'" for character in "/%" if character in name)
 
 
-def qualified(key: str, what: str = "a qualified name") -> Iterator[str]:
+def qualified(key: str, subject: str = "a qualified name") -> Iterator[str]:
     """What is wrong with the key of a label or annotation, or with a finalizer."""
     prefix, slash, name = key.partition("/")
     if not slash:
         name = prefix
     elif "/" in name:
         rule = (
-            f"{what} must consist of {_ALPHANUMERIC}, '-', '_' or '.', and must start and end with an"
+            f"{subject} must consist of {_ALPHANUMERIC}, '-', '_' or '.', and must start and end with an"
             " alphanumeric character"
         )
         yield (

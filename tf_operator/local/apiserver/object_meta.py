@@ -32,33 +32,33 @@ def decode(metadata: Json) -> None:
         _expect(metadata.get(name), str, f"metadata.{name}", "string")
     for name in _STRING_MAPS:
         _decode_texts(metadata, name)
-    _decode_items(metadata, "finalizers", wanted=str, go_type="string")
-    _decode_items(metadata, "ownerReferences", wanted=dict, go_type="v1.OwnerReference")
+    _decode_items(metadata, "finalizers", item_type=str, go_type="string")
+    _decode_items(metadata, "ownerReferences", item_type=dict, go_type="v1.OwnerReference")
     for owner in metadata.get("ownerReferences") or ():
         for name in _OWNER_FIELDS:
             _expect(owner.get(name), str, f"metadata.ownerReferences.{name}", "string")
 
 
 def _decode_texts(metadata: Json, name: str) -> None:
-    found = metadata.get(name)
-    _expect(found, dict, f"metadata.{name}", "map[string]string")
-    if found:
-        metadata[name] = {key: "" if value is None else value for key, value in found.items()}
+    texts = metadata.get(name)
+    _expect(texts, dict, f"metadata.{name}", "map[string]string")
+    if texts:
+        metadata[name] = {key: "" if value is None else value for key, value in texts.items()}
         for value in metadata[name].values():
             _expect(value, str, f"metadata.{name}", "string")
 
 
-def _decode_items(metadata: Json, name: str, *, wanted: type, go_type: str) -> None:
+def _decode_items(metadata: Json, name: str, *, item_type: type, go_type: str) -> None:
     items = metadata.get(name)
     _expect(items, list, f"metadata.{name}", f"[]{go_type}")
     for item in items or ():
-        _expect(item, wanted, f"metadata.{name}", go_type)
+        _expect(item, item_type, f"metadata.{name}", go_type)
 
 
-def _expect(value: object, wanted: type, field: str, go_type: str) -> None:
-    if value is not None and not isinstance(value, wanted):
-        what = {bool: "bool", str: "string", list: "array", dict: "object"}.get(type(value), "number")
-        message = f"json: cannot unmarshal {what} into Go struct field ObjectMeta.{field} of type {go_type}"
+def _expect(value: object, expected_type: type, field: str, go_type: str) -> None:
+    if value is not None and not isinstance(value, expected_type):
+        json_type = {bool: "bool", str: "string", list: "array", dict: "object"}.get(type(value), "number")
+        message = f"json: cannot unmarshal {json_type} into Go struct field ObjectMeta.{field} of type {go_type}"
         raise ApiFailure(400, "BadRequest", message)
 
 
@@ -83,9 +83,9 @@ def check(metadata: Body, name_rule: NameRule = names.subdomain, *, is_built_in:
     yield from _finalizers(metadata.get("finalizers", ()), is_built_in=is_built_in)
 
 
-def labels(found: Mapping[str, str], field: str) -> Iterator[FieldCause]:
+def labels(by_key: Mapping[str, str], field: str) -> Iterator[FieldCause]:
     """What is wrong with labels."""
-    for key, value in found.items():
+    for key, value in by_key.items():
         for problem in names.qualified(key, "a valid label key"):
             yield causes.invalid(field, key, problem)
         for problem in names.label_value(value):

@@ -31,11 +31,11 @@ _FRAME: Final[Json] = {
 
 def document(path: str, kinds: Iterable[Kind]) -> Json | None:
     """The answer to a path of OpenAPI v3; ``None`` for any other path."""
-    found = {_place(kind): kind.resource.api_version for kind in kinds}
+    versions = {_place(kind): kind.resource.api_version for kind in kinds}
     if path == _ROOT:
-        return {"paths": {place: {"serverRelativeURL": _url(place, kinds)} for place in sorted(found)}}
+        return {"paths": {place: {"serverRelativeURL": _url(place, kinds)} for place in sorted(versions)}}
     place = path.removeprefix(f"{_ROOT}/")
-    return _described(_of(place, kinds)) if place in found else None
+    return _described(_of(place, kinds)) if place in versions else None
 
 
 def _place(kind: Kind) -> str:
@@ -48,8 +48,8 @@ def _of(place: str, kinds: Iterable[Kind]) -> list[Kind]:
 
 def _url(place: str, kinds: Iterable[Kind]) -> str:
     """With a hash, so that clients can keep the document as long as it is the same."""
-    what = [(kind.resource.plural, kind.schema) for kind in _of(place, kinds)]
-    return f"{_ROOT}/{place}?hash={zlib.crc32(msgspec.json.encode(what)):08X}"
+    content = [(kind.resource.plural, kind.schema) for kind in _of(place, kinds)]
+    return f"{_ROOT}/{place}?hash={zlib.crc32(msgspec.json.encode(content)):08X}"
 
 
 def _described(kinds: Iterable[Kind]) -> Json:
@@ -75,24 +75,24 @@ def _group_version_kind(kind: Kind) -> Json:
 
 def _schema(kind: Kind) -> Json:
     name = built_in_fields.definition_of(kind.resource)
-    found = _definitions(name).get(_public(name), _ANY_OBJECT) if not kind.is_custom else _ANY_OBJECT
-    schema: Mapping[str, Any] = kind.schema or found
+    definition = _definitions(name).get(_public(name), _ANY_OBJECT) if not kind.is_custom else _ANY_OBJECT
+    schema: Mapping[str, Any] = kind.schema or definition
     properties = {**schema.get("properties", {}), **_FRAME}
     return {**schema, "properties": properties, "x-kubernetes-group-version-kind": [_group_version_kind(kind)]}
 
 
 def _definitions(name: str) -> Json:
     """A definition of a built-in kind, and those that it refers to."""
-    known, found = built_in_fields.definitions(), dict[str, Any]()
-    waiting = [name] if name in known else []
+    all_definitions, by_public_name = built_in_fields.definitions(), dict[str, Any]()
+    waiting = [name] if name in all_definitions else []
     while waiting:
-        if _public(name := waiting.pop()) not in found:
-            text = msgspec.json.encode(known[name]).decode()
+        if _public(name := waiting.pop()) not in by_public_name:
+            text = msgspec.json.encode(all_definitions[name]).decode()
             waiting += _REFERENCE.findall(text)
-            found[_public(name)] = msgspec.json.decode(
+            by_public_name[_public(name)] = msgspec.json.decode(
                 _REFERENCE.sub(lambda match: f'"$ref":"#/components/schemas/{_public(match[1])}"', text)
             )
-    return found
+    return by_public_name
 
 
 def _public(name: str) -> str:

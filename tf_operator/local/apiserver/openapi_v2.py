@@ -64,8 +64,8 @@ def _patch(kind: Kind, query: bytes) -> bytes:
 
 def _parameter(name: str) -> bytes:
     """A ``ParametersItem``: a parameter without a body, of the query."""
-    found = _text(2, "query") + _text(4, name) + _text(6, "string")
-    return _message(1, _message(2, _message(3, found)))
+    fields = _text(2, "query") + _text(4, name) + _text(6, "string")
+    return _message(1, _message(2, _message(3, fields)))
 
 
 def _text(number: int, text: str) -> bytes:

@@ -53,17 +53,17 @@ def _copy(body: Body) -> Any:  # noqa: ANN401 - any JSON
     return msgspec.json.decode(msgspec.json.encode(body))
 
 
-def _decoded(patch: bytes, wanted: type) -> Any:  # noqa: ANN401 - any JSON
+def _decoded(patch: bytes, expected_type: type) -> Any:  # noqa: ANN401 - any JSON
     try:
-        found = msgspec.json.decode(patch)
+        value = msgspec.json.decode(patch)
     except (msgspec.DecodeError, RecursionError) as error:
-        why = "unexpected end of JSON input" if "truncated" in str(error) else error
-        raise _bad_request(f"error decoding patch: {why}") from None
-    if not isinstance(found, wanted):
-        what = {list: "array", dict: "object", str: "string", bool: "bool"}.get(type(found), "number")
-        go_type = "jsonpatch.Patch" if wanted is list else "map[string]interface {}"
-        raise _bad_request(f"error decoding patch: json: cannot unmarshal {what} into Go value of type {go_type}")
-    return found
+        problem = "unexpected end of JSON input" if "truncated" in str(error) else error
+        raise _bad_request(f"error decoding patch: {problem}") from None
+    if not isinstance(value, expected_type):
+        json_type = {list: "array", dict: "object", str: "string", bool: "bool"}.get(type(value), "number")
+        go_type = "jsonpatch.Patch" if expected_type is list else "map[string]interface {}"
+        raise _bad_request(f"error decoding patch: json: cannot unmarshal {json_type} into Go value of type {go_type}")
+    return value
 
 
 def _object(body: object) -> Json:
@@ -77,8 +77,8 @@ def _bad_request(message: str) -> ApiFailure:
 
 
 def _too_much_copied(size: int) -> ApiFailure:
-    why = f"Unable to complete the copy, the accumulated size increase of copy is {size}, exceeding the limit"
-    return ApiFailure(413, "RequestEntityTooLarge", f"Request entity too large: {why} {_MOST_COPIED}")
+    problem = f"Unable to complete the copy, the accumulated size increase of copy is {size}, exceeding the limit"
+    return ApiFailure(413, "RequestEntityTooLarge", f"Request entity too large: {problem} {_MOST_COPIED}")
 
 
 class _FailedOperation(Exception):
@@ -209,8 +209,8 @@ def _put(
     return document
 
 
-def _is_same(found: object, wanted: object) -> bool:
+def _is_same(value: object, other: object) -> bool:
     """As JSON: ``1`` is not ``true``."""
-    return found == wanted and bool(
-        msgspec.json.encode(found, order="sorted") == msgspec.json.encode(wanted, order="sorted")
+    return value == other and bool(
+        msgspec.json.encode(value, order="sorted") == msgspec.json.encode(other, order="sorted")
     )

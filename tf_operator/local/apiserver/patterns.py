@@ -44,13 +44,13 @@ def problem(pattern: str) -> str:
     if not pattern or pattern in _OWN:
         return ""
     try:
-        found = _searched(pattern, "")
+        result = _searched(pattern, "")
     except ApiFailure:  # then its objects are refused
         return ""
-    if isinstance(found, bool):
+    if isinstance(result, bool):
         return ""
-    what, _, where = found.rpartition("invalid regular expression: ")[2].partition(": ")
-    return f"error parsing regexp: {_WORDS_OF_GO.get(what, what)}: `{where}`"
+    error, _, where = result.rpartition("invalid regular expression: ")[2].partition(": ")
+    return f"error parsing regexp: {_WORDS_OF_GO.get(error, error)}: `{where}`"
 
 
 def _searched(pattern: str, text: str) -> bool | str:

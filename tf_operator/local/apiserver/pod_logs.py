@@ -60,14 +60,14 @@ def parse(query: Mapping[str, str], pod: Body, now: datetime) -> LogRequest | No
     """
     since, since_time = _number(query, "sinceSeconds"), query.get("sinceTime", "")
     if since is not None and since_time:
-        why = "Forbidden: at most one of `sinceTime` or `sinceSeconds` may be specified"
-        raise _invalid(pod, "", why, reason="FieldValueForbidden")
+        problem = "Forbidden: at most one of `sinceTime` or `sinceSeconds` may be specified"
+        raise _invalid(pod, "", problem, reason="FieldValueForbidden")
     if since_time:
         moment = parse_time(since_time)
         if moment is None:
             raise failures.bad_request(f"sinceTime {since_time!r} is no time as in 2026-01-31T12:00:00Z")
         since = max(1, int((now - moment).total_seconds()))
-    found = LogRequest(
+    request = LogRequest(
         container=_container(pod, query.get("container", "")),
         follow=_flag(query, "follow"),
         previous=_flag(query, "previous"),
@@ -76,20 +76,20 @@ def parse(query: Mapping[str, str], pod: Body, now: datetime) -> LogRequest | No
         since_seconds=since,
         limit_bytes=_number(query, "limitBytes"),
     )
-    _check_least(pod, found)
+    _check_least(pod, request)
     if not text_of(_mapping(pod, "spec"), "nodeName"):
         return None
-    _check_started(pod, found)
-    return found
+    _check_started(pod, request)
+    return request
 
 
-def _container(pod: Body, asked: str) -> str:
+def _container(pod: Body, named: str) -> str:
     pod_name = key_of(pod).name
     by_list = [_names(pod.get("spec"), name) for name, _ in _LISTS]
-    if asked:
-        if not any(asked in names for names in by_list):
-            raise failures.bad_request(f"container {asked} is not valid for pod {pod_name}")
-        return asked
+    if named:
+        if not any(named in names for names in by_list):
+            raise failures.bad_request(f"container {named} is not valid for pod {pod_name}")
+        return named
     init, containers, _ = by_list
     if len(containers) == 1:
         return containers[0]
@@ -98,14 +98,14 @@ def _container(pod: Body, asked: str) -> str:
     raise failures.bad_request(f"a container name must be specified for pod {pod_name}{choices}")
 
 
-def _check_started(pod: Body, asked: LogRequest) -> None:
-    where = f'container "{asked.container}" in pod "{key_of(pod).name}"'
-    status = next((found for found in _statuses(pod) if text_of(found, "name") == asked.container), None)
+def _check_started(pod: Body, request: LogRequest) -> None:
+    where = f'container "{request.container}" in pod "{key_of(pod).name}"'
+    status = next((entry for entry in _statuses(pod) if text_of(entry, "name") == request.container), None)
     if status is None:
         raise failures.bad_request(f"{where} is not available")
     state, last = _mapping(status, "state"), _mapping(status, "lastState")
     has_run_before = bool(text_of(_mapping(last, "terminated"), "containerID"))
-    if asked.previous:
+    if request.previous:
         if not has_run_before:
             raise failures.bad_request(f"previous terminated {where} not found")
         return
@@ -117,18 +117,20 @@ def _check_started(pod: Body, asked: LogRequest) -> None:
 
 def _statuses(pod: Body) -> Iterator[Body]:
     for _, name in _LISTS:
-        found = _mapping(pod, "status").get(name)
-        yield from (entry for entry in (found if isinstance(found, list | tuple) else ()) if isinstance(entry, Mapping))
+        entries = _mapping(pod, "status").get(name)
+        yield from (
+            entry for entry in (entries if isinstance(entries, list | tuple) else ()) if isinstance(entry, Mapping)
+        )
 
 
 def _names(spec: object, field: str) -> list[str]:
-    found = spec.get(field) if isinstance(spec, Mapping) else ()
-    return [text_of(entry, "name") for entry in (found or ()) if isinstance(entry, Mapping)]
+    containers = spec.get(field) if isinstance(spec, Mapping) else ()
+    return [text_of(entry, "name") for entry in (containers or ()) if isinstance(entry, Mapping)]
 
 
 def _mapping(body: Body, field: str) -> Body:
-    found = body.get(field)
-    return found if isinstance(found, Mapping) else {}
+    value = body.get(field)
+    return value if isinstance(value, Mapping) else {}
 
 
 def _flag(query: Mapping[str, str], name: str) -> bool:
@@ -147,11 +149,11 @@ def _number(query: Mapping[str, str], name: str) -> int | None:
     return int(text)
 
 
-def _check_least(pod: Body, asked: LogRequest) -> None:
+def _check_least(pod: Body, request: LogRequest) -> None:
     for field, number, least in (
-        ("tailLines", asked.tail_lines, 0),
-        ("limitBytes", asked.limit_bytes, 1),
-        ("sinceSeconds", asked.since_seconds, 1),
+        ("tailLines", request.tail_lines, 0),
+        ("limitBytes", request.limit_bytes, 1),
+        ("sinceSeconds", request.since_seconds, 1),
     ):
         if number is not None and number < least:
             rule = "greater than 0" if least else "greater than or equal to 0"

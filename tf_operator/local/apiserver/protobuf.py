@@ -36,19 +36,19 @@ def _loaded() -> ModuleType | None:
 
 
 def _messages() -> Any:  # noqa: ANN401 - a module
-    if (found := _loaded()) is None:
+    if (module := _loaded()) is None:
         raise ApiFailure(415, "UnsupportedMediaType", _NOT_INSTALLED)
-    return found
+    return module
 
 
 def _name_of(api_version: str, kind: str) -> str:
-    found: str = _messages().protobuf_descriptors.name_of(api_version, kind)
-    return found
+    name: str = _messages().protobuf_descriptors.name_of(api_version, kind)
+    return name
 
 
 def _version() -> str:
-    found: str = _messages().protobuf_descriptors.version()
-    return found
+    version: str = _messages().protobuf_descriptors.version()
+    return version
 
 
 def is_spoken() -> bool:
@@ -94,11 +94,11 @@ def message(body: Body) -> bytes:
     messages, kind = _messages(), text_of(body, "kind")
     rest = {name: value for name, value in body.items() if name not in ("apiVersion", "kind")}
     try:
-        found: bytes = messages.to_bytes(_name_of(text_of(body, "apiVersion"), kind), rest, kind)
+        raw: bytes = messages.to_bytes(_name_of(text_of(body, "apiVersion"), kind), rest, kind)
     except (messages.UnknownFieldError, TypeError, ValueError, AttributeError) as error:
-        why = f"{kind} cannot be written in the protobuf of Kubernetes {_version()}: {error}; accept JSON"
-        raise ApiFailure(406, "NotAcceptable", why) from error
-    return found
+        reason = f"{kind} cannot be written in the protobuf of Kubernetes {_version()}: {error}; accept JSON"
+        raise ApiFailure(406, "NotAcceptable", reason) from error
+    return raw
 
 
 def enveloped(body: Body) -> bytes:
@@ -108,10 +108,10 @@ def enveloped(body: Body) -> bytes:
 
 def envelope(api_version: str, kind: str, raw: bytes) -> bytes:
     """A whole object from its message."""
-    known = {"typeMeta": {"apiVersion": api_version, "kind": kind}}
-    found = _messages().filled(_UNKNOWN, known)
-    found.raw = raw
-    return _MAGIC + bytes(found.SerializeToString())
+    type_meta = {"typeMeta": {"apiVersion": api_version, "kind": kind}}
+    wrapper = _messages().filled(_UNKNOWN, type_meta)
+    wrapper.raw = raw
+    return _MAGIC + bytes(wrapper.SerializeToString())
 
 
 def list_of(api_version: str, kind: str, meta: Mapping[str, Any], items: Sequence[bytes]) -> bytes:
@@ -121,7 +121,7 @@ def list_of(api_version: str, kind: str, meta: Mapping[str, Any], items: Sequenc
 
 def event(kind: str, whole: bytes) -> bytes:
     """The event of a watch, as it is sent: with its length."""
-    found = _messages().filled("apis.meta.v1.WatchEvent", {"type": kind})
-    found.object.raw = whole
-    data = bytes(found.SerializeToString())
+    watch_event = _messages().filled("apis.meta.v1.WatchEvent", {"type": kind})
+    watch_event.object.raw = whole
+    data = bytes(watch_event.SerializeToString())
     return struct.pack(">I", len(data)) + data

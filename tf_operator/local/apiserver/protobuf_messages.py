@@ -57,8 +57,8 @@ def to_bytes(name: str, body: object, path: str) -> bytes:
     """The bytes of a message from its JSON."""
     message = message_class(name)()
     _form(name).write(message, body, path)
-    found: bytes = message.SerializeToString()
-    return found
+    raw: bytes = message.SerializeToString()
+    return raw
 
 
 def filled(name: str, body: Body) -> Any:  # noqa: ANN401 - a message
@@ -75,17 +75,17 @@ def filled(name: str, body: Body) -> Any:  # noqa: ANN401 - a message
 
 def list_bytes(meta: Body, items: Sequence[bytes]) -> bytes:
     """The bytes of a list: messages and bytes are the same on the wire."""
-    found = protobuf_descriptors.any_list()
-    found.metadata = to_bytes("apis.meta.v1.ListMeta", meta, "metadata")
-    found.items.extend(items)
-    data: bytes = found.SerializeToString()
+    any_list = protobuf_descriptors.any_list()
+    any_list.metadata = to_bytes("apis.meta.v1.ListMeta", meta, "metadata")
+    any_list.items.extend(items)
+    data: bytes = any_list.SerializeToString()
     return data
 
 
 @cache
 def _form(name: str) -> Form:
-    known = fields(name)
-    if len(known) == 1 and known[0].is_only:
+    message_fields = fields(name)
+    if len(message_fields) == 1 and message_fields[0].is_only:
         return Form(_read_texts, _write_texts)
     return _FORMS.get(name) or _object_form(name)
 
@@ -96,10 +96,10 @@ def _object_form(name: str) -> Form:
 
     def read(message: Any, path: str) -> Json:  # noqa: ANN401 - a message
         check_known(message, path)
-        found: Json = {}
+        body: Json = {}
         for descriptor, value in message.ListFields():
-            _read_field(found, by_name[descriptor.name], value, path)
-        return found
+            _read_field(body, by_name[descriptor.name], value, path)
+        return body
 
     def write(message: Any, body: Body, path: str) -> None:  # noqa: ANN401 - a message
         for key, value in body.items():
@@ -118,13 +118,13 @@ def _object_form(name: str) -> Form:
 @cache
 def json_fields(name: str) -> Mapping[str, tuple[Field, ...]]:
     """Where a field of the JSON is: the last is the field, those before are the inlined messages around it."""
-    found: dict[str, tuple[Field, ...]] = {}
+    by_name: dict[str, tuple[Field, ...]] = {}
     for field in fields(name):
         if field.is_inline:
-            found |= {key: (field, *place) for key, place in json_fields(field.kind).items()}
+            by_name |= {key: (field, *place) for key, place in json_fields(field.kind).items()}
         else:
-            found[field.json_name] = (field,)
-    return found
+            by_name[field.json_name] = (field,)
+    return by_name
 
 
 def check_known(message: Any, path: str) -> None:  # noqa: ANN401 - a message
@@ -133,16 +133,16 @@ def check_known(message: Any, path: str) -> None:  # noqa: ANN401 - a message
         raise UnknownFieldError(f"{path}, number {unknown.field_number}")
 
 
-def _read_field(found: Json, field: Field, value: Any, path: str) -> None:  # noqa: ANN401 - as protobuf has it
+def _read_field(body: Json, field: Field, value: Any, path: str) -> None:  # noqa: ANN401 - as protobuf has it
     path = f"{path}.{field.json_name}"
     if field.is_inline:
-        found |= _form(field.kind).read(value, path.rpartition(".")[0])
+        body |= _form(field.kind).read(value, path.rpartition(".")[0])
     elif field.is_map:
-        found[field.json_name] = {key: _read(field.kind, value[key], path) for key in sorted(value)}
+        body[field.json_name] = {key: _read(field.kind, value[key], path) for key in sorted(value)}
     elif field.is_list:
-        found[field.json_name] = [_read(field.kind, item, f"{path}[{index}]") for index, item in enumerate(value)]
+        body[field.json_name] = [_read(field.kind, item, f"{path}[{index}]") for index, item in enumerate(value)]
     elif field.is_pointer or field.is_written_empty or value not in ("", b"", 0):
-        found[field.json_name] = _read(field.kind, value, path)
+        body[field.json_name] = _read(field.kind, value, path)
 
 
 def _read(kind: str, value: Any, path: str) -> Any:  # noqa: ANN401 - any JSON
@@ -226,8 +226,8 @@ def _write_quantity(message: Any, value: object, _: str) -> None:  # noqa: ANN40
 
 def _read_int_or_string(message: Any, path: str) -> int | str:  # noqa: ANN401 - a message
     check_known(message, path)
-    found: int | str = message.strVal if message.type else message.intVal
-    return found
+    value: int | str = message.strVal if message.type else message.intVal
+    return value
 
 
 def _write_int_or_string(message: Any, value: object, _: str) -> None:  # noqa: ANN401 - a message

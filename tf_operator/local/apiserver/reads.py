@@ -24,10 +24,10 @@ _EXPIRED_PAGE = (
 
 def stored_at(store: VersionedStore, route: Route) -> Stored:
     """The object that a route names."""
-    found = store.collection(str(route.kind.storage)).objects.get(path_of(route.key))
-    if found is None:
+    stored = store.collection(str(route.kind.storage)).objects.get(path_of(route.key))
+    if stored is None:
         raise failures.not_found(route.kind, route.name)
-    return found
+    return stored
 
 
 def has_stored(store: VersionedStore, route: Route) -> bool:
@@ -43,10 +43,10 @@ def served(kind: Kind, stored: Stored) -> Body:
 def get(store: VersionedStore, route: Route, query: Mapping[str, str], *, view: View, now: datetime) -> Response:
     """One object."""
     version = version_of(query)
-    found = stored_at(store, route)
+    stored = stored_at(store, route)
     if version and version > store.version:
         raise failures.not_yet(version, store.version)
-    return view.one(found, now)
+    return view.one(stored, now)
 
 
 def list_objects(store: VersionedStore, route: Route, query: Mapping[str, str], *, view: View, now: datetime) -> Parts:
@@ -58,25 +58,25 @@ def list_objects(store: VersionedStore, route: Route, query: Mapping[str, str], 
     objects, paths = _objects(
         collection, route.namespace, version=version, after=after, is_exact=is_exact, token=options.token
     )
-    found: list[Stored] = []
+    page: list[Stored] = []
     meta: dict[str, object] = {"resourceVersion": str(version)}
     left, last = 0, ""
     for path in paths:
         stored = objects[path]
         if selects is not None and not selects(stored):
             continue
-        if options.limit and len(found) == options.limit:
+        if options.limit and len(page) == options.limit:
             left += 1
             if selects is not None:
                 break  # with a selector the rest is not counted
             continue
-        found.append(stored)
+        page.append(stored)
         last = path
     if left:
         meta["continue"] = make_token(version, last)
         if selects is None:
             meta["remainingItemCount"] = left
-    return (yield from view.many(found, meta, now))
+    return (yield from view.many(page, meta, now))
 
 
 def _where(store: VersionedStore, options: ListOptions) -> tuple[int, str, bool]:

@@ -8,20 +8,20 @@ from typing import Any
 from tf_operator.local.apiserver.messages import PROTOBUF
 
 
-def found(body: bytes, media: str) -> list[str]:
+def problems(body: bytes, media: str) -> list[str]:
     """A sentence for each, in the words of the real server; none for what is not JSON or YAML."""
     if media == PROTOBUF:
         return []
     repeated: dict[int, list[str]] = {}
-    kept = []  # an object that was replaced must not give its identity to another
+    replaced = []  # an object that was replaced must not give its identity to another
 
     def read(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        made = dict(pairs)
-        if len(made) < len(pairs):
+        mapping = dict(pairs)
+        if len(mapping) < len(pairs):
             names = [name for name, _ in pairs]
-            repeated[id(made)] = list(dict.fromkeys(name for name in names if names.count(name) > 1))
-            kept.append(made)
-        return made
+            repeated[id(mapping)] = list(dict.fromkeys(name for name in names if names.count(name) > 1))
+            replaced.append(mapping)
+        return mapping
 
     with suppress(ValueError, RecursionError):
         whole = json.loads(body, object_pairs_hook=read)

@@ -227,8 +227,8 @@ def _list_causes(query: Mapping[str, str], match: str, *, initial: bool | None) 
         yield _forbidden("sendInitialEvents is forbidden for list", field="sendInitialEvents")
 
 
-def _forbidden(why: str, *, field: str = "resourceVersionMatch") -> FieldCause:
-    return FieldCause(field, "FieldValueForbidden", f"Forbidden: {why}")
+def _forbidden(reason: str, *, field: str = "resourceVersionMatch") -> FieldCause:
+    return FieldCause(field, "FieldValueForbidden", f"Forbidden: {reason}")
 
 
 def _not_supported(value: str, supported: str) -> FieldCause:
@@ -254,12 +254,12 @@ def read_token(token: str) -> tuple[int, str]:
     raw = b""
     try:
         raw = urlsafe_b64decode(token + "=" * (-len(token) % 4))
-        found = msgspec.json.decode(raw, type=_Token)
+        content = msgspec.json.decode(raw, type=_Token)
     except (ValueError, msgspec.DecodeError) as error:
         first = raw[:1].decode("latin-1")
         quoted = first if first.isprintable() else f"\\u{ord(first):04x}"
-        why = f"invalid character '{quoted}' looking for beginning of value" if first != "{" else str(error)
-        raise failures.bad_request(invalid + why) from error
-    if found.v != "meta.k8s.io/v1" or not found.rv or not found.start:
-        raise failures.bad_request(f"{invalid}server does not recognize this encoded version {found.v!r}")
-    return found.rv, found.start.rstrip("\0")
+        problem = f"invalid character '{quoted}' looking for beginning of value" if first != "{" else str(error)
+        raise failures.bad_request(invalid + problem) from error
+    if content.v != "meta.k8s.io/v1" or not content.rv or not content.start:
+        raise failures.bad_request(f"{invalid}server does not recognize this encoded version {content.v!r}")
+    return content.rv, content.start.rstrip("\0")

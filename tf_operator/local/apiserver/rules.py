@@ -77,14 +77,14 @@ class Rules:
 
     def _is_ruled(self, schema: Schema) -> bool:
         """Whether there is a rule at this place or below."""
-        known = self._has_rules.get(id(schema))
-        if known is None:
+        is_ruled = self._has_rules.get(id(schema))
+        if is_ruled is None:
             below_it = [*schema.get("properties", {}).values(), schema.get("items"), schema.get("additionalProperties")]
-            known = bool(schema.get("x-kubernetes-validations")) or any(
+            is_ruled = bool(schema.get("x-kubernetes-validations")) or any(
                 self._is_ruled(part) for part in below_it if isinstance(part, Mapping)
             )
-            self._has_rules[id(schema)] = known
-        return known
+            self._has_rules[id(schema)] = is_ruled
+        return is_ruled
 
     def _walk(self, value: Any, old: Any, schema: Schema, *, path: str) -> Iterator[FieldCause]:  # noqa: ANN401 - JSON
         if value is None or not self._is_ruled(schema):
@@ -93,13 +93,13 @@ class Rules:
         if isinstance(value, Mapping):
             properties = schema.get("properties", {})
             for name, item in value.items():
-                if (found := property_of(schema, name)) is not None:
+                if (property_schema := property_of(schema, name)) is not None:
                     place = below(path, name) if name in properties else f"{path}[{name}]"
-                    yield from self._walk(item, correlated(old, name), found, path=place)
+                    yield from self._walk(item, correlated(old, name), property_schema, path=place)
         elif isinstance(value, list):
             items = schema.get("items", {})
-            for index, (item, before) in enumerate(correlated_items(value, old, schema)):
-                yield from self._walk(item, before, items, path=f"{path}[{index}]")
+            for index, (item, old_item) in enumerate(correlated_items(value, old, schema)):
+                yield from self._walk(item, old_item, items, path=f"{path}[{index}]")
 
     def _evaluate(self, value: object, old: object, schema: Schema, path: str) -> Iterator[FieldCause]:
         texts: Sequence[Mapping[str, Any]] = schema.get("x-kubernetes-validations", ())
@@ -116,8 +116,8 @@ class Rules:
         ]
         if not due:
             return
-        before = None if is_new else _visible(old, schema)
-        data = {"self": _visible(value, schema), "oldSelf": before, "__old": before, "__exists": not is_new}
+        old_value = None if is_new else _visible(old, schema)
+        data = {"self": _visible(value, schema), "oldSelf": old_value, "__old": old_value, "__exists": not is_new}
         # Made once for all rules: values are converted for the engine as the first rule asks for them.
         activation = _environment().Activation(data)
         for rule in due:
@@ -151,7 +151,7 @@ def _visible(value: Any, schema: Schema) -> Any:  # noqa: ANN401 - any JSON
 def _escaped(name: str) -> str:
     if name in _KEYWORDS:
         return f"__{name}__"
-    return re.sub(r"__|[.\-/]", lambda found: _ESCAPES[found[0]], name)
+    return re.sub(r"__|[.\-/]", lambda match: _ESCAPES[match[0]], name)
 
 
 def _evaluated(rule: _Rule, activation: Any) -> tuple[bool, str]:  # noqa: ANN401 - the engine has no types

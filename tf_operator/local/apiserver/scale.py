@@ -59,12 +59,14 @@ def scaled(kind: Kind, body: Body, scale: object) -> Json:
     return changed
 
 
-def _selector(found: object) -> str:
+def _selector(selector: object) -> str:
     """As a text: what says so already, labels, or a label selector."""
-    if not isinstance(found, Mapping):
-        return found if isinstance(found, str) else ""
-    is_selector = not found.keys() - {"matchLabels", "matchExpressions"}
-    labels, expressions = (found.get("matchLabels"), found.get("matchExpressions")) if is_selector else (found, None)
+    if not isinstance(selector, Mapping):
+        return selector if isinstance(selector, str) else ""
+    is_selector = not selector.keys() - {"matchLabels", "matchExpressions"}
+    labels, expressions = (
+        (selector.get("matchLabels"), selector.get("matchExpressions")) if is_selector else (selector, None)
+    )
     parts = [(name, f"{name}={value}") for name, value in (labels or {}).items()]
     parts += [(each["key"], _requirement(each)) for each in expressions or ()]
     return ",".join(text for _, text in sorted(parts))

@@ -20,23 +20,24 @@ def check(body: Body, paths: ScalePaths, *, is_status: bool = False) -> Iterator
 
 
 def _check_number(body: Any, path: Sequence[str]) -> Iterator[FieldCause]:  # noqa: ANN401 - decoded JSON
-    field, found = "." + ".".join(path), body
+    field, value = "." + ".".join(path), body
     for name in path:
-        if not isinstance(found, Mapping):
-            yield _no_access(field, found, wanted="map[string]interface{}")
+        if not isinstance(value, Mapping):
+            yield _no_access(field, value, expected="map[string]interface{}")
             return
-        if name not in found or found[name] is None:
+        if name not in value or value[name] is None:
             return
-        found = found[name]
-    if not is_integer(found):
-        yield _no_access(field, found, wanted="int64")
-    elif found < 0:
-        yield causes.invalid(field, found, "should be a non-negative integer")
-    elif found > _MOST:
-        yield causes.invalid(field, found, f"should be less than or equal to {_MOST}")
+        value = value[name]
+    if not is_integer(value):
+        yield _no_access(field, value, expected="int64")
+    elif value < 0:
+        yield causes.invalid(field, value, "should be a non-negative integer")
+    elif value > _MOST:
+        yield causes.invalid(field, value, f"should be less than or equal to {_MOST}")
 
 
-def _no_access(field: str, found: object, *, wanted: str) -> FieldCause:
-    shown = "[]" if found == [] else found
-    text = f"{field} accessor error: {shown} is of the type {_GO_TYPES.get(type(found), 'object')}, expected {wanted}"
+def _no_access(field: str, value: object, *, expected: str) -> FieldCause:
+    value_text = "[]" if value == [] else value
+    go_type = _GO_TYPES.get(type(value), "object")
+    text = f"{field} accessor error: {value_text} is of the type {go_type}, expected {expected}"
     return causes.invalid(field, 0, text)

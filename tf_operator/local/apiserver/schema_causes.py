@@ -18,44 +18,44 @@ def cause(violation: Violation) -> FieldCause:
         return _SPECIAL[rule](violation)
     if rule in _COMBINED:
         return causes.invalid("<nil>", "", f'"{path}" {_COMBINED[rule]}{_alternatives(violation)}')
-    shown = _size(value) if rule in ("minItems", "minProperties") else value
-    return causes.invalid(path, shown, f"{path} in body {_RULES[rule].format(violation.limit)}")
+    measure = _size(value) if rule in ("minItems", "minProperties") else value
+    return causes.invalid(path, measure, f"{path} in body {_RULES[rule].format(violation.limit)}")
 
 
-def _alternatives(found: Violation) -> str:
-    if found.rule != "oneOf":
+def _alternatives(violation: Violation) -> str:
+    if violation.rule != "oneOf":
         return ""
-    return f". Found {found.limit} valid alternatives" if found.limit else ". Found none valid"
+    return f". Found {violation.limit} valid alternatives" if violation.limit else ". Found none valid"
 
 
 def _size(value: object) -> int:
     return len(value) if isinstance(value, Sequence | Mapping) else 0
 
 
-def _wrong_type(found: Violation) -> FieldCause:
-    name, wanted = type_name(found.value), ",".join(found.limit)
-    if found.format:
-        name, wanted = _FORMATS.get(name, ""), found.format
-    text = f'{found.path} in body must be of type {wanted}: "{name}"'
-    return causes.invalid(found.path, name, text, reason=_TYPE_REASON)
+def _wrong_type(violation: Violation) -> FieldCause:
+    name, expected = type_name(violation.value), ",".join(violation.limit)
+    if violation.format:
+        name, expected = _FORMATS.get(name, ""), violation.format
+    text = f'{violation.path} in body must be of type {expected}: "{name}"'
+    return causes.invalid(violation.path, name, text, reason=_TYPE_REASON)
 
 
-def _wrong_format(found: Violation) -> FieldCause:
-    if not isinstance(found.value, str):  # the real server does not say where, but in the text
-        wanted = f"with format {found.limit}" if found.limit else "(default format)"
-        text = f"Checked value must be of type integer {wanted} in {found.path}"
+def _wrong_format(violation: Violation) -> FieldCause:
+    if not isinstance(violation.value, str):  # the real server does not say where, but in the text
+        expected = f"with format {violation.limit}" if violation.limit else "(default format)"
+        text = f"Checked value must be of type integer {expected} in {violation.path}"
         return causes.invalid("<nil>", "", text)
-    text = f"{found.path} in body must be of type {found.limit}: {causes.shown(found.value)}"
-    return causes.invalid(found.path, found.value, text, reason=_TYPE_REASON)
+    text = f"{violation.path} in body must be of type {violation.limit}: {causes.quoted(violation.value)}"
+    return causes.invalid(violation.path, violation.value, text, reason=_TYPE_REASON)
 
 
 _SPECIAL: Final[Mapping[str, Callable[[Violation], FieldCause]]] = {
-    "required": lambda found: causes.required(found.path),
-    "enum": lambda found: causes.not_supported(found.path, found.value, found.limit),
-    "duplicate": lambda found: causes.duplicate(found.path, found.value),
-    "maxLength": lambda found: causes.too_long(found.path, found.limit),
-    "maxItems": lambda found: causes.too_many(found.path, _size(found.value), found.limit),
-    "maxProperties": lambda found: causes.too_many(found.path, _size(found.value), found.limit),
+    "required": lambda violation: causes.required(violation.path),
+    "enum": lambda violation: causes.not_supported(violation.path, violation.value, violation.limit),
+    "duplicate": lambda violation: causes.duplicate(violation.path, violation.value),
+    "maxLength": lambda violation: causes.too_long(violation.path, violation.limit),
+    "maxItems": lambda violation: causes.too_many(violation.path, _size(violation.value), violation.limit),
+    "maxProperties": lambda violation: causes.too_many(violation.path, _size(violation.value), violation.limit),
     "type": _wrong_type,
     "format": _wrong_format,
 }

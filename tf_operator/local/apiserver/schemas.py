@@ -61,11 +61,11 @@ class Violation:
 
 def property_of(schema: Schema, name: str) -> Schema | None:
     """The schema of one field of an object, if there is one."""
-    found: Schema | None = schema.get("properties", _NOTHING).get(name)
-    if found is None:
+    own: Schema | None = schema.get("properties", _NOTHING).get(name)
+    if own is None:
         others = schema.get("additionalProperties")
         return others if isinstance(others, Mapping) else _NOTHING if others is True else None
-    return found
+    return own
 
 
 def prune(value: Node, schema: Schema | None, *, path: str = "", is_resource: bool = True) -> Iterator[str]:
@@ -89,19 +89,19 @@ def _prune_object(value: dict[str, Node], schema: Schema, path: str, *, is_resou
             if not is_resource and name == "metadata":
                 yield from _prune_metadata(value[name], below(path, name))
             continue
-        found = property_of(schema, name)
-        if found is not None:
+        property_schema = property_of(schema, name)
+        if property_schema is not None:
             if type(value[name]) is str:
                 continue  # most of all values
             value[name] = _whole(value[name])
-            yield from prune(value[name], found, path=below(path, name), is_resource=False)
+            yield from prune(value[name], property_schema, path=below(path, name), is_resource=False)
         elif not schema.get(_PRESERVE):
             del value[name]
             yield below(path, name)
 
 
 def _prune_metadata(metadata: Node, path: str) -> Iterator[str]:
-    for name in [found for found in metadata if found not in METADATA_FIELDS] if isinstance(metadata, dict) else ():
+    for name in [field for field in metadata if field not in METADATA_FIELDS] if isinstance(metadata, dict) else ():
         del metadata[name]
         yield below(path, name)
 
@@ -123,15 +123,15 @@ def fill(value: Node, schema: Schema) -> None:
 
 
 def _fill_object(value: dict[str, Node], schema: Schema) -> None:
-    for name, known in schema.get("properties", _NOTHING).items():
-        if "default" in known and (name not in value or _is_dropped(value[name], known)):
-            value[name] = _copied(known["default"])
+    for name, property_schema in schema.get("properties", _NOTHING).items():
+        if "default" in property_schema and (name not in value or _is_dropped(value[name], property_schema)):
+            value[name] = _copied(property_schema["default"])
     for name in list(value):
-        found = property_of(schema, name)
-        if found and _is_dropped(value[name], found):
+        field_schema = property_of(schema, name)
+        if field_schema and _is_dropped(value[name], field_schema):
             del value[name]
-        elif found and isinstance(value[name], dict | list):
-            fill(value[name], found)
+        elif field_schema and isinstance(value[name], dict | list):
+            fill(value[name], field_schema)
 
 
 def _is_dropped(value: Node, schema: Schema) -> bool:
@@ -237,9 +237,9 @@ def _wrongly_chosen(value: Node, schema: Schema, path: str) -> Iterator[Violatio
     for keyword in _COMBINING & schema.keys():
         parts = [schema[keyword]] if keyword == "not" else schema[keyword]
         broken = [list(violations(value, part, path)) for part in parts]
-        fitting = sum(not found for found in broken)
-        wanted = {"anyOf": fitting > 0, "oneOf": fitting == 1, "allOf": fitting == len(parts), "not": not fitting}
-        if not wanted[keyword]:
+        fitting = sum(not errors for errors in broken)
+        is_fulfilled = {"anyOf": fitting > 0, "oneOf": fitting == 1, "allOf": fitting == len(parts), "not": not fitting}
+        if not is_fulfilled[keyword]:
             yield Violation(path, keyword, value, fitting)
             yield from () if fitting else broken[0]
     if "enum" in schema and value not in schema["enum"]:
@@ -283,8 +283,8 @@ def _broken_number(value: float, schema: Schema, path: str) -> Iterator[Violatio
 
 def _broken_list(value: list[Any], schema: Schema, path: str, old: Node) -> Iterator[Violation]:
     items = schema.get("items", _NOTHING)
-    for index, (item, before) in enumerate(correlated_items(value, old, schema)):
-        yield from violations(item, items, f"{path}[{index}]", before)
+    for index, (item, old_item) in enumerate(correlated_items(value, old, schema)):
+        yield from violations(item, items, f"{path}[{index}]", old_item)
     if len(value) < schema.get("minItems", 0):
         yield Violation(path, "minItems", value, schema["minItems"])
     if len(value) > schema.get("maxItems", len(value)):
@@ -302,9 +302,9 @@ def _broken_object(value: Mapping[str, Any], schema: Schema, path: str, old: Nod
         if name not in value and "default" not in properties.get(name, _NOTHING):
             yield Violation(below(path, name), "required")
     for name, item in value.items():
-        known = property_of(schema, name)
-        if known is not None and not (type(item) is str and _takes_any_text(known)):
-            yield from violations(item, known, below(path, name), correlated(old, name))
+        property_schema = property_of(schema, name)
+        if property_schema is not None and not (type(item) is str and _takes_any_text(property_schema)):
+            yield from violations(item, property_schema, below(path, name), correlated(old, name))
 
 
 def _takes_any_text(schema: Schema) -> bool:
@@ -321,29 +321,31 @@ def repeated(value: object, schema: Schema, path: str = "") -> Iterator[Violatio
     elif isinstance(value, Mapping):
         properties = schema.get("properties", _NOTHING)
         for name, item in value.items():
-            known = property_of(schema, name)
-            if known is not None and isinstance(item, Mapping | list):
-                yield from repeated(item, known, below(path, name) if name in properties else f"{path}[{name}]")
+            property_schema = property_of(schema, name)
+            if property_schema is not None and isinstance(item, Mapping | list):
+                yield from repeated(
+                    item, property_schema, below(path, name) if name in properties else f"{path}[{name}]"
+                )
 
 
 def _repeated_items(items: list[Any], schema: Schema, path: str) -> Iterator[Violation]:
     kind, keys = schema.get("x-kubernetes-list-type"), schema.get("x-kubernetes-list-map-keys", ())
     if kind not in ("map", "set"):
         return
-    seen: set[bytes] = set()
-    known = schema.get("items", _NOTHING).get("properties", _NOTHING)
+    identities: set[bytes] = set()
+    item_properties = schema.get("items", _NOTHING).get("properties", _NOTHING)
     for index, item in enumerate(items):
         if kind == "set":
             key = item
         elif isinstance(item, Mapping):
-            key = {name: item.get(name, known.get(name, _NOTHING).get("default")) for name in keys}
+            key = {name: item.get(name, item_properties.get(name, _NOTHING).get("default")) for name in keys}
             key = {name: part for name, part in key.items() if part is not None}
         else:
             continue
         text = _canonical(key)
-        if text in seen:
+        if text in identities:
             yield Violation(f"{path}[{index}]", "duplicate", key)
-        seen.add(text)
+        identities.add(text)
 
 
 def below(path: str, name: str) -> str:

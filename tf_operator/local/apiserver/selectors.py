@@ -59,10 +59,10 @@ class _Requirement:
     def _compares(self, value: str | None) -> bool:
         """Whole numbers only, as for ``>``."""
         try:
-            found, bound = int(value or ""), int(next(iter(self.values)))
+            number, bound = int(value or ""), int(next(iter(self.values)))
         except ValueError:
             return False
-        return found > bound if self.operator == ">" else found < bound
+        return number > bound if self.operator == ">" else number < bound
 
 
 @dataclass(slots=True)
@@ -125,15 +125,15 @@ class _Labels:
         if not _is_word(first := self._peek()) and first not in (",", ")"):
             raise _SyntaxProblem(f"found '{first}', expected: ',', ')' or identifier")
         values = [""]
-        while (found := self._take()) != ")":
-            if found == ",":
+        while (word := self._take()) != ")":
+            if word == ",":
                 values.append("")
-            elif _is_word(found) and not values[-1]:
-                values[-1] = found
+            elif _is_word(word) and not values[-1]:
+                values[-1] = word
                 if self._peek() not in (",", ")"):
                     raise _SyntaxProblem(f"found '{self._peek()}', expected: ',' or ')'")
             else:
-                raise _SyntaxProblem(f"found '{found}', expected: ',', or identifier")
+                raise _SyntaxProblem(f"found '{word}', expected: ',', or identifier")
         return values
 
 
@@ -174,11 +174,11 @@ def _field_terms(text: str, kind: Kind) -> Iterator[tuple[Callable[[Body], str],
 
 
 def _unescaped(value: str) -> str:
-    for found in re.finditer(r"\\(?P<after>.?)|(?P<bare>=)", value, re.DOTALL):
-        if found["bare"]:
-            raise _bad(f"invalid field selector: unescaped character in value: {ord(found['bare'])}")
-        if found["after"] not in ("\\", ",", "="):
-            raise _bad(f"invalid field selector: invalid escape sequence: {found[0]}")
+    for match in re.finditer(r"\\(?P<after>.?)|(?P<bare>=)", value, re.DOTALL):
+        if match["bare"]:
+            raise _bad(f"invalid field selector: unescaped character in value: {ord(match['bare'])}")
+        if match["after"] not in ("\\", ",", "="):
+            raise _bad(f"invalid field selector: invalid escape sequence: {match[0]}")
     return re.sub(r"\\(.)", r"\1", value)
 
 

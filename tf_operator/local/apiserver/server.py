@@ -229,16 +229,16 @@ class ApiServer:
         kind, now = route.kind, self._clock.now()
         config = bodies.sent_object(replace(request, content_type=bodies.ACCEPTED[1]), kind, needs_kind=False)
         manager = ssa.checked(config, request.query)
-        found = reads.served(kind, reads.stored_at(self.store, route)) if reads.has_stored(self.store, route) else None
-        if found is not None:
+        live = reads.served(kind, reads.stored_at(self.store, route)) if reads.has_stored(self.store, route) else None
+        if live is not None:
             bodies.check_name(config, route.name)
-        asked = ssa.ManagedWrite(manager, route.subresource, routes.flag(request.query, "force"), now)
-        body, managers = ssa.applied(kind, found, config, asked)
+        write = ssa.ManagedWrite(manager, route.subresource, routes.flag(request.query, "force"), now)
+        body, managers = ssa.applied(kind, live, config, write)
         options = replace(options, managed_fields=managers)
         options.note_repeated(request)
-        if found is None and route.subresource:
+        if live is None and route.subresource:
             raise failures.not_found(kind, route.name)
-        if found is None:
+        if live is None:
             return view.one(self._writer.create(route, body, options), now, code=201)
         return view.one(self._writer.patch(route, lambda _: body, options), now)
 
@@ -268,16 +268,16 @@ class ApiServer:
         listed = routes.list_options(request.query, is_watch=False)
         selects = reads.selection(route.kind, listed)
         collection, meta = self.store.collection(str(route.kind.storage)), {"resourceVersion": str(self.store.version)}
-        found = [collection.objects[path] for path in collection.paths(route.namespace)]
-        found = [stored for stored in found if selects is None or selects(stored)]
-        for number, stored in enumerate(found, 1):
+        selected = [collection.objects[path] for path in collection.paths(route.namespace)]
+        selected = [stored for stored in selected if selects is None or selects(stored)]
+        for number, stored in enumerate(selected, 1):
             key = key_of(stored.body)
             now = collection.objects.get(path_of(key))
             if now is not None and uid_of(now.body) == uid_of(stored.body):  # others may have been faster
                 self._deleter.delete(Route("delete", route.kind, key.namespace, key.name), options)
             if number % MOST_AT_ONCE == 0:
                 yield
-        return (yield from view.many(found, meta, self._clock.now()))
+        return (yield from view.many(selected, meta, self._clock.now()))
 
 
 def _guarded(request: Request, parts: Parts, deprecation: str) -> Parts:
@@ -305,8 +305,8 @@ def _warned(answer: Response, text: str) -> Response:
 
 def _warnings(texts: Iterable[str]) -> dict[str, str]:
     lines = (line for text in texts for line in text.splitlines()[1:] or [text] if line)  # below a headline, if any
-    found = ", ".join(f'299 - "{_quoted(line.strip())}"' for line in lines)
-    return {"Warning": found} if found else {}
+    header = ", ".join(f'299 - "{_quoted(line.strip())}"' for line in lines)
+    return {"Warning": header} if header else {}
 
 
 def _quoted(text: str) -> str:

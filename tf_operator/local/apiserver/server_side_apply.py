@@ -98,11 +98,11 @@ def applied_scale(kind: Kind, live: Body, config: Body, request: ManagedWrite) -
 
     Whoever manages the number of replicas in one of them manages it in the other.
     """
-    found = scale.scale_of(kind, live)
+    live_scale = scale.scale_of(kind, live)
     there, place = _managers(kind, live, request, _schema(kind)), scale.replicas_path(kind)
     field: Path = tuple(f"f:{name}" for name in place)
     number = {who: replace(owned, fields=_REPLICAS) for who, owned in there.items() if field in owned.fields}
-    new, managers = _applied(_SCALE, found, config, request, schema=_schema(_SCALE), managers=number)
+    new, managers = _applied(_SCALE, live_scale, config, request, schema=_schema(_SCALE), managers=number)
     left = {who: replace(owned, fields=owned.fields - {field}) for who, owned in there.items()}
     for who in (who for who, owned in managers.items() if owned.fields >= _REPLICAS):
         fields = left[who].fields if who in left else frozenset()
@@ -118,7 +118,7 @@ def _managers(kind: Kind, live: Body | None, request: ManagedWrite, schema: Sche
     nothing = {name: live[name] for name in ("apiVersion", "kind")}
     there = frozenset(structured_merge.compared(nothing, _plain(live), schema).added)
     version, subresource = kind.resource.api_version, "" if request.subresource == "scale" else request.subresource
-    owned = _Owned(_kept(kind, there, subresource), rfc3339(request.now), version)
+    owned = _Owned(_ownable(kind, there, subresource), rfc3339(request.now), version)
     return {Manager(_BEFORE, _UPDATE, version, subresource): owned}
 
 
@@ -132,10 +132,10 @@ def _applied(
     last, held = managers.get(manager), dict(managers)
     new = structured_merge.merged(old, _plain(config), schema)
     sent = structured_merge.fields(_plain(config), schema)
-    owned = _kept(kind, sent, request.subresource)
+    owned = _ownable(kind, sent, request.subresource)
     managers[manager] = _Owned(owned, rfc3339(request.now), config["apiVersion"])
     if last is not None:
-        held_now = sent.union(*(found.fields for found in managers.values()))
+        held_now = sent.union(*(each.fields for each in managers.values()))
         new = _pruned(new, last.fields, held_now, schema)
         new = {**new, "metadata": {**_of_the_server(old), **metadata_of(new)}}
     change = structured_merge.compared(old, new, schema)
@@ -157,21 +157,21 @@ def updated(kind: Kind, old: Body, new: Body, request: ManagedWrite) -> list[Jso
     change = structured_merge.compared(_plain(old), _plain(new), schema)
     manager = Manager(request.manager, _UPDATE, version, request.subresource)
     _disown(managers, manager, change)
-    known = managers.get(manager) or _Owned(frozenset(), "", version)
-    changed = _kept(kind, frozenset(change.added | change.modified), request.subresource)
-    owned = (known.fields - change.removed) | changed
-    if owned != known.fields:
+    previous = managers.get(manager) or _Owned(frozenset(), "", version)
+    changed = _ownable(kind, frozenset(change.added | change.modified), request.subresource)
+    owned = (previous.fields - change.removed) | changed
+    if owned != previous.fields:
         managers[manager] = _Owned(owned, rfc3339(request.now), version)
     return _written(managers)
 
 
 def _schema(kind: Kind) -> Schema:
-    known, name = built_in_fields.definitions(), built_in_fields.definition_of(kind.resource)
-    if not kind.is_custom and name in known:
-        return Schema.of(known, {"$ref": name})
+    definitions, name = built_in_fields.definitions(), built_in_fields.definition_of(kind.resource)
+    if not kind.is_custom and name in definitions:
+        return Schema.of(definitions, {"$ref": name})
     frame = {"metadata": {"$ref": "V1ObjectMeta"}, "apiVersion": {"type": "string"}, "kind": {"type": "string"}}
     whole = kind.schema or {"x-kubernetes-preserve-unknown-fields": True}
-    return Schema(known, {**whole, "properties": {**whole.get("properties", {}), **frame}})
+    return Schema(definitions, {**whole, "properties": {**whole.get("properties", {}), **frame}})
 
 
 def _plain(body: Body) -> Json:
@@ -185,7 +185,7 @@ def _named(config: Body) -> str:
     return f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {group}/{version}, Kind={config['kind']}"
 
 
-def _kept(kind: Kind, fields: Fields, subresource: str) -> Fields:
+def _ownable(kind: Kind, fields: Fields, subresource: str) -> Fields:
     """Those that a request can own: not the server's, and not those that it does not write."""
     apart = {f"f:{name}" for name in _not_written(kind, subresource)}
     return frozenset(path for path in fields - _STRIPPED if path[0] not in apart)
@@ -201,19 +201,19 @@ def _not_written(kind: Kind, subresource: str) -> tuple[str, ...]:
 def _writable(kind: Kind, config: Body, subresource: str) -> Json:
     """What counts of a configuration; its name always does."""
     apart = _not_written(kind, subresource)
-    found = {name: value for name, value in config.items() if name not in apart}
-    return {**found, "metadata": _of_the_server(config)} if "metadata" in apart else found
+    fields = {name: value for name, value in config.items() if name not in apart}
+    return {**fields, "metadata": _of_the_server(config)} if "metadata" in apart else fields
 
 
 def _read(body: Body) -> Managers:
-    found: Managers = {}
+    managers: Managers = {}
     for entry in metadata_of(body).get(_MANAGED) or ():
         version = entry.get("apiVersion", "")
         is_apply = entry["operation"] == _APPLY
         who = Manager(entry["manager"], entry["operation"], "" if is_apply else version, entry.get("subresource", ""))
         fields = structured_merge.from_json(entry.get("fieldsV1") or {})
-        found[who] = _Owned(fields, entry.get("time", ""), version)
-    return found
+        managers[who] = _Owned(fields, entry.get("time", ""), version)
+    return managers
 
 
 def _written(managers: Managers) -> list[Json]:
@@ -222,8 +222,8 @@ def _written(managers: Managers) -> list[Json]:
         part = {"subresource": who.subresource} if who.subresource else {}
         return {**frame, "fieldsType": "FieldsV1", "fieldsV1": structured_merge.to_json(owned.fields), **part}
 
-    kept = {who: owned for who, owned in managers.items() if owned.fields}
-    ordered = sorted(kept.items(), key=lambda pair: (pair[0].operation, pair[1].time, pair[0].name))
+    owners = {who: owned for who, owned in managers.items() if owned.fields}
+    ordered = sorted(owners.items(), key=lambda pair: (pair[0].operation, pair[1].time, pair[0].name))
     return [entry(who, owned) for who, owned in ordered]
 
 
@@ -238,19 +238,19 @@ def _pruned(new: Json, last: Fields, held_now: Fields, schema: Schema) -> Json:
     def held(value: Json) -> Fields:
         return structured_merge.with_holders(structured_merge.fields(value, schema), schema)
 
-    before = structured_merge.with_holders(last, schema)
+    last_fields = structured_merge.with_holders(last, schema)
     owned = structured_merge.with_holders(held_now, schema)
     all_of_it = held(new)
-    left = structured_merge.without(new, before, schema)
+    left = structured_merge.without(new, last_fields, schema)
     left = structured_merge.without(new, all_of_it - (held(left) | owned), schema)
-    result: Json = structured_merge.without(new, (all_of_it - held(left)) & before, schema)
+    result: Json = structured_merge.without(new, (all_of_it - held(left)) & last_fields, schema)
     return result
 
 
 def _conflicts(managers: Managers, manager: Manager, change: Comparison) -> Iterator[tuple[Manager, Fields]]:
     for who, owned in managers.items():
-        if who != manager and (found := owned.fields & (change.modified | change.added)):
-            yield who, found
+        if who != manager and (disputed := owned.fields & (change.modified | change.added)):
+            yield who, disputed
 
 
 def _disown(managers: Managers, manager: Manager, change: Comparison) -> None:
@@ -273,12 +273,13 @@ def _is_upgrade(conflicts: Mapping[Manager, Fields], old: Body, manager: Manager
         allowed = structured_merge.fields(msgspec.json.decode(text), schema) | {annotation}
     except msgspec.DecodeError:
         return False
-    return all(found <= allowed for found in conflicts.values())
+    return all(fields <= allowed for fields in conflicts.values())
 
 
 def _conflict(conflicts: Mapping[Manager, Fields]) -> ApiFailure:
     named = {
-        str(who): list(map(structured_merge.shown, structured_merge.ordered(found))) for who, found in conflicts.items()
+        str(who): list(map(structured_merge.path_text, structured_merge.ordered(fields)))
+        for who, fields in conflicts.items()
     }
     pairs = [(who, path) for who in sorted(named) for path in named[who]]
     causes = [

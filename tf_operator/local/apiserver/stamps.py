@@ -18,8 +18,8 @@ _LONGEST_BASE = 58
 def ordered(body: Body) -> Json:
     """The body with its kind first, and with the known fields of its metadata that are not empty."""
     metadata = body["metadata"]
-    kept = {name: metadata[name] for name in _ORDER if metadata.get(name) not in (None, "", {}, [])}
-    return {"kind": body["kind"], "apiVersion": body["apiVersion"], **body, "metadata": kept}
+    fields = {name: metadata[name] for name in _ORDER if metadata.get(name) not in (None, "", {}, [])}
+    return {"kind": body["kind"], "apiVersion": body["apiVersion"], **body, "metadata": fields}
 
 
 def place(kind: Kind, metadata: Json, key: ObjectKey) -> None:
@@ -91,11 +91,11 @@ def carry_over(new: Json, old: Body) -> None:
 
 def count_generation(kind: Kind, new: Json, old: Body) -> None:
     """A new generation, if more has changed than metadata and status."""
-    if kind.has_generation and _wanted(new) != _wanted(old):
+    if kind.has_generation and _specified(new) != _specified(old):
         new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
 
-def _wanted(body: Body) -> Json:
+def _specified(body: Body) -> Json:
     return {name: value for name, value in body.items() if name not in {"metadata", "status", "apiVersion", "kind"}}
 
 

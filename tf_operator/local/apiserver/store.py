@@ -35,13 +35,13 @@ class Completion:
 class Stored:
     """One version of one object. Immutable, but for what is cached of it."""
 
-    __slots__ = ("_encoded", "_kept", "body", "version")
+    __slots__ = ("_encoded", "_other_forms", "body", "version")
 
     def __init__(self, body: Body, version: int) -> None:
         self.body = body
         self.version = version
         self._encoded: dict[tuple[str, int], Encoded] = {}
-        self._kept: dict[str, bytes] = {}
+        self._other_forms: dict[str, bytes] = {}
 
     def served(
         self,
@@ -52,22 +52,22 @@ class Stored:
         """The body in an API version, and its JSON."""
         completion = completion if completion is not None and self.version < completion.since else None
         since = 0 if completion is None else completion.since
-        found = self._encoded.get((api_version, since))
-        if found is None:
+        encoded = self._encoded.get((api_version, since))
+        if encoded is None:
             body = self.body
             if convert is not None and body.get("apiVersion") != api_version:
                 converted = convert(body, api_version)
                 body = {"kind": converted["kind"], "apiVersion": converted["apiVersion"], **converted}
             if completion is not None:
                 body = completion.apply(body)
-            found = self._encoded[api_version, since] = body, msgspec.json.encode(body)
-        return found
+            encoded = self._encoded[api_version, since] = body, msgspec.json.encode(body)
+        return encoded
 
-    def kept(self, form: str, make: Callable[[], bytes]) -> bytes:
+    def encoded_as(self, form: str, make: Callable[[], bytes]) -> bytes:
         """Another form of it than JSON, made once."""
-        if form not in self._kept:
-            self._kept[form] = make()
-        return self._kept[form]
+        if form not in self._other_forms:
+            self._other_forms[form] = make()
+        return self._other_forms[form]
 
     def at(self, version: int) -> "Stored":
         """The same body with the version at which it was deleted, or left a selection."""
@@ -142,15 +142,15 @@ class Collection:
 
     def at(self, version: int) -> "dict[str, Stored]":
         """The objects as they were at a version that is not below the floor."""
-        found = dict(self.objects)
+        objects = dict(self.objects)
         for change in reversed(self.changes):
             if change.version <= version:
                 break
             if change.old is None:
-                found.pop(change.path, None)
+                objects.pop(change.path, None)
             else:
-                found[change.path] = change.old
-        return found
+                objects[change.path] = change.old
+        return objects
 
     def position_after(self, version: int) -> int:
         """The position of the first change after a version."""
@@ -197,12 +197,12 @@ class VersionedStore:
 
     def collection(self, name: str) -> Collection:
         """The objects of a resource by its short name: ``pods``, ``tfjobs.kubeflow.org``."""
-        found = self._collections.get(name)
-        if found is None:
+        objects = self._collections.get(name)
+        if objects is None:
             # Nothing of this resource is older than the collection, so nothing has been forgotten.
             floor = self._started_at
-            found = self._collections[name] = Collection(name, floor=floor, history=self._history)
-        return found
+            objects = self._collections[name] = Collection(name, floor=floor, history=self._history)
+        return objects
 
     @property
     def collections(self) -> tuple[Collection, ...]:
@@ -214,17 +214,17 @@ class VersionedStore:
 
         When the journal fails, nothing has changed.
         """
-        kept = self.collection(collection)
+        stored_in = self.collection(collection)
         version = self.version + 1
         new = None
         if body is not None:
             body["metadata"]["resourceVersion"] = str(version)
             new = Stored(body, version)
-        change = Commit(version, collection, path, kept.objects.get(path), new)
+        change = Commit(version, collection, path, stored_in.objects.get(path), new)
         if self._journal is not None:
             self._journal.write(version, collection, path, body)
         self.version = version
-        kept.apply(change)
+        stored_in.apply(change)
         for listener in self.listeners:
             listener(change)
         return change

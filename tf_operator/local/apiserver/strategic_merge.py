@@ -38,16 +38,16 @@ def _merge_object(target: Json, patch: Json, merge_keys: MergeKeys, *, path: str
     if (retained := _list(patch.pop(_RETAIN, None), "$retainKeys")) is not None:
         target = {name: value for name, value in target.items() if name in retained}
     special = {name: _list(patch.pop(name), name) or [] for name in list(patch) if name.startswith((_DELETE, _ORDER))}
-    before = {name: list(value) for name, value in target.items() if isinstance(value, list)}
+    old_lists = {name: list(value) for name, value in target.items() if isinstance(value, list)}
     for name, value in patch.items():
         _merge_field(target, name, value, merge_keys, path=_below(path, name))
     for directive, values in sorted(special.items()):  # deletions come before orders
         kind, _, name = directive.partition("/")
-        if isinstance(found := target.get(name), list):
+        if isinstance(items := target.get(name), list):
             key = merge_keys.get(_below(path, name), "")
             is_order = kind == "$setElementOrder"
-            kept = [item for item in found if is_order or item not in values]
-            target[name] = _ordered(kept, values if is_order else [], before.get(name, []), key=key)
+            remaining = [item for item in items if is_order or item not in values]
+            target[name] = _ordered(remaining, values if is_order else [], old_lists.get(name, []), key=key)
     return target
 
 
@@ -68,7 +68,7 @@ def _merge_list(target: list[Any], patch: Sequence[Any], merge_keys: MergeKeys, 
     key = merge_keys[path]
     if not key:
         return _ordered([*target, *(item for item in patch if item not in target)], patch, target)
-    before = list(target)
+    old_items = list(target)
     items = [item if isinstance(item, dict) else {} for item in patch]
     if any(item.get(_DIRECTIVE) == "replace" for item in items):
         return [item for item in items if item.get(_DIRECTIVE) != "replace"]
@@ -83,19 +83,21 @@ def _merge_list(target: list[Any], patch: Sequence[Any], merge_keys: MergeKeys, 
             merged.append(_merge_object({}, dict(item), merge_keys, path=path))
         else:
             merged[position] = _merge_object(dict(merged[position]), dict(item), merge_keys, path=path)
-    return _ordered(merged, items, before, key=key)
+    return _ordered(merged, items, old_items, key=key)
 
 
-def _ordered(merged: Sequence[Any], order: Sequence[Any], before: Sequence[Any], *, key: str = "") -> list[Any]:
+def _ordered(merged: Sequence[Any], order: Sequence[Any], old_items: Sequence[Any], *, key: str = "") -> list[Any]:
     """The items that ``order`` names in its order, and among them the others, in the order they had before."""
 
     def identity(item: Any) -> Any:  # noqa: ANN401 - any JSON
         return item.get(key) if key and isinstance(item, Mapping) else item
 
-    wanted = [identity(item) for item in order]
-    stored = [identity(item) for item in before]
-    named = sorted((item for item in merged if identity(item) in wanted), key=lambda item: wanted.index(identity(item)))
-    others = [item for item in merged if identity(item) not in wanted]
+    identities = [identity(item) for item in order]
+    stored = [identity(item) for item in old_items]
+    named = sorted(
+        (item for item in merged if identity(item) in identities), key=lambda item: identities.index(identity(item))
+    )
+    others = [item for item in merged if identity(item) not in identities]
     result = list[Any]()
     for item in named:
         while others and _is_before(identity(others[0]), identity(item), stored):

@@ -34,24 +34,24 @@ class Comparison:
 class Schema:
     """One place in a schema."""
 
-    known: Mapping[str, Mapping[str, Any]]
+    definitions: Mapping[str, Mapping[str, Any]]
     """Definitions by their names in ``$ref``."""
     here: Mapping[str, Any]
 
     @classmethod
-    def of(cls, known: Mapping[str, Mapping[str, Any]], here: Mapping[str, Any]) -> "Schema":
+    def of(cls, definitions: Mapping[str, Mapping[str, Any]], here: Mapping[str, Any]) -> "Schema":
         """What a part of a schema says, with what it refers to."""
-        return cls(known, {**known[here["$ref"]], **here} if "$ref" in here else here)
+        return cls(definitions, {**definitions[here["$ref"]], **here} if "$ref" in here else here)
 
     def field(self, name: str) -> "Schema | None":
         """That of a field; ``None`` if nobody knows the field."""
         fields, others = self.here.get("properties") or {}, self.here.get("additionalProperties")
         if name in fields:
-            return Schema.of(self.known, fields[name])
+            return Schema.of(self.definitions, fields[name])
         if isinstance(others, Mapping):
-            return Schema.of(self.known, others)
+            return Schema.of(self.definitions, others)
         is_open = others is True or not fields or self.here.get("x-kubernetes-preserve-unknown-fields")
-        return Schema(self.known, {}) if is_open else None
+        return Schema(self.definitions, {}) if is_open else None
 
     def has_field(self, name: str) -> bool:
         """Whether it is a field by name, and no entry of a map."""
@@ -60,7 +60,7 @@ class Schema:
     @property
     def item(self) -> "Schema":
         """That of the items of a list."""
-        return Schema.of(self.known, self.here.get("items") or {})
+        return Schema.of(self.definitions, self.here.get("items") or {})
 
     def is_one(self, value: Json) -> bool:
         """Whether a value is one field, whatever is in it."""
@@ -74,12 +74,14 @@ class Schema:
         if not keys:
             return _VALUE + _text(item)
         fields = self.item.here.get("properties") or {}
-        found = item if isinstance(item, Mapping) else {}
-        return _KEY + _text({key: found.get(key, fields.get(key, {}).get("default", "")) for key in sorted(keys)})
+        fields_of_item = item if isinstance(item, Mapping) else {}
+        return _KEY + _text(
+            {key: fields_of_item.get(key, fields.get(key, {}).get("default", "")) for key in sorted(keys)}
+        )
 
     def below(self, element: str) -> "Schema":
         """That of what an element of a path leads to."""
-        return self.item if not element.startswith(_NAME) else self.field(element[2:]) or Schema(self.known, {})
+        return self.item if not element.startswith(_NAME) else self.field(element[2:]) or Schema(self.definitions, {})
 
 
 def _text(value: Json) -> str:
@@ -101,31 +103,33 @@ def _children(value: Json, schema: Schema) -> Iterator[tuple[str, Json, Schema]]
 
 def problems(value: Json, schema: Schema, path: Path = ()) -> Iterator[str]:
     """What a schema does not know or allow, as sentences."""
-    wanted, place = schema.here.get("type"), shown(path)
-    if wanted in _TYPES and (isinstance(value, bool) is not (wanted == "boolean") or not _is_a(value, wanted)):
-        yield from () if value is None else (f"{place}: expected {_go(wanted)}, got &{{{_plain(value)}}}",)
-    elif wanted == "object" and not isinstance(value, Mapping | None):
+    schema_type, place = schema.here.get("type"), path_text(path)
+    if schema_type in _TYPES and (
+        isinstance(value, bool) is not (schema_type == "boolean") or not _is_a(value, schema_type)
+    ):
+        yield from () if value is None else (f"{place}: expected {_go(schema_type)}, got &{{{_plain(value)}}}",)
+    elif schema_type == "object" and not isinstance(value, Mapping | None):
         yield f"{place}: expected map, got &{{{_plain(value)}}}"
-    elif wanted == "array" and not isinstance(value, list | None):
+    elif schema_type == "array" and not isinstance(value, list | None):
         yield f"{place}: expected list, got &{{{_plain(value)}}}"
     elif not schema.is_one(value):
         yield from _problems_below(value, schema, path)
 
 
 def _problems_below(value: Json, schema: Schema, path: Path) -> Iterator[str]:
-    seen = set[str]()
+    elements = set[str]()
     for element, item, below in _children(value, schema):
-        if isinstance(value, list) and element in seen:
-            yield f"{shown(path)}: duplicate entries for key {shown((element,))}"
+        if isinstance(value, list) and element in elements:
+            yield f"{path_text(path)}: duplicate entries for key {path_text((element,))}"
         elif isinstance(value, Mapping) and schema.field(element[2:]) is None:
-            yield f"{shown((*path, element))}: field not declared in schema"
+            yield f"{path_text((*path, element))}: field not declared in schema"
         else:
             yield from problems(item, below, (*path, element))
-        seen.add(element)
+        elements.add(element)
 
 
-def _is_a(value: Json, wanted: str) -> bool:
-    return isinstance(value, _TYPES[wanted])
+def _is_a(value: Json, schema_type: str) -> bool:
+    return isinstance(value, _TYPES[schema_type])
 
 
 def _go(name: str) -> str:
@@ -141,12 +145,12 @@ def ordered(paths: Iterable[Path]) -> list[Path]:
     return sorted(paths, key=lambda path: [*((1, element) for element in path[:-1]), (0, path[-1])])
 
 
-def shown(path: Path) -> str:
+def path_text(path: Path) -> str:
     """A path as conflicts name it: ``.spec.containers[name="c"].image``."""
-    return "".join(_shown(element) for element in path)
+    return "".join(_element_text(element) for element in path)
 
 
-def _shown(element: str) -> str:
+def _element_text(element: str) -> str:
     if element.startswith(_NAME):
         return f".{element[2:]}"
     if element.startswith(_VALUE):
@@ -174,9 +178,9 @@ def _fields(value: Json, schema: Schema, path: Path) -> Iterator[Path]:
             yield (*path, element)
 
 
-def with_holders(found: Iterable[Path], schema: Schema) -> Fields:
+def with_holders(paths: Iterable[Path], schema: Schema) -> Fields:
     """The set with the named fields that its fields are in."""
-    holders = set(found)
+    holders = set(paths)
     for path in tuple(holders):
         here = schema
         for depth, element in enumerate(path):
@@ -186,10 +190,10 @@ def with_holders(found: Iterable[Path], schema: Schema) -> Fields:
     return frozenset(holders)
 
 
-def to_json(found: Iterable[Path]) -> Json:
+def to_json(paths: Iterable[Path]) -> Json:
     """As ``fieldsV1``."""
     tree: dict[str, Any] = {}
-    for path in sorted(found):  # a field comes before what is in it
+    for path in sorted(paths):  # a field comes before what is in it
         node = tree
         for element in path[:-1]:
             node = node.setdefault(element, {})
@@ -238,8 +242,8 @@ def merged(low: Json, high: Json, schema: Schema) -> Json:
 def _merged_lists(low: list[Json], high: list[Json], schema: Schema) -> list[Json]:
     """The order is that of the second list, and among its items the others keep their place."""
     lows, highs = [schema.element(item) for item in low], [schema.element(item) for item in high]
-    before = dict(zip(lows, low, strict=True))
-    shared = [element for element in highs if element in before]
+    low_items = dict(zip(lows, low, strict=True))
+    shared = [element for element in highs if element in low_items]
     left, right = 0, 0
     result: list[Json] = []
     while left < len(low) or right < len(high):
@@ -252,7 +256,7 @@ def _merged_lists(low: list[Json], high: list[Json], schema: Schema) -> list[Jso
             left += 1
         else:
             element = highs[right]
-            result.append(merged(before.get(element, _MISSING), high[right], schema.item))
+            result.append(merged(low_items.get(element, _MISSING), high[right], schema.item))
             left += left < len(low) and lows[left] == element
             right += 1
             shared = shared[1:] if shared[:1] == [element] else shared
@@ -275,9 +279,9 @@ def without(value: Json, paths: Iterable[Path], schema: Schema) -> Json:
 
 def compared(old: Json, new: Json, schema: Schema) -> Comparison:
     """How the second value differs from the first."""
-    found = Comparison()
-    _compare(old, new, schema, (), found)
-    return found
+    comparison = Comparison()
+    _compare(old, new, schema, (), comparison)
+    return comparison
 
 
 def _nodes(value: Json, schema: Schema, path: Path) -> Iterator[Path]:
@@ -288,21 +292,21 @@ def _nodes(value: Json, schema: Schema, path: Path) -> Iterator[Path]:
             yield from _nodes(item, below, (*path, element))
 
 
-def _compare(old: Json, new: Json, schema: Schema, path: Path, found: Comparison) -> None:
+def _compare(old: Json, new: Json, schema: Schema, path: Path, comparison: Comparison) -> None:
     if old is _MISSING or new is _MISSING:
-        value, changed = (new, found.added) if old is _MISSING else (old, found.removed)
+        value, changed = (new, comparison.added) if old is _MISSING else (old, comparison.removed)
         changed |= set(_nodes(value, schema, path))
     elif schema.is_one(new) or schema.is_one(old) or type(old) is not type(new):
         if old != new:
-            found.modified.add(path)
+            comparison.modified.add(path)
             # Where anything may be, one side can have fields, and the other none.
-            for value, other, changed in ((old, new, found.removed), (new, old, found.added)):
+            for value, other, changed in ((old, new, comparison.removed), (new, old, comparison.added)):
                 if type(value) is not type(other) and not schema.is_one(value):
                     changed.update(below for below in _nodes(value, schema, path) if below != path)
     else:
         olds = {element: item for element, item, _ in _children(old, schema)}
         news = {element: item for element, item, _ in _children(new, schema)}
         for element in {**olds, **news}:
-            before, after = olds.get(element, _MISSING), news.get(element, _MISSING)
-            if before is not after:
-                _compare(before, after, schema.below(element), (*path, element), found)
+            old_item, new_item = olds.get(element, _MISSING), news.get(element, _MISSING)
+            if old_item is not new_item:
+                _compare(old_item, new_item, schema.below(element), (*path, element), comparison)

@@ -58,13 +58,13 @@ class View:
         """One object as JSON, for an answer or the event of a watch (where only the first table has columns)."""
         body, raw = self._served(stored)
         if self.form:
-            return self.shown(body, now, has_columns=has_columns)
+            return self.encode(body, now, has_columns=has_columns)
         if self.media == PROTOBUF:
             resource = self.kind.resource
             return protobuf.envelope(resource.api_version, resource.kind, self._message(stored, body))
         return raw
 
-    def shown(self, body: Body, now: datetime, *, has_columns: bool) -> bytes:
+    def encode(self, body: Body, now: datetime, *, has_columns: bool) -> bytes:
         """A body that need not be stored, in the form of the view: a bookmark has the form of all events."""
         if self.form == _TABLE:
             body = {"spec": {}, "status": {}, **body}  # a bookmark has neither, and columns read them
@@ -72,19 +72,19 @@ class View:
             return msgspec.json.encode(table if has_columns else {**table, "columnDefinitions": None})
         return self.whole(self._metadata(body) if self.form else body)
 
-    def many(self, found: Sequence[Stored], meta: Mapping[str, Any], now: datetime) -> Parts:
+    def many(self, objects: Sequence[Stored], meta: Mapping[str, Any], now: datetime) -> Parts:
         """The answer that is a list."""
         if self.form == _METADATA:
             raise self._not_acceptable("a list", "List")
-        return (yield from (self._protobuf_list if self.media == PROTOBUF else self._json_list)(found, meta, now))
+        return (yield from (self._protobuf_list if self.media == PROTOBUF else self._json_list)(objects, meta, now))
 
-    def _json_list(self, found: Sequence[Stored], meta: Mapping[str, Any], now: datetime) -> Parts:
+    def _json_list(self, objects: Sequence[Stored], meta: Mapping[str, Any], now: datetime) -> Parts:
         served: list[Encoded] = []
         table = self._table([], now, meta) if self.form == _TABLE else {}
-        for start in range(0, len(found), MOST_AT_ONCE):
+        for start in range(0, len(objects), MOST_AT_ONCE):
             if start:
                 yield
-            some = [self._served(stored) for stored in found[start : start + MOST_AT_ONCE]]
+            some = [self._served(stored) for stored in objects[start : start + MOST_AT_ONCE]]
             if table:
                 table["rows"] += self._table([body for body, _ in some], now, meta)["rows"]
             served += some
@@ -108,11 +108,11 @@ class View:
 
     def _message(self, stored: Stored, body: Body) -> bytes:
         """Kept, as the JSON is: each watch and list wants it again."""
-        return stored.kept(self.kind.resource.api_version, lambda: protobuf.message(body))
+        return stored.encoded_as(self.kind.resource.api_version, lambda: protobuf.message(body))
 
-    def _protobuf_list(self, found: Sequence[Stored], meta: Mapping[str, Any], __: datetime) -> Parts:
+    def _protobuf_list(self, objects: Sequence[Stored], meta: Mapping[str, Any], __: datetime) -> Parts:
         items: list[bytes] = []
-        for number, stored in enumerate(found, 1):
+        for number, stored in enumerate(objects, 1):
             body, _ = self._served(stored)
             items.append(protobuf.message(self._metadata(body)) if self.form else self._message(stored, body))
             if number % MOST_AT_ONCE == 0:
@@ -131,11 +131,11 @@ class View:
         table = tables.table(self.kind, bodies, now, include=self.include, version=self.version)
         return {**table, "metadata": dict(meta)}
 
-    def _not_acceptable(self, found: str, suffix: str) -> ApiFailure:
+    def _not_acceptable(self, description: str, suffix: str) -> ApiFailure:
         resource = self.kind.resource
         typed = f"*{resource.group.partition('.')[0] or 'core'}.{resource.kind}{suffix}"
         named = f"*unstructured.Unstructured{suffix}" if self.kind.is_custom else typed
-        message = f"you requested {self.form}, but the requested object is {found} ({named})"
+        message = f"you requested {self.form}, but the requested object is {description} ({named})"
         return ApiFailure(406, "NotAcceptable", message)
 
 
@@ -151,13 +151,13 @@ def _list(kind: str, api_version: str, meta: Mapping[str, Any], items: Sequence[
 def view_of(kind: Kind, accept: str, query: Mapping[str, str], *, verb: str = "") -> View:
     """The first of the accepted forms that the server has."""
     accepted, has_no_stream = media_types.accepted(accept), False
-    for found in accepted:
-        form, version = found.parameters.get("as", ""), found.parameters.get("v", "")
-        media = PROTOBUF if found.name == PROTOBUF else JSON
-        is_known = form in _FORMS and found.parameters.get("g") == "meta.k8s.io" and version in {"v1", "v1beta1"}
+    for entry in accepted:
+        form, version = entry.parameters.get("as", ""), entry.parameters.get("v", "")
+        media = PROTOBUF if entry.name == PROTOBUF else JSON
+        is_known = form in _FORMS and entry.parameters.get("g") == "meta.k8s.io" and version in {"v1", "v1beta1"}
         if form and (not is_known or kind.answer is not None):
             continue
-        if found.name == YAML and verb == "watch":
+        if entry.name == YAML and verb == "watch":
             has_no_stream = True
         elif media != PROTOBUF or _has_protobuf(kind, form):
             return View(kind, form, version or "v1", _included(query) if form == _TABLE else "", media)

@@ -119,7 +119,7 @@ class WatchStream:
             change = collection.changes[self._position - collection.forgotten]
             self._position += 1
             if change.version > self._after and (event := self._event(change)):
-                lines.append(self._shown(*event))
+                lines.append(self._encode(*event))
         return lines
 
     def _event(self, change: Commit) -> tuple[str, Stored] | None:
@@ -131,7 +131,7 @@ class WatchStream:
             return ("MODIFIED" if was else "ADDED"), change.new
         return ("DELETED", change.last) if was else None
 
-    def _shown(self, event: str, stored: Stored) -> bytes:
+    def _encode(self, event: str, stored: Stored) -> bytes:
         has_columns, self._has_columns = not self._has_columns, True
         return self._view.event(event, self._view.raw(stored, self._clock.now(), has_columns=has_columns))
 
@@ -145,12 +145,12 @@ class WatchStream:
             metadata["annotations"] = {INITIAL_EVENTS_END: "true"}
         body = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata}
         has_columns, self._has_columns = not self._has_columns, True
-        return self._view.event("BOOKMARK", self._view.shown(body, self._clock.now(), has_columns=has_columns))
+        return self._view.event("BOOKMARK", self._view.encode(body, self._clock.now(), has_columns=has_columns))
 
-    def initial_lines(self, found: list[Stored], version: int | None) -> Iterator[bytes]:
+    def initial_lines(self, objects: list[Stored], version: int | None) -> Iterator[bytes]:
         """ADDED for each, and with a version the bookmark that ends them."""
-        for stored in found:
-            yield self._shown("ADDED", stored)
+        for stored in objects:
+            yield self._encode("ADDED", stored)
         if version is not None:
             yield self._bookmark(version=version, ends_initial_events=True)
 
@@ -181,8 +181,10 @@ def watch(
         if options.version and options.version > store.version:
             raise failures.not_yet(options.version, store.version)
         paths = collection.paths(route.namespace)
-        found = [stored for stored in map(collection.objects.__getitem__, paths) if selects is None or selects(stored)]
-        stream.start_with(stream.initial_lines(found, store.version if options.has_bookmarks else None))
+        selected = [
+            stored for stored in map(collection.objects.__getitem__, paths) if selects is None or selects(stored)
+        ]
+        stream.start_with(stream.initial_lines(selected, store.version if options.has_bookmarks else None))
     elif after < collection.floor:
         stream.start_with(_ended_by(stream, view, failures.too_old(after, collection.floor)))
     return stream

@@ -62,7 +62,7 @@ class WriteOptions:
     def note_repeated(self, request: Request) -> None:
         """Warn of fields that stand twice in what was sent, of which the last counts."""
         if self.field_validation != "Ignore":
-            self.warnings.extend(repeated_fields.found(request.body or b"", bodies.media_type(request)))
+            self.warnings.extend(repeated_fields.problems(request.body or b"", bodies.media_type(request)))
 
 
 def _not_supported(field_name: str, value: str, supported: str) -> FieldCause:
@@ -101,8 +101,8 @@ class ObjectWriter:
         if not options.is_dry_run and _version_of({"resourceVersion": version}, is_strict=False):
             raise ApiFailure(500, "", "resourceVersion should not be set on objects to be created")
         if path in self._store.collection(collection).objects:
-            found = self._store.collection(collection).objects[path].body["metadata"]
-            raise failures.already_exists(kind, key.name, is_terminating="deletionTimestamp" in found)
+            stored_metadata = self._store.collection(collection).objects[path].body["metadata"]
+            raise failures.already_exists(kind, key.name, is_terminating="deletionTimestamp" in stored_metadata)
         if options.is_dry_run and version:
             metadata["resourceVersion"] = version  # which only the storage looks at, and replaces
         return self._commit(collection, path, self._for_storage(kind, body), options)
@@ -153,14 +153,14 @@ class ObjectWriter:
 
     def _framed(self, kind: Kind, sent: object, options: WriteOptions) -> Json:
         framed = bodies.framed(kind, sent, self._registry)
-        is_ignored, known = options.field_validation == "Ignore", set(options.warnings)
+        is_ignored, warnings_so_far = options.field_validation == "Ignore", set(options.warnings)
         if kind.unknown_fields is not None and (kind.is_custom or not is_ignored):
             # Of what was sent: nothing but the known fields of metadata is taken along.
-            found = kind.unknown_fields(framed)
+            unknown = kind.unknown_fields(framed)
             if not kind.is_custom:  # whose decoder looks into no field that it does not know
-                gone = tuple(text.removeprefix("unknown field ").rstrip('"') for text in found)
+                gone = tuple(text.removeprefix("unknown field ").rstrip('"') for text in unknown)
                 options.warnings[:] = [text for text in options.warnings if not _is_below(text, gone)]
-            options.warnings.extend(text for text in found if not is_ignored and text not in known)
+            options.warnings.extend(text for text in unknown if not is_ignored and text not in warnings_so_far)
         return stamps.ordered(framed)
 
     def _replace(self, route: Route, stored: Stored, body: Json, options: WriteOptions) -> Stored:
@@ -188,8 +188,8 @@ class ObjectWriter:
         """The metadata with who manages the object after this write."""
         from tf_operator.local.apiserver import server_side_apply as ssa  # noqa: PLC0415 (few objects are applied)
 
-        asked = ssa.ManagedWrite(options.manager, route.subresource, is_forced=True, now=self._clock.now())
-        managers = ssa.updated(route.kind, reads.served(route.kind, stored), body, asked)
+        write = ssa.ManagedWrite(options.manager, route.subresource, is_forced=True, now=self._clock.now())
+        managers = ssa.updated(route.kind, reads.served(route.kind, stored), body, write)
         return {**body["metadata"], "managedFields": managers}
 
     def _merged(self, route: Route, body: Json, old: Json) -> Json:
@@ -262,15 +262,15 @@ class ObjectWriter:
         namespaces = self._registry.namespaces
         if not namespace or namespaces is None:
             return
-        found = self._store.collection(str(namespaces.storage)).objects.get(namespace)
-        if found is None:
+        stored = self._store.collection(str(namespaces.storage)).objects.get(namespace)
+        if stored is None:
             raise failures.not_found(namespaces, namespace)
-        if found.body["metadata"].get("deletionTimestamp"):
-            why = f"unable to create new content in namespace {namespace} because it is being terminated"
+        if stored.body["metadata"].get("deletionTimestamp"):
+            reason = f"unable to create new content in namespace {namespace} because it is being terminated"
             cause = FieldCause(
                 "metadata.namespace", "NamespaceTerminating", f"namespace {namespace} is being terminated"
             )
-            raise failures.forbidden(kind, name, why, causes=[cause])
+            raise failures.forbidden(kind, name, reason, causes=[cause])
 
 
 def _is_below(warning: str, places: tuple[str, ...]) -> bool:
@@ -289,22 +289,22 @@ def _version_of(metadata: Body, *, is_strict: bool = True) -> int:
     return 0
 
 
-def _check_uid(route: Route, metadata: Body, found: str) -> None:
+def _check_uid(route: Route, metadata: Body, stored_uid: str) -> None:
     """A UID in an update is a precondition, and the real server shows where it is checked."""
     uid, resource = metadata.get("uid"), route.kind.resource
-    if uid and uid != found:
+    if uid and uid != stored_uid:
         place = "/".join(part for part in (resource.group if route.kind.is_custom else "", resource.plural) if part)
-        why = (
+        reason = (
             f"StorageError: invalid object, Code: 4, Key: /registry/{place}/{path_of(route.key)}, ResourceVersion: 0, "
-            f"AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {found}"
+            f"AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {stored_uid}"
         )
-        raise failures.conflict(route.kind, route.name, why)
+        raise failures.conflict(route.kind, route.name, reason)
 
 
 def finalizers_of(kind: Kind, body: Body) -> tuple[str, ...]:
     """What keeps a deleted object."""
-    found = tuple(body["metadata"].get("finalizers", ()))
-    return found + tuple(body.get("spec", {}).get("finalizers", ())) if kind.is_namespace else found
+    finalizers = tuple(body["metadata"].get("finalizers", ()))
+    return finalizers + tuple(body.get("spec", {}).get("finalizers", ())) if kind.is_namespace else finalizers
 
 
 def _is_done(kind: Kind, old: Body, new: Body) -> bool:
