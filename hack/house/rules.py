@@ -20,7 +20,6 @@ STILL_VAGUE = (
     "tf_operator/cli/",
     "tf_operator/client/",
     "tf_operator/controller/autoscaling/",
-    "tf_operator/local/",
     "tf_operator/planning/autoscaling/",
     "hack/",
     "test/",

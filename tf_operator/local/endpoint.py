@@ -24,14 +24,14 @@ async def published(folder: StateFolder, handle: http.Handle, *, logs: LogSource
     kubectl that watches, find the next server of the folder.
     """
     # In a thread: a new certificate takes a quarter of a second, in which trainings are started.
-    found = await asyncio.to_thread(certificate.credentials, folder, clock.now())
+    credentials = await asyncio.to_thread(certificate.credentials, folder, clock.now())
     listener = http.listen(_earlier_port(folder))
     port = listener.getsockname()[1]
     address = f"https://127.0.0.1:{port}"
-    guard = Guard(found.token, hosts=certificate.HOSTS, port=port)
-    async with http.serving(handle, listener, guard=guard, tls=found.tls, logs=logs, clock=clock):
+    guard = Guard(credentials.token, hosts=certificate.HOSTS, port=port)
+    async with http.serving(handle, listener, guard=guard, tls=credentials.tls, logs=logs, clock=clock):
         folder.write("port", str(port).encode())
-        content = kubeconfig.text(address, authority=found.authority, token=found.token)
+        content = kubeconfig.text(address, authority=credentials.authority, token=credentials.token)
         folder.write(folder.kubeconfig.name, content.encode())
         folder.record(address)
         yield address

@@ -32,21 +32,21 @@ class LogTransport:
         self, request: Request, *, before_send: Callable[[], object] = no_guard
     ) -> AbstractAsyncContextManager[Reply]:
         """As every transport does."""
-        found = pod_logs.PATH.fullmatch(request.path)
-        if found and request.method == "GET":
-            return self._log(request, found)
+        match = pod_logs.PATH.fullmatch(request.path)
+        if match and request.method == "GET":
+            return self._log(request, match)
         return self._server.send(request, before_send=before_send)
 
     @asynccontextmanager
-    async def _log(self, request: Request, found: Match[str]) -> AsyncIterator[Reply]:
-        async with self._server.send(Request("get", "GET", found["pod"])) as reply:
+    async def _log(self, request: Request, match: Match[str]) -> AsyncIterator[Reply]:
+        async with self._server.send(Request("get", "GET", match["pod"])) as reply:
             if reply.status != 200:
                 yield reply
                 return
             pod = msgspec.json.decode(await reply.read())
         try:
-            asked = pod_logs.parse(request.query, pod, self._clock.now())
-            pieces = asked.read(self._logs, key_of(pod)) if asked else None
+            log_request = pod_logs.parse(request.query, pod, self._clock.now())
+            pieces = log_request.read(self._logs, key_of(pod)) if log_request else None
         except ApiFailure as failure:
             yield WholeReply(Response.of(failure.status(), failure.code))
             return

@@ -68,5 +68,5 @@ def start_time(pid: int) -> str:
 def _start_time_by_ps(pid: int) -> str:
     """For systems without /proc (macOS)."""
     command = ["/bin/ps", "-o", "stat=,lstart=", "-p", str(pid)]
-    found = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()  # noqa: S603 (no shell)
-    return "" if not found or found[0].startswith("Z") else " ".join(found[1:])
+    fields = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()  # noqa: S603 (no shell)
+    return "" if not fields or fields[0].startswith("Z") else " ".join(fields[1:])

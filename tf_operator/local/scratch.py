@@ -53,7 +53,7 @@ def folder() -> Iterator[StateFolder]:
         start_new_session=True,  # a Ctrl-C at the terminal is for the command alone
     )
     try:
-        with state.owned(), _kept(state.path):
+        with state.owned(), _protected(state.path):
             yield state
             state.purge()
     finally:
@@ -61,7 +61,7 @@ def folder() -> Iterator[StateFolder]:
 
 
 @contextmanager
-def _kept(path: Path) -> Iterator[None]:
+def _protected(path: Path) -> Iterator[None]:
     """Keep a folder from those who delete what is old, as far as its file system knows locks on folders."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -75,7 +75,7 @@ def _kept(path: Path) -> Iterator[None]:
 def _clean_up(temporary: Path) -> None:
     """End what commands have left that were killed with all that they had started."""
     with suppress(OSError), os.scandir(temporary) as entries:
-        for entry in islice(filter(lambda found: _OURS.fullmatch(found.name), entries), _MOST):
+        for entry in islice(filter(lambda each: _OURS.fullmatch(each.name), entries), _MOST):
             state = StateFolder(Path(entry.path))
             descriptor = state.lock_abandoned()
             if descriptor < 0:

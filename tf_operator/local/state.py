@@ -62,9 +62,9 @@ class LocalServer:
 
 def default_folder(environment: Mapping[str, str]) -> Path:
     """Where state is kept unless a command says otherwise."""
-    given = environment.get("XDG_STATE_HOME", "")
+    state_home = environment.get("XDG_STATE_HOME", "")
     # The XDG specification: a path that is not absolute is to be ignored.
-    base = Path(given) if Path(given).is_absolute() else Path.home() / ".local" / "state"
+    base = Path(state_home) if Path(state_home).is_absolute() else Path.home() / ".local" / "state"
     return base / "tf-operator" / "local"
 
 
@@ -121,16 +121,16 @@ class StateFolder:
             self._check()
 
     def _check(self) -> None:
-        found = self.path.lstat()
-        if stat.S_ISLNK(found.st_mode):
+        status = self.path.lstat()
+        if stat.S_ISLNK(status.st_mode):
             raise StateError(f"{self.path} is a link; name the folder itself with --state-dir")
-        if not stat.S_ISDIR(found.st_mode):
+        if not stat.S_ISDIR(status.st_mode):
             raise StateError(f"{self.path} is no folder; choose another one with --state-dir")
-        if found.st_uid != os.geteuid():
+        if status.st_uid != os.geteuid():
             raise StateError(f"{self.path} belongs to another user; choose another folder with --state-dir")
         if not self.exists() and any(self.path.iterdir()):
             raise StateError(f"{self.path} has other files in it; choose an empty folder with --state-dir")
-        if stat.S_IMODE(found.st_mode) != 0o700:
+        if stat.S_IMODE(status.st_mode) != 0o700:
             self.path.chmod(0o700)
         # From now on nobody else adds any. Who could before may have left a token that he knows.
         if foreign := next(filter(_is_foreign, self.path.iterdir()), None):
@@ -144,11 +144,11 @@ class StateFolder:
 
     def process(self) -> LocalServer | None:
         """The server that runs here, even if it is still starting: then it has no address."""
-        found = self._recorded()
-        if found is None:
+        running = self._recorded()
+        if running is None:
             return None
         # Of a process in another container, only the lock tells.
-        return found if (found.process.is_alive if found.process.is_here else self._is_locked()) else None
+        return running if (running.process.is_alive if running.process.is_here else self._is_locked()) else None
 
     def record(self, address: str, *, is_ending: bool = False, ends_within: float = 0.0) -> None:
         """Say that this process, which owns the folder, serves at the address; empty: that it starts."""

@@ -58,11 +58,11 @@ class Addresses:
         """The port of the place, kept at least until this pod releases it."""
         if place not in self._ports:
             tried = islice(self._candidates, len(RANGE))
-            found = next((port for port in tried if port not in self._taken and self._is_free(port)), None)
-            if found is None:
+            port = next((port for port in tried if port not in self._taken and self._is_free(port)), None)
+            if port is None:
                 raise NoPortLeft(f"no port of this machine is free between {RANGE.start} and {RANGE.stop}")
-            self._ports[place] = found
-            self._taken.add(found)
+            self._ports[place] = port
+            self._taken.add(port)
         self._users.setdefault(place, set()).add(uid)
         return self._ports[place]
 

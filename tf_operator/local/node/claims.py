@@ -36,7 +36,7 @@ class ClaimKeeper:
         self._claims = Informer(CLAIMS, client=parts.client, clock=parts.clock, decode=read_object)
         self._claims.add_handler(self)
         self._unbound: dict[str, SeenObject] = {}
-        self._seen: set[str] = set()
+        self._uids: set[str] = set()
         self._deleted: dict[str, ObjectKey] = {}
         self._changed = asyncio.Event()
 
@@ -58,8 +58,8 @@ class ClaimKeeper:
 
     def on_add(self, item: SeenObject) -> None:
         """There is a claim."""
-        if item.metadata.uid not in self._seen:  # once: a controller of volumes may be of another mind
-            self._seen.add(item.metadata.uid)
+        if item.metadata.uid not in self._uids:  # once: a controller of volumes may be of another mind
+            self._uids.add(item.metadata.uid)
             if text_of(status_of(item.body), "phase") != "Bound":
                 self._unbound[item.metadata.uid] = item
                 self._changed.set()
@@ -69,7 +69,7 @@ class ClaimKeeper:
 
     def on_delete(self, last: SeenObject, *, final_state_known: bool) -> None:  # noqa: ARG002 (the handler's form)
         """A claim is gone."""
-        self._seen.discard(last.metadata.uid)
+        self._uids.discard(last.metadata.uid)
         self._unbound.pop(last.metadata.uid, None)
         self._deleted[last.metadata.uid] = last.metadata.key
         with suppress(OSError):  # no program has used it, or the disk is full
@@ -102,8 +102,8 @@ class ClaimKeeper:
 def bound(claim: Body) -> dict[str, Any]:
     """The status of a claim that has its volume, which is as large as was asked for."""
     spec = spec_of(claim)
-    wanted = mapping_of(mapping_of(spec, "resources"), "requests")
-    return {"phase": "Bound", "accessModes": spec.get("accessModes") or [], "capacity": dict(wanted)}
+    requests = mapping_of(mapping_of(spec, "resources"), "requests")
+    return {"phase": "Bound", "accessModes": spec.get("accessModes") or [], "capacity": dict(requests)}
 
 
 def _mark(folder: Path) -> Path:

@@ -138,7 +138,7 @@ class Runtime:
         """Whether there is a process, or one is asked for."""
         return self.is_starting or self.started_at is not None
 
-    def asked(self) -> "Runtime":
+    def starting(self) -> "Runtime":
         """A start was asked for."""
         return replace(self, is_starting=True, problem=None, retry_at=None)
 
@@ -222,21 +222,21 @@ def status_of(body: Body) -> Body:
 
 def mapping_of(body: Body, field: str) -> Body:
     """A field that is an object, or an empty one."""
-    found = body.get(field)
-    return found if isinstance(found, Mapping) else {}
+    value = body.get(field)
+    return value if isinstance(value, Mapping) else {}
 
 
 def list_of(body: Body, field: str) -> list[Any]:
     """The objects in a list; anything else in it is passed over."""
-    found = body.get(field)
-    return [entry for entry in found if isinstance(entry, Mapping)] if isinstance(found, list) else []
+    entries = body.get(field)
+    return [entry for entry in entries if isinstance(entry, Mapping)] if isinstance(entries, list) else []
 
 
 def local_pod(body: Body) -> LocalPod:
     """A pod from its JSON."""
     spec, metadata = spec_of(body), metadata_of(body)
     own_grace, pod_grace = metadata.get("deletionGracePeriodSeconds"), spec.get("terminationGracePeriodSeconds")
-    grace = next((found for found in (own_grace, pod_grace) if isinstance(found, int)), DEFAULT_GRACE)
+    grace = next((seconds for seconds in (own_grace, pod_grace) if isinstance(seconds, int)), DEFAULT_GRACE)
     deadline = spec.get("activeDeadlineSeconds")
     return LocalPod(
         key=key_of(body),
@@ -262,5 +262,5 @@ def _containers(spec: Body) -> Iterator[LocalContainer]:
 
 
 def _restart(body: Body, default: Restart) -> Restart:
-    found = body.get("restartPolicy")
-    return Restart(found) if found in {entry.value for entry in Restart} else default
+    policy = body.get("restartPolicy")
+    return Restart(policy) if policy in {entry.value for entry in Restart} else default

@@ -45,8 +45,8 @@ def resource_value(pod: LocalPod, container: LocalContainer, reference: Body, ca
     named = text_of(reference, "containerName")
     spec = next((entry.spec for entry in pod.containers if entry.name == named), container.spec)
     group, _, name = text_of(reference, "resource").partition(".")
-    found = mapping_of(mapping_of(spec, "resources"), group).get(name)
-    amount = quantity.parse(found)
+    text = mapping_of(mapping_of(spec, "resources"), group).get(name)
+    amount = quantity.parse(text)
     if amount is None:
         amount = Decimal({"cpu": capacity.cpus, "memory": capacity.memory}.get(name, 0))
     divisor = quantity.parse(reference.get("divisor")) or _DEFAULT_DIVISOR

@@ -123,19 +123,19 @@ def launch(pod: LocalPod, container: LocalContainer, around: Surroundings) -> La
 
 def environment(pod: LocalPod, container: LocalContainer, around: Surroundings) -> dict[str, str]:
     """The variables of the container, as it declares them: ``envFrom`` first, each of ``env`` may use those before."""
-    found: dict[str, str] = {}
+    variables: dict[str, str] = {}
     for entry in list_of(container.spec, "envFrom"):
         prefix = text_of(entry, "prefix")
         for field, kind in (("configMapRef", "ConfigMap"), ("secretRef", "Secret")):
             if reference := mapping_of(entry, field):
                 data = _config(around, kind, reference) or {}
-                found |= {prefix + name: value.decode(errors="replace") for name, value in data.items()}
+                variables |= {prefix + name: value.decode(errors="replace") for name, value in data.items()}
     for entry in list_of(container.spec, "env"):
         source = mapping_of(entry, "valueFrom")
-        value = _sourced(pod, container, around, source) if source else expanded(text_of(entry, "value"), found)
+        value = _sourced(pod, container, around, source) if source else expanded(text_of(entry, "value"), variables)
         if value is not None:
-            found[text_of(entry, "name")] = value
-    return found
+            variables[text_of(entry, "name")] = value
+    return variables
 
 
 def expanded(text: str, variables: Mapping[str, str]) -> str:

@@ -54,7 +54,7 @@ def next_step(pod: LocalPod, runtimes: Runtimes, *, since: datetime, now: dateti
     if ending:
         return _end(pod, runtimes, ending)
     due = since + timedelta(seconds=pod.deadline_seconds) if pod.deadline_seconds is not None else None
-    if sources := [runtimes[found.name] for found in pod.containers if _restarts_all(found, runtimes[found.name])]:
+    if sources := [runtimes[member.name] for member in pod.containers if _restarts_all(member, runtimes[member.name])]:
         return _restart_all(runtimes, sources, due)
     start, times = [], [due] if due else []
     for container in _open(pod, runtimes):
@@ -96,19 +96,19 @@ def _restarts_all(container: LocalContainer, runtime: Runtime) -> bool:
 
 def _restart_all(runtimes: Runtimes, sources: list[Runtime], due: datetime | None) -> PodStep:
     active = {name: runtime for name, runtime in runtimes.items() if runtime.is_active}
-    kill = tuple(name for name, found in active.items() if found.started_at and not found.is_killed)
-    resets_at = max((found for source in sources if (found := source.restart_at())), default=None)
+    kill = tuple(name for name, runtime in active.items() if runtime.started_at and not runtime.is_killed)
+    resets_at = max((restart_time for source in sources if (restart_time := source.restart_at())), default=None)
     return PodStep(kill=kill, wake_at=due, is_restarting=True, resets=not active, resets_at=resets_at)
 
 
 def _open(pod: LocalPod, runtimes: Runtimes) -> list[LocalContainer]:
     """The containers that may run: up to the first init container that the rest waits for."""
-    found = []
+    containers = []
     for container in pod.of_role(Role.INIT, Role.SIDECAR):
-        found.append(container)
+        containers.append(container)
         if not _lets_pass(container, runtimes[container.name]):
-            return found
-    return [*found, *pod.of_role(Role.MAIN)]
+            return containers
+    return [*containers, *pod.of_role(Role.MAIN)]
 
 
 def _lets_pass(container: LocalContainer, runtime: Runtime) -> bool:

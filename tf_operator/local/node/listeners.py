@@ -43,9 +43,9 @@ class ListenerWatch:
         """Look again and again, until cancelled: a network may come later."""
         while True:
             await self._parts.clock.sleep(_EVERY)
-            found = [it for it in self._listeners() if subject_of(it.pod).uid not in self._warned and it.ports]
-            exposed = exposed_ports() if found and is_reachable() else set[int]()
-            for listener in found:
+            listeners = [it for it in self._listeners() if subject_of(it.pod).uid not in self._warned and it.ports]
+            exposed = exposed_ports() if listeners and is_reachable() else set[int]()
+            for listener in listeners:
                 if ports := exposed.intersection(listener.ports):
                     self._warn(subject_of(listener.pod), min(ports))
 
@@ -78,11 +78,11 @@ def is_reachable() -> bool:
 
 def exposed_ports() -> set[int]:
     """The ports at which something listens for more than this machine, where the system says so (Linux)."""
-    found = set[int]()
+    ports = set[int]()
     for table in _TABLES:
         with suppress(OSError):  # a system without IPv6
-            found.update(_exposed(table.read_text()))
-    return found
+            ports.update(_exposed(table.read_text()))
+    return ports
 
 
 def _exposed(table: str) -> Iterator[int]:

@@ -76,7 +76,7 @@ class Lines:
         self._is_inside = False
         self._is_wanted = True
 
-    def shown(self, line: bytes) -> bytes:
+    def render(self, line: bytes) -> bytes:
         """What a reader gets of one record."""
         record, begins = parse(line), not self._is_inside
         if begins:
@@ -98,21 +98,21 @@ def all_of(path: Path, now: BinaryIO) -> Iterator[bytes]:
 
 def tail_of(path: Path, count: int) -> Iterable[bytes]:
     """The records of the last lines, read from the end."""
-    found: deque[bytes] = deque()
+    records: deque[bytes] = deque()
     lines = 0
     for line in (line for half in (path, rotated(path)) if half.exists() for line in _from_end(half)):
-        if parse(line).is_last or not found:
+        if parse(line).is_last or not records:
             if lines == count:
                 break
             lines += 1
-        found.appendleft(line)
-    return found
+        records.appendleft(line)
+    return records
 
 
 def last_words(path: Path) -> str:
     """The end of a log, for the termination message."""
     lines = Lines(LogWish())
-    text = b"".join(map(lines.shown, tail_of(path, _FALLBACK_LINES))).removesuffix(b"\n")
+    text = b"".join(map(lines.render, tail_of(path, _FALLBACK_LINES))).removesuffix(b"\n")
     return text[-_FALLBACK_BYTES:].decode(errors="replace")
 
 

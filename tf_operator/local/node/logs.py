@@ -79,10 +79,10 @@ class NodeLogs:
         """The lines that are asked for, in pieces; ``LogGone`` at once if there is no such log."""
         uid = self._uids.get(ObjectKey(namespace, pod), "")
         runs = log_records.runs_in(self._folder / uid / container) if uid else []
-        wanted = 2 if previous else 1
-        if len(runs) < wanted:
+        run_count = 2 if previous else 1
+        if len(runs) < run_count:
             raise LogGone
-        path = log_records.file_of(self._folder / uid / container, runs[-wanted])
+        path = log_records.file_of(self._folder / uid / container, runs[-run_count])
         log = self._written.get(uid, {}).get(container)
         since = None if since_seconds is None else self._clock.now() - timedelta(seconds=min(since_seconds, _LONGEST))
         wish = LogWish(tail_lines, since, with_times=timestamps)
@@ -100,12 +100,12 @@ class NodeLogs:
                 all_now = log_records.tail_of(path, wish.tail_lines)
                 file.seek(0, 2)
             for batch in _batches(all_now):
-                yield b"".join(map(lines.shown, batch))
+                yield b"".join(map(lines.render, batch))
                 await self._clock.sleep(0)  # others have their turn in a long log
             while followed:
                 changed, is_last, now = followed.changed, followed.is_closed, followed.rotations
                 for batch in _batches(file):
-                    yield b"".join(map(lines.shown, batch))
+                    yield b"".join(map(lines.render, batch))
                 if now > rotations:
                     files.close()
                     rotations, file = now, files.enter_context(path.open("rb"))

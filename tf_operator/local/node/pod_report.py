@@ -71,14 +71,16 @@ def report(pod: LocalPod, runtimes: Runtimes, step: PodStep, *, since: datetime,
     return status
 
 
-def unscheduled(pod: Body, why: str, *, now: datetime) -> dict[str, Any]:
+def unscheduled(pod: Body, reason: str, *, now: datetime) -> dict[str, Any]:
     """The status of a pod that no node takes; empty if it says so already."""
     conditions = list_of(status_of(pod), "conditions")
-    before: Body = next((entry for entry in conditions if entry.get("type") == "PodScheduled"), {})
-    if before.get("message") == why:
+    old_condition: Body = next((entry for entry in conditions if entry.get("type") == "PodScheduled"), {})
+    if old_condition.get("message") == reason:
         return {}
-    condition = _condition("PodScheduled", before, is_true=False, why=Problem("Unschedulable", why), now=now)
-    return {"conditions": [*(entry for entry in conditions if entry is not before), condition]}
+    condition = _condition(
+        "PodScheduled", old_condition, is_true=False, problem=Problem("Unschedulable", reason), now=now
+    )
+    return {"conditions": [*(entry for entry in conditions if entry is not old_condition), condition]}
 
 
 def rejected(reason: str, message: str, *, now: datetime) -> dict[str, Any]:
@@ -243,21 +245,23 @@ def _conditions(
         "PodScheduled": (True, None),
     }
     if any(container.rules and container.rules.all for container in pod.containers):
-        why = done if phase in _FINAL else Problem("RestartAllContainersStarted", "") if step.is_restarting else None
-        own["AllContainersRestarting"] = (step.is_restarting, why)
-    before = {text_of(entry, "type"): entry for entry in list_of(status_of(pod.body), "conditions")}
+        restart = (
+            done if phase in _FINAL else Problem("RestartAllContainersStarted", "") if step.is_restarting else None
+        )
+        own["AllContainersRestarting"] = (step.is_restarting, restart)
+    old_conditions = {text_of(entry, "type"): entry for entry in list_of(status_of(pod.body), "conditions")}
     written = [
-        _condition(name, before.get(name, {}), is_true=is_true, why=why, now=now)
-        for name, (is_true, why) in own.items()
+        _condition(name, old_conditions.get(name, {}), is_true=is_true, problem=problem, now=now)
+        for name, (is_true, problem) in own.items()
     ]
-    return [*written, *(dict(entry) for name, entry in before.items() if name not in own)]
+    return [*written, *(dict(entry) for name, entry in old_conditions.items() if name not in own)]
 
 
-def _condition(name: str, before: Body, *, is_true: bool, why: Problem | None, now: datetime) -> dict[str, Any]:
+def _condition(name: str, old: Body, *, is_true: bool, problem: Problem | None, now: datetime) -> dict[str, Any]:
     status = str(is_true)
-    since = before.get("lastTransitionTime") if before.get("status") == status else None
+    since = old.get("lastTransitionTime") if old.get("status") == status else None
     entry = {"type": name, "status": status, "lastTransitionTime": since or rfc3339(now)}
-    texts = {"reason": why.reason, "message": why.message} if why else {}
+    texts = {"reason": problem.reason, "message": problem.message} if problem else {}
     return entry | {field: text for field, text in texts.items() if text}
 
 

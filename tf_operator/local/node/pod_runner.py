@@ -169,7 +169,7 @@ class PodRunner:
                 self._kill(name)
             if step.resets:
                 now = self._parts.clock.now()
-                self._runtimes = {name: found.reset(now, step.resets_at) for name, found in self._runtimes.items()}
+                self._runtimes = {name: runtime.reset(now, step.resets_at) for name, runtime in self._runtimes.items()}
                 continue
             if step.start and not self._is_gone:
                 await self._start(step.start, tasks)
@@ -240,12 +240,12 @@ class PodRunner:
         )
         run.start()
         self._runs[container.name] = run
-        self._runtimes[container.name] = runtime.asked()
+        self._runtimes[container.name] = runtime.starting()
 
     def _group(self, container: LocalContainer, restarts: int) -> str:
         """The control group of a run, if it has a limit and the system keeps it."""
-        wanted = mapping_of(mapping_of(container.spec, "resources"), "limits").get("memory")
-        limit, limits = quantity.parse(wanted), self._parts.limits
+        memory = mapping_of(mapping_of(container.spec, "resources"), "limits").get("memory")
+        limit, limits = quantity.parse(memory), self._parts.limits
         group = limits.make(f"{self._pod.uid}-{container.name}-{restarts}", int(limit)) if limit and limits else None
         return str(group) if group else ""
 

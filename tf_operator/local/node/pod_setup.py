@@ -42,7 +42,7 @@ class PodSetup:
         settings, folder = self._parts.settings, self._parts.settings.pod_folder(self._pod)
         if self._folders is None:
             sources = VolumeSources(folder, self._claim_folder, configs, settings.capacity)
-            self._folders = _made(self._pod, sources)
+            self._folders = _make_volumes(self._pod, sources)
         work = folder / "work" / container.name
         work.mkdir(parents=True, exist_ok=True)
         temporary = folder / "tmp"
@@ -101,7 +101,7 @@ def _data(body: Body, *, is_secret: bool) -> dict[str, bytes]:
     return plain | file_values(mapping_of(body, "binaryData"), is_binary=True)
 
 
-def _made(pod: LocalPod, sources: VolumeSources) -> dict[str, Path]:
+def _make_volumes(pod: LocalPod, sources: VolumeSources) -> dict[str, Path]:
     try:
         return volumes.make_volumes(pod, sources)
     except OSError as error:

@@ -25,7 +25,7 @@ class PodStatusWriter:
         self._parts = parts
         self._body = body
         self._make: MakeStatus | None = None
-        self._wanted = asyncio.Event()
+        self._requested = asyncio.Event()
         self._written = asyncio.Event()
 
     def is_newest(self, body: Body) -> None:
@@ -37,7 +37,7 @@ class PodStatusWriter:
         """Write this status, and no earlier one."""
         self._make = make
         self._written.clear()
-        self._wanted.set()
+        self._requested.set()
 
     async def wait_written(self) -> None:
         """Return once the latest status is stored."""
@@ -46,8 +46,8 @@ class PodStatusWriter:
     async def run(self) -> None:
         """Write until cancelled."""
         while True:
-            await self._wanted.wait()
-            self._wanted.clear()
+            await self._requested.wait()
+            self._requested.clear()
             try:
                 try:
                     await self._write()
@@ -58,15 +58,15 @@ class PodStatusWriter:
             except errors.ApiError as error:
                 _log.warning("the status of a pod cannot be written", pod=str(key_of(self._body)), error=str(error))
                 await self._parts.clock.sleep(_PAUSE)
-                self._wanted.set()
+                self._requested.set()
 
     async def _write(self) -> None:
         make = self._make
         if make is None:
             return
-        wanted, stored = make(self._body), status_of(self._body)
-        changed: dict[str, Any] = {name: value for name, value in wanted.items() if stored.get(name) != value}
-        changed |= {name: None for name in ("reason", "message") if name in stored and name not in wanted}
+        status, stored = make(self._body), status_of(self._body)
+        changed: dict[str, Any] = {name: value for name, value in status.items() if stored.get(name) != value}
+        changed |= {name: None for name in ("reason", "message") if name in stored and name not in status}
         if changed:
             # With the version: the list of conditions is replaced, and others add theirs.
             metadata = {"uid": uid_of(self._body), "resourceVersion": resource_version_of(self._body)}
@@ -76,12 +76,12 @@ class PodStatusWriter:
             self._written.set()
 
     async def _read_again(self) -> None:
-        found = await self._parts.client.get(PODS, key_of(self._body))
-        if uid_of(found) != uid_of(self._body):
+        pod = await self._parts.client.get(PODS, key_of(self._body))
+        if uid_of(pod) != uid_of(self._body):
             self._written.set()
             return
-        self.is_newest(found)
-        self._wanted.set()
+        self.is_newest(pod)
+        self._requested.set()
 
 
 def _version(body: Body) -> int:

@@ -88,8 +88,8 @@ def _probe(kind: str, body: Body) -> Probe:
 
 
 def _number(body: Body, field: str, default: int) -> int:
-    found = body.get(field)
-    return found if isinstance(found, int) else default
+    number = body.get(field)
+    return number if isinstance(number, int) else default
 
 
 def _port(port: object, container: LocalContainer) -> int:

@@ -154,8 +154,8 @@ class ProcessNode:
             and not list_of(spec_of(body), "schedulingGates")
         ):
             own = self._nodes.store.get(ObjectKey("", self._parts.settings.name))
-            why = scheduling.refusal(own.body, body) if own else ""
-            work = self._refuse(item, why) if why else self._bind(item)
+            reason = scheduling.refusal(own.body, body) if own else ""
+            work = self._refuse(item, reason) if reason else self._bind(item)
             self._spawn(work, f"schedule {item.metadata.key}", self._binding)
 
     def on_update(self, old: SeenObject, new: SeenObject) -> None:  # noqa: ARG002 (the handler's form)
@@ -276,11 +276,11 @@ class ProcessNode:
             else:
                 return
 
-    async def _refuse(self, item: SeenObject, why: str) -> None:
+    async def _refuse(self, item: SeenObject, reason: str) -> None:
         """Say that a pod waits for this node, unless it is known."""
-        status = pod_report.unscheduled(item.body, why, now=self._parts.clock.now())
+        status = pod_report.unscheduled(item.body, reason, now=self._parts.clock.now())
         if status:
-            self._parts.event(local_pod(item.body), "FailedScheduling", why, "Warning")
+            self._parts.event(local_pod(item.body), "FailedScheduling", reason, "Warning")
             patch = {"metadata": {"uid": item.metadata.uid}, "status": status}
             with suppress(errors.ApiError):
                 await self._parts.client.merge_patch(PODS, item.metadata.key, patch, subresource="status")

@@ -14,12 +14,12 @@ _KEEPS_AWAY: Final = frozenset({"NoSchedule", "NoExecute"})
 
 def refusal(node: Body, pod: Body) -> str:
     """Why the node does not take the pod, in words of kube-scheduler; empty if it does."""
-    why = ""
+    reason = ""
     if spec_of(node).get("unschedulable") is True and not _is_tolerated(_CORDON, pod):
-        why = "1 node(s) were unschedulable"
+        reason = "1 node(s) were unschedulable"
     elif any(not _is_tolerated(taint, pod) for taint in list_of(spec_of(node), "taints")):
-        why = "1 node(s) had untolerated taint(s)"
-    return f"0/1 nodes are available: {why}." if why else ""
+        reason = "1 node(s) had untolerated taint(s)"
+    return f"0/1 nodes are available: {reason}." if reason else ""
 
 
 def _is_tolerated(taint: Body, pod: Body) -> bool:

@@ -107,8 +107,8 @@ class Spawner:
             except (OSError, ValueError) as error:
                 self._reply({"failed": request["start"], "problem": str(error)})
             return
-        for pid, found in self._children.items():
-            if found == request["signal"]:
+        for pid, container in self._children.items():
+            if container == request["signal"]:
                 with suppress(ProcessLookupError):
                     (os.killpg if request["number"] == signal.SIGKILL else os.kill)(pid, request["number"])
 
@@ -245,8 +245,8 @@ def start_time_of(pid: int) -> str:
     A zombie has its start time, too: the number is still its own, and others of its group may run.
     """
     if not _IS_LINUX:
-        with os.popen(f"ps -o lstart= -p {pid:d}") as found:  # noqa: S605 (a number)
-            return found.read().strip()
+        with os.popen(f"ps -o lstart= -p {pid:d}") as output:  # noqa: S605 (a number)
+            return output.read().strip()
     try:
         # The name in parentheses may hold anything; the 20th field after it is the start time.
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
@@ -270,11 +270,11 @@ def _ended() -> tuple[int, int] | None:
     """Reap a child that has ended, and kill its group: its pid and its status."""
     try:
         if hasattr(os, "waitid"):  # not on macOS before Python 3.13
-            found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-            if found is None:
+            child = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if child is None:
                 return None
-            _kill_group(found.si_pid)
-            return os.waitpid(found.si_pid, 0)
+            _kill_group(child.si_pid)
+            return os.waitpid(child.si_pid, 0)
         pid, status = os.waitpid(-1, os.WNOHANG)
     except ChildProcessError:
         return None

@@ -58,21 +58,21 @@ class UsageMeter:
 
     def metrics(self, pods: Iterable[tuple[Body, Iterable[ContainerSession]]], now: datetime) -> Iterator[Body]:
         """The metrics of the pods that have containers that run."""
-        used, known = _by_session(self._proc), self._readings
+        used, readings = _by_session(self._proc), self._readings
         self._readings = {}
         for pod, sessions in pods:
             window, containers = timedelta(), list[Body]()
             for session in sessions:
-                base, following = known.get(session.leader, (_Reading(session.began, 0.0),) * 2)
-                found = used[session.leader]
-                if base.at < session.began or found.cpu < base.cpu:  # another process has the number now
+                base, following = readings.get(session.leader, (_Reading(session.began, 0.0),) * 2)
+                use = used[session.leader]
+                if base.at < session.began or use.cpu < base.cpu:  # another process has the number now
                     base = following = _Reading(session.began, 0.0)
                 if now - following.at >= WINDOW:
-                    base, following = following, _Reading(now, found.cpu)
+                    base, following = following, _Reading(now, use.cpu)
                 self._readings[session.leader] = base, following
                 window = max(now - base.at, timedelta(milliseconds=10))
-                cores = (found.cpu - base.cpu) / window.total_seconds()
-                usage = {"cpu": f"{cores * 1e9:.0f}n", "memory": f"{found.memory // 1024}Ki"}
+                cores = (use.cpu - base.cpu) / window.total_seconds()
+                usage = {"cpu": f"{cores * 1e9:.0f}n", "memory": f"{use.memory // 1024}Ki"}
                 containers.append({"name": session.name, "usage": usage})
             if containers:
                 yield _body(pod, containers, now, window)
@@ -93,13 +93,13 @@ def _body(pod: Body, containers: list[Body], now: datetime, window: timedelta) -
 
 def _by_session(proc: Path) -> Mapping[int, Used]:
     """What sessions use: the processes that they have, and those that these have waited for."""
-    found: defaultdict[int, Used] = defaultdict(Used)
+    by_leader: defaultdict[int, Used] = defaultdict(Used)
     ticks, page = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
     for process in proc.glob("[0-9]*"):
         with suppress(OSError):  # it has just ended
             # The name in parentheses may hold anything, so the fields are counted from its end.
             fields = (process / "stat").read_text(errors="replace").rpartition(")")[2].split()
-            before = found[int(fields[3])]
+            total = by_leader[int(fields[3])]
             cpu = sum(map(int, fields[11:15])) / ticks
-            found[int(fields[3])] = Used(before.cpu + cpu, before.memory + int(fields[21]) * page)
-    return found
+            by_leader[int(fields[3])] = Used(total.cpu + cpu, total.memory + int(fields[21]) * page)
+    return by_leader

@@ -57,11 +57,11 @@ def references(pod: LocalPod) -> set[tuple[str, str]]:
 
 def make_volumes(pod: LocalPod, sources: VolumeSources) -> dict[str, Path]:
     """The folder of each volume, with its content; raises ``CannotStart``."""
-    found = {}
+    folders = {}
     for volume in list_of(pod.spec, "volumes"):
         name = text_of(volume, "name")
-        found[name] = _make(pod, volume, sources)
-    return found
+        folders[name] = _make(pod, volume, sources)
+    return folders
 
 
 def mounts_of(spec: Body, folders: Mapping[str, Path]) -> tuple[Mount, ...]:
@@ -94,10 +94,10 @@ def _make(pod: LocalPod, volume: Body, sources: VolumeSources) -> Path:
     folder = _inside(sources.pod_folder / "volumes", name)
     folder.mkdir(parents=True, exist_ok=True)
     projected = mapping_of(volume, "projected")
-    known = {"configMap", "secret", "downwardAPI"}.intersection(volume)
-    if projected or known:
+    kinds = {"configMap", "secret", "downwardAPI"}.intersection(volume)
+    if projected or kinds:
         files: dict[str, _File] = {}
-        for part in list_of(projected, "sources") if projected else [{kind: volume[kind] for kind in known}]:
+        for part in list_of(projected, "sources") if projected else [{kind: volume[kind] for kind in kinds}]:
             files |= _files(pod, part, sources, default=projected.get("defaultMode"))
         _write(folder, files)
     elif not {"emptyDir", "ephemeral"}.intersection(volume):
@@ -123,11 +123,11 @@ def _files(pod: LocalPod, part: Body, sources: VolumeSources, *, default: object
     if field == "secret" and of_all == _DEFAULT_MODE:
         of_all = _OWN_MODE
     modes = {text_of(item, "path"): _mode(item.get("mode"), of_all) for item in list_of(source, "items")}
-    return {path: _File(found, modes.get(path, of_all)) for path, found in content.items()}
+    return {path: _File(data, modes.get(path, of_all)) for path, data in content.items()}
 
 
-def _mode(found: object, default: int) -> int:
-    return found & 0o777 if isinstance(found, int) else default
+def _mode(mode: object, default: int) -> int:
+    return mode & 0o777 if isinstance(mode, int) else default
 
 
 def _selected(source: Body, kind: str, name: str, configs: Configs) -> dict[str, bytes]:
@@ -166,22 +166,22 @@ def _host_path(source: Body) -> Path:
 
 
 def _claim(name: str, sources: VolumeSources) -> Path:
-    found = sources.configs.get((CLAIM, name))
-    if found is None:
+    claim = sources.configs.get((CLAIM, name))
+    if claim is None:
         raise _mount_error(f'persistentvolumeclaim "{name}" not found')
-    folder = sources.claims(name, found["uid"].decode())
+    folder = sources.claims(name, claim["uid"].decode())
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
 def _write(folder: Path, files: Mapping[str, _File]) -> None:
-    for name, found in files.items():
+    for name, entry in files.items():
         file = _inside(folder, name)
         file.parent.mkdir(parents=True, exist_ok=True)
         file.unlink(missing_ok=True)  # of an attempt that failed, perhaps
         with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWN_MODE), "wb") as opened:
-            opened.write(found.content)
-            os.fchmod(opened.fileno(), found.mode)
+            opened.write(entry.content)
+            os.fchmod(opened.fileno(), entry.mode)
 
 
 def _inside(folder: Path, name: str) -> Path:

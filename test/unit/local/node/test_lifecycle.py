@@ -46,7 +46,7 @@ class Life:
             for name in self.step.start:
                 container = next(found for found in self.pod.containers if found.name == name)
                 self.started.append(name)
-                self.runtimes[name] = self.runtimes[name].asked().began("process://1", self.now, container)
+                self.runtimes[name] = self.runtimes[name].starting().began("process://1", self.now, container)
             if not self.step.start:
                 break
         self.status = pod_report.report(self.pod, self.runtimes, self.step, since=START, now=self.now)
@@ -254,7 +254,7 @@ def test_a_container_counts_as_started_and_ready_when_its_probes_say_so():
 
 def test_a_container_that_is_stopped_before_it_runs_is_stopped_once():
     life = Life(spec("Never", MAIN))
-    life.runtimes["main"] = type(life.runtimes["main"])().asked()
+    life.runtimes["main"] = type(life.runtimes["main"])().starting()
     assert life.delete().stopped == ["main"]
     life.runtimes["main"] = life.runtimes["main"].began("process://1", life.now, life.pod.containers[0])
     assert life.settle().stopped == ["main"]
