@@ -16,7 +16,6 @@ PACKAGE = "tf_operator"
 
 # Packages whose names have not been replaced by nouns yet: none may be added.
 STILL_VAGUE = (
-    "tf_operator/app/",
     "tf_operator/cli/",
     "tf_operator/client/",
     "tf_operator/controller/autoscaling/",

@@ -102,8 +102,8 @@ class Clients:
         """The first of these gang schedulers whose PodGroups are served; empty for none. Waits for an API server."""
         scope = Scope(next(iter(self._options.namespaces), ""))
         for name in names:
-            found = gang_schedulers.find(name)
-            if found and await self._is_served(found.resource, scope):
+            scheduler = gang_schedulers.find(name)
+            if scheduler and await self._is_served(scheduler.resource, scope):
                 return name
         return ""
 
@@ -120,8 +120,8 @@ class Clients:
         client = self.webhook()
         while True:
             try:
-                said = await discovery.version(client)
-                return tuple(map(_number, (said.get("major"), said.get("minor")))) >= (1, 36)
+                release_info = await discovery.version(client)
+                return tuple(map(_number, (release_info.get("major"), release_info.get("minor")))) >= (1, 36)
             except errors.ApiError as error:
                 _log.warning("the API server's version cannot be found out yet", error=errors.one_line(str(error)))
                 await self._clock.sleep(SOME_TIME)
@@ -136,7 +136,7 @@ class Clients:
         while True:
             try:
                 served = await discovery.served(client, resource.api_version)
-                if resource.plural not in {found.name for found in served}:
+                if resource.plural not in {kind.name for kind in served}:
                     return False
                 await client.send(requests.list_page(resource, scope, limit=1))
             except errors.NotFound:
@@ -184,17 +184,17 @@ class Clients:
 
     def election(self) -> ElectionThread | None:
         """An elector with a connection of its own; ``None`` when this process is the only one."""
-        chosen, clock, instruments = self._options.election, LeaseClock(), self._instruments()
-        if chosen is None:
+        election_options, clock, instruments = self._options.election, LeaseClock(), self._instruments()
+        if election_options is None:
             return None
-        key = ObjectKey(chosen.namespace, chosen.name)
+        key = ObjectKey(election_options.namespace, election_options.name)
         return ElectionThread(
             lambda: lease.open_lock(
                 Connection(self.config, clock=clock, pool_size=2), key, clock=clock, instruments=instruments
             ),
             identity=make_identity(self._name),
             clock=clock,
-            config=chosen.config,
+            config=election_options.config,
             instruments=self._metrics.election,
         )
 

@@ -23,13 +23,13 @@ _VERSION = {"-version", "--version"}
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code of the process."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    if given[:1] == ["run"]:
-        return _run(given[1:])
-    if given and given[0].startswith("-") and given[0] not in _HELP:
-        return _run(given)
-    chosen = make_parser().parse_args(given)
-    exit_code: int = chosen.run(chosen)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] == ["run"]:
+        return _run(words[1:])
+    if words and words[0].startswith("-") and words[0] not in _HELP:
+        return _run(words)
+    command = make_parser().parse_args(words)
+    exit_code: int = command.run(command)
     return exit_code
 
 
@@ -60,14 +60,14 @@ def _run(arguments: Sequence[str]) -> int:
         sys.stdout.write(f"{usage.text(shutil.get_terminal_size().columns)}\n")
         return 0
     try:
-        chosen = options.parse(arguments, os.environ)
+        parsed = options.parse(arguments, os.environ)
     except options.OptionError as error:
         sys.stderr.write(f"tf-operator run: {error}\n")
         return 2
     from tf_operator.app import run  # noqa: PLC0415 (as above)
 
     _collect_garbage_rarely()
-    return run.run(chosen)
+    return run.run(parsed)
 
 
 def _collect_garbage_rarely() -> None:

@@ -27,7 +27,7 @@ class ConfigFile:
         """Read it now; ``ConfigFileError`` when it cannot be used."""
         self._path = Path(path)
         self._on_error = on_error
-        self._said: ControllerConfig | str = ""
+        self._last_read: ControllerConfig | str = ""
         """What was read last, or why it could not be used."""
         self._settings = settings
         self._use(controller_config.read(self._path))
@@ -44,17 +44,17 @@ class ConfigFile:
 
     def _follow(self) -> None:
         try:
-            found = controller_config.read(self._path)
+            config = controller_config.read(self._path)
         except ConfigFileError as error:
-            if self._said != str(error):
-                self._said = str(error)
+            if self._last_read != str(error):
+                self._last_read = str(error)
                 self._on_error()
                 _log.error("the changed controller config cannot be used; keeping the last one", error=str(error))
             return
-        if self._said != found:
-            self._use(found)
+        if self._last_read != config:
+            self._use(config)
             _log.info("the controller config has changed", file=str(self._path))
 
-    def _use(self, found: ControllerConfig) -> None:
-        self._said = found
-        self._settings = found.added_to(self._settings)
+    def _use(self, config: ControllerConfig) -> None:
+        self._last_read = config
+        self._settings = config.added_to(self._settings)

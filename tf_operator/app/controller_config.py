@@ -83,7 +83,7 @@ def _read(path: Path) -> ControllerConfig:
     fields = Fields(_parsed(path))
     _refuse_others(fields, "accelerators", "grpcServerFilePath", "tfImage")
     program = _program(fields, path.parent)
-    found = ControllerConfig(
+    config = ControllerConfig(
         accelerators=tuple(_accelerators(fields)),
         server_program=_program_text(fields, program) if program else "",
         server_image=_text(fields, "tfImage", _IMAGE, "must be the name of an image")
@@ -92,21 +92,21 @@ def _read(path: Path) -> ControllerConfig:
     )
     if fields.problems:
         raise ConfigFileError(f"{path}: {'; '.join(map(str, fields.problems))}")
-    return found
+    return config
 
 
 def _parsed(path: Path) -> dict[str, object]:
     try:
-        found = _loaded(_content(path))
+        content = _loaded(_content(path))
     except OSError as error:
         raise ConfigFileError(f"{path}: cannot be read: {error.strerror}") from error
     except (yaml.YAMLError, ValueError) as error:
         raise ConfigFileError(f"{path}: is no YAML: {one_line(str(error))}") from error
-    if found is None:
+    if content is None:
         return {}
-    if not isinstance(found, dict):
-        raise ConfigFileError(f"{path}: must be an object, is {kind_of(found)}")
-    return {str(name): value for name, value in found.items()}
+    if not isinstance(content, dict):
+        raise ConfigFileError(f"{path}: must be an object, is {kind_of(content)}")
+    return {str(name): value for name, value in content.items()}
 
 
 @lru_cache(maxsize=1)
@@ -134,9 +134,9 @@ def _content(path: Path) -> str:
 
 def _program(fields: Fields, folder: Path) -> Path | None:
     """The file of the program; ``None`` for ours."""
-    given = fields.text("grpcServerFilePath")
-    path = folder / given
-    return None if not given or (given == OLD_PROGRAM and not path.exists()) else path
+    name = fields.text("grpcServerFilePath")
+    path = folder / name
+    return None if not name or (name == OLD_PROGRAM and not path.exists()) else path
 
 
 def _program_text(fields: Fields, path: Path) -> str:
@@ -195,20 +195,20 @@ def _variable(entry: Fields) -> tuple[str, str]:
 
 def _text(entry: Fields, name: str, pattern: re.Pattern[str], rule: str) -> str:
     """A text that is needed, and has this form."""
-    found = entry.body.get(name)
-    if isinstance(found, str) and pattern.fullmatch(found):
-        return found
-    entry.wrong(name, f"{rule}, is {'missing' if found is None else kind_of(found)}")
+    value = entry.body.get(name)
+    if isinstance(value, str) and pattern.fullmatch(value):
+        return value
+    entry.wrong(name, f"{rule}, is {'missing' if value is None else kind_of(value)}")
     return ""
 
 
 def _refuse_twice(entries: Iterable[Fields], name: str) -> None:
-    known = set[str]()
+    values = set[str]()
     for entry in entries:
-        found = entry.body.get(name)
-        if isinstance(found, str) and found in known:
-            entry.wrong(name, f"is {kind_of(found)} again")
-        known.add(str(found))
+        value = entry.body.get(name)
+        if isinstance(value, str) and value in values:
+            entry.wrong(name, f"is {kind_of(value)} again")
+        values.add(str(value))
 
 
 def _refuse_others(entry: Fields, *names: str) -> None:

@@ -108,18 +108,18 @@ def make_request(key: ObjectKey, crd: Mapping[str, Any]) -> Request:
 
 async def _wait_served(client: ApiClient, key: ObjectKey, clock: Clock) -> list[str]:
     """Wait until each version is served; those that only their webhook keeps from it are waited for less long."""
-    why: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     patience = clock.monotonic() + WEBHOOK_WITHIN
     try:
         async with clock.timeout(SERVED_WITHIN):
             while True:
                 crd = await client.get(CRDS, key)
-                why, waiting = await _why_not_served(client, crd)
-                if not why and (not waiting or clock.monotonic() >= patience):
+                reasons, waiting = await _why_not_served(client, crd)
+                if not reasons and (not waiting or clock.monotonic() >= patience):
                     return waiting
                 await clock.sleep(_LOOK_EVERY)
     except TimeoutError:
-        reason = next(iter(why.values()), "the API server is slow")
+        reason = next(iter(reasons.values()), "the API server is slow")
         raise NotServed(f"it is not served after {SERVED_WITHIN:g} s: {reason}") from None
 
 
@@ -128,7 +128,7 @@ async def _why_not_served(client: ApiClient, crd: Body) -> tuple[dict[str, str],
 
     What the definition says of itself comes a moment too early, so each version is asked for.
     """
-    why: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     waiting: list[str] = []
     if reason := _why_not_established(crd):
         return {"": reason}, []
@@ -136,17 +136,17 @@ async def _why_not_served(client: ApiClient, crd: Body) -> tuple[dict[str, str],
         try:
             await client.send(requests.list_page(resource, Scope("default"), limit=1))
         except errors.NotFound as error:
-            why[resource.version] = str(error)
+            reasons[resource.version] = str(error)
         except errors.Forbidden:  # who may define a kind need not be allowed to see its objects
             continue
         except (errors.Throttled, errors.ServerFailed) as error:
             if _has_webhook(crd):
                 waiting.append(resource.version)
             elif isinstance(error, errors.Throttled):
-                why[resource.version] = str(error)
+                reasons[resource.version] = str(error)
             else:
                 raise
-    return why, waiting
+    return reasons, waiting
 
 
 def _why_not_established(crd: Body) -> str:

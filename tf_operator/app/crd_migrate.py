@@ -56,7 +56,7 @@ async def _migrate(client: ApiClient, crd: Body, clock: Clock) -> int:
     written = 0
     async with aclosing(_batches(client, resource, clock)) as batches:
         async for batch in batches:
-            writes = (_write(client, resource, found) for found in batch)
+            writes = (_write(client, resource, key) for key in batch)
             for outcome in await asyncio.gather(*writes, return_exceptions=True):  # none goes on after an error
                 if isinstance(outcome, BaseException):
                     raise outcome
@@ -87,8 +87,8 @@ def _is_own(owner: Body) -> bool:
 async def _batches(client: ApiClient, resource: Resource, clock: Clock) -> AsyncGenerator[list[ObjectKey], None]:
     batch: list[ObjectKey] = []
     async with aclosing(_keys(client, resource, clock)) as keys:
-        async for found in keys:
-            batch.append(found)
+        async for key in keys:
+            batch.append(key)
             if len(batch) == AT_ONCE:
                 yield batch
                 batch = []
@@ -101,8 +101,8 @@ async def _keys(client: ApiClient, resource: Resource, clock: Clock) -> AsyncGen
     async with aclosing(parts):
         async for part in parts:
             for item in part.items:
-                found = responses.read_metadata(item)
-                yield ObjectKey(found.namespace, found.name)
+                metadata = responses.read_metadata(item)
+                yield ObjectKey(metadata.namespace, metadata.name)
 
 
 async def _write(client: ApiClient, resource: Resource, key: ObjectKey) -> int:

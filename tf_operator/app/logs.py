@@ -144,4 +144,4 @@ def printable(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDi
 def _printable(value: Any, *, keeps_lines: bool) -> Any:  # noqa: ANN401 (whatever a record holds)
     if not isinstance(value, str):
         return value
-    return _CONTROL.sub(lambda found: found[0] if keeps_lines and found[0] == "\n" else repr(found[0])[1:-1], value)
+    return _CONTROL.sub(lambda match: match[0] if keeps_lines and match[0] == "\n" else repr(match[0])[1:-1], value)

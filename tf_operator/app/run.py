@@ -91,9 +91,9 @@ async def _live(options: Options, make_controller: wiring.MakeController) -> Non
         connecting = stack.enter_async_context(clients.Clients(options, clock, metrics))
         if (to_server := await signals.unless_stopped(stop, connecting)) is None:
             return
-        if (found := await signals.unless_stopped(stop, _with_what_is_installed(options, to_server))) is None:
+        if (full_options := await signals.unless_stopped(stop, _with_what_is_installed(options, to_server))) is None:
             return
-        options, settings = found, wiring.settings(found)
+        options, settings = full_options, wiring.settings(full_options)
         config = _config(options, settings, metrics)
         kinds = [str(api.resource) for api in options.apis]
         _log.info("starting", release=clients.release(), apiserver=to_server.host, resources=kinds)

@@ -24,7 +24,7 @@ _log = Logger(__name__)
 def stopping() -> Iterator[asyncio.Event]:
     """Yield the event that the first signal sets. Only on the main thread's event loop."""
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
-    before = {each: signal.getsignal(each) for each in _SIGNALS}
+    old_handlers = {each: signal.getsignal(each) for each in _SIGNALS}
 
     def on_first(number: signal.Signals) -> None:
         _log.info("stopping", signal=number.name)
@@ -39,7 +39,7 @@ def stopping() -> Iterator[asyncio.Event]:
         yield stop
     finally:
         if not stop.is_set():  # else whoever insists is still heard
-            for each, handler in before.items():
+            for each, handler in old_handlers.items():
                 loop.remove_signal_handler(each)
                 signal.signal(each, handler)
 

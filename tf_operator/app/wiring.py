@@ -128,7 +128,7 @@ MakeController = Callable[[ControllerContext, ServedAPI], Runnable]
 def make_controller(context: ControllerContext, api: ServedAPI) -> Controller:
     """The controller of one served API."""
     options, clock, metrics = context.options, context.clock, context.controllers[api.controller]
-    found = caches.make_caches(
+    own_caches = caches.make_caches(
         context.informers,
         namespaces=options.namespaces,
         gang_scheduler=options.gang_scheduler,
@@ -146,29 +146,29 @@ def make_controller(context: ControllerContext, api: ServedAPI) -> Controller:
     backoff = ExponentialBackoff[ObjectKey](base=FIRST_RETRY, cap=LONGEST_RETRY)
     queue = RateLimitedQueue[ObjectKey](clock, backoff, instruments=metrics.queue, flow=attrgetter("namespace"))
     queue.pause()  # until this process leads
-    jobs, debounce = found.jobs.store, Debounce()
+    jobs, debounce = own_caches.jobs.store, Debounce()
     notes = JobNotes(clock, lambda uid: jobs.by_uid(uid) is not None)
-    pending_writes = PendingWrites(found.views(), clock, uncached=UNCACHED)
-    found.jobs.add_handler(OnJob(queue, debounce, notes, pending_writes))
-    found.pods.add_handler(OnPod(OnChild(queue, debounce, jobs, notes, found.pods.resource)))
-    groups = dict.fromkeys(found.groups.values())
-    further = (found.tensorboards, found.autoscalers, workloads.workloads if workloads else None)
-    for children in (found.services, *groups, *further):
+    pending_writes = PendingWrites(own_caches.views(), clock, uncached=UNCACHED)
+    own_caches.jobs.add_handler(OnJob(queue, debounce, notes, pending_writes))
+    own_caches.pods.add_handler(OnPod(OnChild(queue, debounce, jobs, notes, own_caches.pods.resource)))
+    groups = dict.fromkeys(own_caches.groups.values())
+    further = (own_caches.tensorboards, own_caches.autoscalers, workloads.workloads if workloads else None)
+    for children in (own_caches.services, *groups, *further):
         if children:
             children.add_handler(OnChild(queue, debounce, jobs, notes, children.resource))
-    context.conflicts.observe(found.jobs, api, metrics.jobs)
+    context.conflicts.observe(own_caches.jobs, api, metrics.jobs)
     if metrics.phases:
-        found.jobs.add_handler(metrics.phases)
+        own_caches.jobs.add_handler(metrics.phases)
 
     executor = Executor(
         writer=Writer(context.client, pending_writes),
         shares=Shares(jobs, queue, clock, context.slots),
         notes=notes,
         api=api,
-        jobs=found.jobs.resource,
-        reporter=PlanReporter(found.jobs.resource, context.recorder, metrics.jobs, api),
+        jobs=own_caches.jobs.resource,
+        reporter=PlanReporter(own_caches.jobs.resource, context.recorder, metrics.jobs, api),
     )
-    observer = Observer(found, notes, context.client, clock, api, context.settings, workloads)
+    observer = Observer(own_caches, notes, context.client, clock, api, context.settings, workloads)
     return Controller(
         queue=queue,
         jobs=jobs,
@@ -189,9 +189,9 @@ def settings(options: Options) -> Settings:
         has_queue=options.autoscale is not None,
         restarts_in_place=options.restarts_in_place,
         without_tensorboards={
-            api.resource.api_version: why
+            api.resource.api_version: reason
             for api in options.apis
-            if api.tensorboards_in and (why := options.without_tensorboards(api))
+            if api.tensorboards_in and (reason := options.without_tensorboards(api))
         },
         restart_delay=timedelta(seconds=delay.base),
         longest_restart_delay=timedelta(seconds=delay.cap),

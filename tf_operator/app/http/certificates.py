@@ -40,7 +40,7 @@ class GivenCertificate:
         self._files = certificate, key
         self._lock = threading.Lock()
         # The stamp first: what changes while it is read is read again next time.
-        self._seen = self._stamp()
+        self._served_stamp = self._stamp()
         self._failed: object = _NOTHING
         """The state of the files whose failure is in the log."""
         self.expires_at: datetime | None = None
@@ -50,7 +50,7 @@ class GivenCertificate:
     def context(self) -> ssl.SSLContext:
         """What the next connection is served with."""
         with self._lock:
-            if (stamp := self._stamp()) != self._seen:
+            if (stamp := self._stamp()) != self._served_stamp:
                 self._renew(stamp)
             return self._context
 
@@ -63,7 +63,7 @@ class GivenCertificate:
                 _log.warning(f"the new certificate of {self._of} is invalid; keeping the old one", error=str(error))
             self._failed = stamp
         else:
-            self._seen, self._failed = stamp, _NOTHING
+            self._served_stamp, self._failed = stamp, _NOTHING
             _log.info(f"the certificate of {self._of} was renewed", file=str(self._files[0]))
 
     def _read(self) -> ssl.SSLContext:
@@ -80,10 +80,10 @@ class GivenCertificate:
     def _stamp(self) -> _Stamp | None:
         """What changes when a file does; ``None`` while one is missing."""
         try:
-            found = [file.stat() for file in self._files]
+            states = [file.stat() for file in self._files]
         except OSError:
             return None
-        return tuple((state.st_ino, state.st_mtime_ns, state.st_size) for state in found)
+        return tuple((state.st_ino, state.st_mtime_ns, state.st_size) for state in states)
 
 
 class OwnCertificate:

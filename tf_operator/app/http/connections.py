@@ -117,7 +117,7 @@ class Connections:
         self._tasks = tasks
         self._tls = tls
         self._most = most
-        self._kept = most // 2
+        self._idle_places = most // 2
         self._handshakes = HandshakeShare(clock)
         self._open: dict[asyncio.Protocol, AcceptedConnection] = {}
 
@@ -137,22 +137,22 @@ class Connections:
         connection.task.add_done_callback(lambda _: self._ended(connection))
         self._limit(connection, REQUEST_WITHIN)
 
-    def begun(self, protocol: asyncio.Protocol) -> None:
+    def on_request_begun(self, protocol: asyncio.Protocol) -> None:
         """The connection of this protocol has sent the beginning of a request."""
         connection = self._open.get(protocol)
         if connection and connection.is_idle:
             connection.is_idle = False
             self._limit(connection, REQUEST_WITHIN)
 
-    def asked(self, protocol: asyncio.Protocol) -> None:
+    def on_request(self, protocol: asyncio.Protocol) -> None:
         """The connection of this protocol has sent its request."""
         self._reached(protocol, ConnectionStage.PREPARING)
 
-    def answered(self, protocol: asyncio.Protocol) -> None:
+    def on_reply(self, protocol: asyncio.Protocol) -> None:
         """The reply to this protocol's request is being sent."""
         self._reached(protocol, ConnectionStage.SENDING)
 
-    def kept(self, protocol: asyncio.Protocol) -> None:
+    def on_reply_sent(self, protocol: asyncio.Protocol) -> None:
         """The reply to this protocol's request is sent, and another request may follow."""
         connection = self._open.pop(protocol, None)
         if connection is None:
@@ -167,7 +167,7 @@ class Connections:
         if connection := self._open.get(protocol):
             self._close(connection)
 
-    def lost(self, protocol: asyncio.Protocol) -> None:
+    def on_lost(self, protocol: asyncio.Protocol) -> None:
         """The connection of this protocol is closed."""
         if connection := self._open.get(protocol):
             connection.is_closed.set()
@@ -184,7 +184,7 @@ class Connections:
         places = Counter(entry.client for entry in self._open.values() if entry.stage is not ConnectionStage.CLOSING)
         greediest, most = places.most_common(1)[0]
         stages = [ConnectionStage.WAITING, ConnectionStage.SENDING]
-        if self._count(ConnectionStage.WAITING) < self._kept:
+        if self._count(ConnectionStage.WAITING) < self._idle_places:
             stages.reverse()
         if is_greedy := most > places[client] + 1:
             stages.append(ConnectionStage.PREPARING)

@@ -60,8 +60,8 @@ def probe(problems: Callable[[], list[str]], *, notes: Callable[[], list[str]] =
     """A page for the kubelet: 200 without problems, else 500 and what they are. ``notes`` are only said."""
 
     async def page(_request: PageRequest) -> HttpReply:
-        found = problems()
-        return HttpReply(500 if found else 200, ("\n".join([*(found or ["ok"]), *notes()]) + "\n").encode())
+        lines = problems()
+        return HttpReply(500 if lines else 200, ("\n".join([*(lines or ["ok"]), *notes()]) + "\n").encode())
 
     return page
 

@@ -66,8 +66,10 @@ class Health:
 
     def notes(self) -> list[str]:
         """What is not as it should be, and makes the process neither dead nor unready."""
-        found = self._incomplete_caches()
-        waiting = [f"{what}: it is read through the webhook" for name, what in found if self._is_served_first(name)]
+        caches = self._incomplete_caches()
+        waiting = [
+            f"{problem}: it is read through the webhook" for name, problem in caches if self._is_served_first(name)
+        ]
         return [*self.stalled_loops(), *waiting]
 
     def why_not_alive(self) -> list[str]:
@@ -85,7 +87,7 @@ class Health:
         return [
             *([trouble] if trouble else []),
             *([f"the credentials cannot be read: {problem}"] if problem else []),
-            *(what for name, what in self._incomplete_caches() if not self._is_served_first(name)),
+            *(reason for name, reason in self._incomplete_caches() if not self._is_served_first(name)),
         ]
 
     def _incomplete_caches(self) -> Iterator[tuple[str, str]]:

@@ -129,7 +129,7 @@ class Authorizer:
         self._clock = clock
         self._review = review
         self._salt = os.urandom(32)
-        self._known = _Memory(MOST_KNOWN)
+        self._allowed = _Memory(MOST_KNOWN)
         self._denied = _Memory(MOST_DENIED)
         self._known_clients = _Memory(MOST_KNOWN)
         """Addresses that a known token came from."""
@@ -149,7 +149,7 @@ class Authorizer:
 
     async def _reviewed(self, key: bytes, token: str, client: str) -> Decision:
         now = self._clock.monotonic()
-        if self._known.age(key, now) < KNOWN_FOR:
+        if self._allowed.age(key, now) < KNOWN_FOR:
             reviews_at_once = self._reviews_of_known
         elif not self._budget_of(client).try_acquire():
             return Decision.RATE_LIMITED
@@ -173,15 +173,15 @@ class Authorizer:
 
     def _remembered(self, key: bytes) -> Decision | None:
         now = self._clock.monotonic()
-        if self._known.age(key, now) < ALLOWED_FOR:
+        if self._allowed.age(key, now) < ALLOWED_FOR:
             return Decision.ALLOWED
         return self._denied.decision(key) if self._denied.age(key, now) < DENIED_FOR else None
 
     def _learned(self, key: bytes, decision: Decision) -> Decision:
         if decision is Decision.ALLOWED:
-            self._known.add(key, decision, self._clock.monotonic())
+            self._allowed.add(key, decision, self._clock.monotonic())
         elif decision is not Decision.UNAVAILABLE:
-            self._known.drop(key)
+            self._allowed.drop(key)
             self._denied.add(key, decision, self._clock.monotonic())
         return decision
 

@@ -112,7 +112,7 @@ class BodyRoom:
 
     def _make_way_for(self, asking: Place, size: int) -> None:
         held = self._held(asking)
-        wanted = held[asking.client] + size
+        needed = held[asking.client] + size
         stalled_since = self._clock.monotonic() - STALLED
 
         def makes_way(place: Place) -> bool:
@@ -120,13 +120,13 @@ class BodyRoom:
                 return False
             if place.client == asking.client:
                 return not place.is_complete and place.grown_at <= stalled_since
-            return held[place.client] > wanted
+            return held[place.client] > needed
 
-        found = [place for place in self._places if makes_way(place)]
-        if not found:
+        candidates = [place for place in self._places if makes_way(place)]
+        if not candidates:
             raise NoRoom
         # Of the client that holds most; what is incomplete before what is not, then what has not grown for longest.
-        least = min(found, key=lambda place: (-held[place.client], place.is_complete, place.grown_at))
+        least = min(candidates, key=lambda place: (-held[place.client], place.is_complete, place.grown_at))
         self.leave(least)
         least.make_way()
 

@@ -108,18 +108,18 @@ def _listener(address: Address) -> socket.socket:
     """A socket that listens there; with an empty host on every address, of both families where there are two."""
     try:
         if not address.host and socket.has_dualstack_ipv6():
-            found = socket.create_server(
+            listener = socket.create_server(
                 ("", address.port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=_BACKLOG
             )
         else:
             family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-            found = socket.create_server((address.host, address.port), family=family, backlog=_BACKLOG)
+            listener = socket.create_server((address.host, address.port), family=family, backlog=_BACKLOG)
     except OSError as error:
         # The system's words: Python's repeat the address. A name that is nowhere has a number below zero.
-        why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
-        raise ServerError(f"cannot listen on {address}: {why}") from error
-    found.settimeout(0)
-    return found
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
+        raise ServerError(f"cannot listen on {address}: {reason}") from error
+    listener.settimeout(0)
+    return listener
 
 
 class _ServerThread:
@@ -202,11 +202,11 @@ class _Site(web.Server):
     def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
         """The connection is closed, whoever closed it."""
         super().connection_lost(handler, exc)
-        self._open.lost(handler)
+        self._open.on_lost(handler)
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request, and close its connection unless it was one that others may follow."""
-        self._open.begun(request.protocol)
+        self._open.on_request_begun(request.protocol)
         reply, is_kept = HttpReply(503, b"There is no room for this body now; send it again.\n", _AGAIN), False
         with self._room.place(request.remote or "") as place:  # until the reply is read: who is slow makes no room
             try:
@@ -218,11 +218,11 @@ class _Site(web.Server):
                 reply = HttpReply(413, f"There is room for {error.args[0]} bytes.\n".encode())
             if reply.headers is _AGAIN:
                 await _drain(request)  # or the reply might be lost with the connection
-            self._open.answered(request.protocol)
+            self._open.on_reply(request.protocol)
             place.make_way = partial(self._open.close, request.protocol)
             response = await self._send(request, reply, is_kept=is_kept)
         if is_kept:
-            self._open.kept(request.protocol)
+            self._open.on_reply_sent(request.protocol)
         return response
 
     async def _answered(self, request: web.BaseRequest, place: Place) -> tuple[HttpReply, bool]:
@@ -233,7 +233,7 @@ class _Site(web.Server):
         # Before this counts as a request: who never sends the end of a body has no claim to a place.
         body = await _received(request, place.take) if has_body else b""
         place.is_complete = True
-        self._open.asked(request.protocol)
+        self._open.on_request(request.protocol)
         reply = await self._reply(request, body)
         if has_body:
             place.take(max(0, len(reply.body) - len(body)))
@@ -255,14 +255,14 @@ class _Site(web.Server):
         if request.method not in self._allowed:
             text = f"Allowed here: {' and '.join(self._allowed)}.\n"
             return HttpReply(405, text.encode(), {"Allow": ", ".join(self._allowed), **_TEXT})
-        known = self._answers if request.method == "POST" else self._pages
-        if request.path not in known:
-            return HttpReply(404, f"There is {' and '.join(sorted(known))} here.\n".encode())
+        handlers = self._answers if request.method == "POST" else self._pages
+        if request.path not in handlers:
+            return HttpReply(404, f"There is {' and '.join(sorted(handlers))} here.\n".encode())
         try:
-            asked = PageRequest(request.headers, request.remote or "")
+            page_request = PageRequest(request.headers, request.remote or "")
             if request.method == "POST":
-                return await self._answers[request.path](asked, body)
-            return await self._pages[request.path](asked)
+                return await self._answers[request.path](page_request, body)
+            return await self._pages[request.path](page_request)
         except ConnectionError:
             raise
         except Exception:  # noqa: BLE001 (the client gets a status, and the log says why)

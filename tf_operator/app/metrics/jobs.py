@@ -161,8 +161,8 @@ class JobMetrics(JobInstruments):
         self._reasons = tuple(reasons)
         self._framework = framework
         self._clock = clock
-        self._kept = frozenset(namespaces) or frozenset({""})
-        self._series = {name: self._begin(name) for name in self._kept}
+        self._permanent = frozenset(namespaces) or frozenset({""})
+        self._series = {name: self._begin(name) for name in self._permanent}
         self._others = self._series.get("")
         """Of the namespaces for which there was no room when their first job came."""
         self._jobs_of_others = Counts[str]()
@@ -249,5 +249,5 @@ class JobMetrics(JobInstruments):
             self._jobs_of_others[job.namespace] -= 1
             if not self._jobs_of_others[job.namespace]:
                 del self._jobs_of_others[job.namespace]
-        elif not series.jobs and job.namespace not in self._kept:
+        elif not series.jobs and job.namespace not in self._permanent:
             self._unused[job.namespace] = self._clock.monotonic() + KEPT_FOR

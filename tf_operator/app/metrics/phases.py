@@ -34,19 +34,19 @@ class JobPhases:
     def __init__(self, enter: Callable[[PhaseEntry], object], leave: Callable[[PhaseEntry], object]) -> None:
         self._enter = enter
         self._leave = leave
-        self._known: dict[str, PhaseEntry] = {}
+        self._entries: dict[str, PhaseEntry] = {}
 
     def on_add(self, item: StoredJob) -> None:
         """Count it; one that no reconcile has written to is ``New``."""
         phase = item.summary.phase
-        shown = (phase if phase in PHASES else OTHER) if phase else "New"
-        now = PhaseEntry(item.metadata.uid, item.metadata.namespace, shown, item.summary.waits_since)
-        before = self._known.get(now.uid)
-        if before == now:
+        label = (phase if phase in PHASES else OTHER) if phase else "New"
+        now = PhaseEntry(item.metadata.uid, item.metadata.namespace, label, item.summary.waits_since)
+        old = self._entries.get(now.uid)
+        if old == now:
             return
-        if before:
-            self._leave(before)
-        self._known[now.uid] = now
+        if old:
+            self._leave(old)
+        self._entries[now.uid] = now
         self._enter(now)
 
     def on_update(self, old: StoredJob, new: StoredJob) -> None:  # noqa: ARG002 (the protocol of handlers)
@@ -55,8 +55,8 @@ class JobPhases:
 
     def on_delete(self, last: StoredJob, *, final_state_known: bool) -> None:  # noqa: ARG002 (the protocol of handlers)
         """Count it no more."""
-        if before := self._known.pop(last.metadata.uid, None):
-            self._leave(before)
+        if entry := self._entries.pop(last.metadata.uid, None):
+            self._leave(entry)
 
 
 class EarliestTime:

@@ -83,7 +83,7 @@ class Metrics:
         self.config = ConfigMetrics(self.registry)
         self._clients = ClientFamilies(self.registry)
         self._watches = WatchFamilies(self.registry)
-        self._samples: list[Callable[[], object]] = [found.sample for found in self.jobs.values()]
+        self._samples: list[Callable[[], object]] = [metrics.sample for metrics in self.jobs.values()]
 
     def job_queue(self) -> JobQueueMetrics:
         """Instruments of the operator's own queue of jobs; asked for once, where there is one."""

@@ -117,9 +117,9 @@ def address(text: str) -> Address | None:
 
 def names(text: str) -> tuple[str, ...]:
     """Read names of namespaces, separated by commas; nothing is none."""
-    found = tuple(name for name in text.split(",") if name)
-    if all(_LABEL.fullmatch(name) for name in found):
-        return found
+    namespaces = tuple(name for name in text.split(",") if name)
+    if all(_LABEL.fullmatch(name) for name in namespaces):
+        return namespaces
     raise ValueError("the name of a namespace (lower case letters, digits and '-', at most 63), or several with commas")
 
 

@@ -8,7 +8,7 @@ class IgnoredFlag:
     """A flag of other operators that is accepted and changes nothing; ``why`` follows its name in the warning."""
 
     name: str
-    why: str
+    reason: str
     is_switch: bool = False
 
 

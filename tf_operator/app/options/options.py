@@ -164,53 +164,53 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Options:
         reading.take(name, value)
     for flag in flags.FLAGS:
         reading.fill(flag, environment)
-    warnings = (*reading.warnings, *_unknown(reading.found["enable-scheme"]))
-    return _options(reading.found, warnings, environment)
+    warnings = (*reading.warnings, *_unknown(reading.values["enable-scheme"]))
+    return _options(reading.values, warnings, environment)
 
 
-def _options(found: Mapping[str, Any], warnings: tuple[str, ...], environment: Mapping[str, str]) -> Options:
-    kubeconfig = found["kubeconfig"] or environment.get("KUBECONFIG") or None
-    apis = _apis(found)
+def _options(values: Mapping[str, Any], warnings: tuple[str, ...], environment: Mapping[str, str]) -> Options:
+    kubeconfig = values["kubeconfig"] or environment.get("KUBECONFIG") or None
+    apis = _apis(values)
     return Options(
-        namespaces=tuple(dict.fromkeys(found["namespace"])),
+        namespaces=tuple(dict.fromkeys(values["namespace"])),
         apis=apis,
-        controller_config_file=found["controller-config-file"],
-        gang_scheduler=gang.scheduler(found["gang-scheduler-name"]),
-        finds_gang_scheduler=found.get(_GANG, False) and not found["gang-scheduler-name"],
-        gang_schedulers_by_job=tuple(filter(None, map(gang.scheduler, found["gang-schedulers-by-job"]))),
-        tensorboards=Tensorboards(found["tensorboards"]),
-        makes_autoscalers=found["horizontal-pod-autoscalers"],
-        restarts_in_place=found["restart-in-place"],
-        kueue=Kueue(found["kueue"]),
-        autoscale=_queue_rules(found) if found["autoscale"] else None,
-        queue_rules=_queue_rules(found),
-        workers=found["controller-threads"],
-        overrides_existing_controller=found["override-existing-controller"],
-        drain_timeout=found["drain-timeout"],
-        kubeconfig=found["kubeconfig"] or None,
+        controller_config_file=values["controller-config-file"],
+        gang_scheduler=gang.scheduler(values["gang-scheduler-name"]),
+        finds_gang_scheduler=values.get(_GANG, False) and not values["gang-scheduler-name"],
+        gang_schedulers_by_job=tuple(filter(None, map(gang.scheduler, values["gang-schedulers-by-job"]))),
+        tensorboards=Tensorboards(values["tensorboards"]),
+        makes_autoscalers=values["horizontal-pod-autoscalers"],
+        restarts_in_place=values["restart-in-place"],
+        kueue=Kueue(values["kueue"]),
+        autoscale=_queue_rules(values) if values["autoscale"] else None,
+        queue_rules=_queue_rules(values),
+        workers=values["controller-threads"],
+        overrides_existing_controller=values["override-existing-controller"],
+        drain_timeout=values["drain-timeout"],
+        kubeconfig=values["kubeconfig"] or None,
         is_in_cluster=not kubeconfig and bool(environment.get("KUBERNETES_SERVICE_HOST")),
-        qps=found["kube-api-qps"],
-        burst=found["kube-api-burst"],
-        election=_election(found) if found["leader-elect"] else None,
-        restart_delay=_restart_delay(found),
-        metrics_address=found["metrics-bind-address"],
-        metrics_protection=_protection(found),
-        health_address=found["health-probe-bind-address"],
-        webhook=_webhook(found, apis),
-        log_format=found["log-format"],
-        log_level=found["log-level"],
+        qps=values["kube-api-qps"],
+        burst=values["kube-api-burst"],
+        election=_election(values) if values["leader-elect"] else None,
+        restart_delay=_restart_delay(values),
+        metrics_address=values["metrics-bind-address"],
+        metrics_protection=_protection(values),
+        health_address=values["health-probe-bind-address"],
+        webhook=_webhook(values, apis),
+        log_format=values["log-format"],
+        log_level=values["log-level"],
         pod_name=environment.get("MY_POD_NAME", ""),
         cluster_domain=_cluster_domain(environment),
         warnings=warnings,
     )
 
 
-def _apis(found: Mapping[str, Any]) -> tuple[ServedAPI, ...]:
-    chosen = [api for kind in found["enable-scheme"] if (api := registry.find(kind))]
-    apis = tuple(dict.fromkeys(chosen)) or (registry.DEFAULT,)
+def _apis(values: Mapping[str, Any]) -> tuple[ServedAPI, ...]:
+    requested = [api for kind in values["enable-scheme"] if (api := registry.find(kind))]
+    apis = tuple(dict.fromkeys(requested)) or (registry.DEFAULT,)
     if len({api.controller for api in apis}) < len(apis):
         raise OptionError("--enable-scheme: names a kind in two versions; it is reconciled in one")
-    is_fork = found["v1alpha1-exit-codes"] == "fork"
+    is_fork = values["v1alpha1-exit-codes"] == "fork"
     return tuple(map(registry.with_codes_of_fork, apis)) if is_fork else apis
 
 
@@ -221,57 +221,57 @@ def _unknown(kinds: Iterable[str]) -> Iterator[str]:
             yield f"--enable-scheme={kind} changes nothing: this operator does not know the kind"
 
 
-def _election(found: Mapping[str, Any]) -> ElectionOptions:
-    seconds = found["leader-election-lease-duration"]
+def _election(values: Mapping[str, Any]) -> ElectionOptions:
+    seconds = values["leader-election-lease-duration"]
     if not seconds.is_integer():
         raise OptionError("--leader-election-lease-duration: must be whole seconds")
     try:
         config = ElectionConfig(
             lease_duration=int(seconds),
-            renew_deadline=found["leader-election-renew-deadline"],
-            retry_period=found["leader-election-retry-period"],
+            renew_deadline=values["leader-election-renew-deadline"],
+            retry_period=values["leader-election-retry-period"],
         )
     except ValueError as error:
         raise OptionError(f"--leader-election-...: {error}") from None
-    return ElectionOptions(found["leader-election-namespace"], found["leader-election-id"], config)
+    return ElectionOptions(values["leader-election-namespace"], values["leader-election-id"], config)
 
 
-def _restart_delay(found: Mapping[str, Any]) -> RestartDelay:
-    base, cap = found["restart-delay-base"], found["restart-delay-cap"]
+def _restart_delay(values: Mapping[str, Any]) -> RestartDelay:
+    base, cap = values["restart-delay-base"], values["restart-delay-cap"]
     if base > cap:
         raise OptionError(f"--restart-delay-base: {base:g}s is longer than --restart-delay-cap, {cap:g}s")
-    return RestartDelay(base, cap, found["restart-delay-reset"])
+    return RestartDelay(base, cap, values["restart-delay-reset"])
 
 
-def _queue_rules(found: Mapping[str, Any]) -> QueueRules:
+def _queue_rules(values: Mapping[str, Any]) -> QueueRules:
     names = ("shrink-after", "grow-after", "resize-interval", "reserve-after")
-    shrink, grow, interval, reserve = (timedelta(seconds=found[f"autoscale-{name}"]) for name in names)
+    shrink, grow, interval, reserve = (timedelta(seconds=values[f"autoscale-{name}"]) for name in names)
     return QueueRules(shrink, grow, interval, reserve or None)
 
 
-def _protection(found: Mapping[str, Any]) -> Protection | None:
-    folder, address = found["metrics-cert-path"], found["metrics-bind-address"]
-    if not found["metrics-secure"]:
+def _protection(values: Mapping[str, Any]) -> Protection | None:
+    folder, address = values["metrics-cert-path"], values["metrics-bind-address"]
+    if not values["metrics-secure"]:
         if folder:
             raise OptionError("--metrics-cert-path: needs --metrics-secure, or metrics are served without TLS")
         return None
-    if address and address.port and address == found["health-probe-bind-address"]:
+    if address and address.port and address == values["health-probe-bind-address"]:
         raise OptionError("--metrics-secure: the kubelet has no token, so probes need an address of their own")
     if not folder:
         return Protection()
-    return Protection(f"{folder}/{found['metrics-cert-name']}", f"{folder}/{found['metrics-cert-key']}")
+    return Protection(f"{folder}/{values['metrics-cert-name']}", f"{folder}/{values['metrics-cert-key']}")
 
 
-def _webhook(found: Mapping[str, Any], apis: Iterable[ServedAPI]) -> Webhook | None:
+def _webhook(values: Mapping[str, Any], apis: Iterable[ServedAPI]) -> Webhook | None:
     address, secret, host, folder = (
-        found[f"conversion-webhook-{name}"] for name in ("bind-address", "secret", "host", "cert-path")
+        values[f"conversion-webhook-{name}"] for name in ("bind-address", "secret", "host", "cert-path")
     )
     if address is None:
         return None
-    versions = frozenset(found["conversion-webhook-versions"])
-    known = [version for api in apis for version in api.conversion.versions]
-    if unknown := sorted(versions.difference(known)):
-        allowed = ", ".join(known) or "a kind that is served"
+    versions = frozenset(values["conversion-webhook-versions"])
+    convertible = [version for api in apis for version in api.conversion.versions]
+    if unknown := sorted(versions.difference(convertible)):
+        allowed = ", ".join(convertible) or "a kind that is served"
         raise OptionError(f"--conversion-webhook-versions: {', '.join(unknown)}: must be of {allowed}")
     if bool(secret) == bool(folder):
         rule = "needs either --conversion-webhook-secret or --conversion-webhook-cert-path"
@@ -280,7 +280,7 @@ def _webhook(found: Mapping[str, Any], apis: Iterable[ServedAPI]) -> Webhook | N
         return Webhook(address, folder=folder, versions=versions)
     if not host:
         raise OptionError("--conversion-webhook-secret: needs --conversion-webhook-host, for its certificate")
-    return Webhook(address, secret=ObjectKey(found["leader-election-namespace"], secret), host=host, versions=versions)
+    return Webhook(address, secret=ObjectKey(values["leader-election-namespace"], secret), host=host, versions=versions)
 
 
 def _cluster_domain(environment: Mapping[str, str]) -> str:
@@ -296,15 +296,15 @@ class _Reading:
     """What has been read so far: the meaning of each flag, by name, and what there is to warn of."""
 
     def __init__(self) -> None:
-        self.found: dict[str, Any] = {}
+        self.values: dict[str, Any] = {}
         self.warnings: list[str] = []
 
     def take(self, name: str, value: str) -> None:
         """One flag of the command line; the last one wins, unless it may be repeated."""
         if flag := flags.BY_NAME.get(name):
             meaning = _read(flag, value, origin=f"--{name}={value}")
-            is_more = flag.is_repeatable and name in self.found
-            self.found[name] = self.found[name] + meaning if is_more else meaning
+            is_more = flag.is_repeatable and name in self.values
+            self.values[name] = self.values[name] + meaning if is_more else meaning
         elif name == "zap-log-level":
             self._take_zap_level(value)
         elif name == "zap-encoder":
@@ -312,15 +312,15 @@ class _Reading:
         elif name in _OLD_SWITCHES:
             self._take_old_switch(name, value)
         else:
-            self.warnings.append(f"--{name} changes nothing: {ignored_flags.BY_NAME[name].why}")
+            self.warnings.append(f"--{name} changes nothing: {ignored_flags.BY_NAME[name].reason}")
 
     def fill(self, flag: flags.Flag, environment: Mapping[str, str]) -> None:
         """What the command line does not say: from the environment, or the default."""
-        if flag.name in self.found:
+        if flag.name in self.values:
             return
         variable = environment.get(flag.variable, "") if flag.variable else ""
         origin = f"${flag.variable} is {variable!r}"
-        self.found[flag.name] = _read(flag, variable or flag.default, origin=origin)
+        self.values[flag.name] = _read(flag, variable or flag.default, origin=origin)
 
     def _take_old_switch(self, name: str, value: str) -> None:
         try:
@@ -330,14 +330,14 @@ class _Reading:
         if name == _JSON_LOGS:
             self.take("log-format", "json" if is_on else "console")
         else:
-            self.found[name] = is_on
+            self.values[name] = is_on
 
     def _take_zap_level(self, level: str) -> None:
         """Zap's levels are words, or numbers that grow with the detail."""
-        known = "debug" if level.isdecimal() and int(level) > 0 else _ZAP_LEVELS.get(level)
-        if known is None:
+        log_level = "debug" if level.isdecimal() and int(level) > 0 else _ZAP_LEVELS.get(level)
+        if log_level is None:
             raise OptionError(f"--zap-log-level={level}: must be debug, info, warn, error or a number from 1")
-        self.take("log-level", known)
+        self.take("log-level", log_level)
 
 
 def _read(flag: flags.Flag, value: str, *, origin: str) -> object:

@@ -109,12 +109,12 @@ class KeptCertificate:
 
     async def _repair(self) -> None:
         """Serve what the Secret has, and give it something of use if it has nothing."""
-        found, version = await self._read(self._client)
+        stored, version = await self._read(self._client)
         now = self._clock.now()
-        usable = keys.repaired(found, self._host, now)
-        if usable.served != found.served:
+        usable = keys.repaired(stored, self._host, now)
+        if usable.served != stored.served:
             usable = keys.succeeding(usable, self._served, self._host, now)
-        if usable is not found:
+        if usable is not stored:
             await self._write(self._client, usable, version)
         self._serve(usable.served)
 
@@ -124,40 +124,40 @@ class KeptCertificate:
         They are read before the Secret, so what is written is newer than what it replaces.
         """
         definitions = await self._definitions(self._client)
-        found, _ = await self._read(self._client)
-        if found.served != self._served:
+        stored, _ = await self._read(self._client)
+        if stored.served != self._served:
             return  # see it first
         for definition in definitions:
-            if not keys.is_trusted(_bundle(definition), found.served):
-                await self._make_known(self._client, definition, found.bundle)
+            if not keys.is_trusted(_bundle(definition), stored.served):
+                await self._make_known(self._client, definition, stored.bundle)
         self._is_trusted = True
 
     async def _renew(self) -> None:
         definitions = await self._definitions(self._leader)
-        found, version = await self._read(self._leader)
-        wanted = keys.next_keys(found, self._host, self._clock.now())
-        if wanted.served == found.waiting and any(_bundle(each) != found.bundle for each in definitions):
-            wanted = found  # the API servers learn of its authority only now
-        if wanted is not found:
-            await self._write(self._leader, wanted, version)
-            self._serve(wanted.served)
+        stored, version = await self._read(self._leader)
+        renewed = keys.next_keys(stored, self._host, self._clock.now())
+        if renewed.served == stored.waiting and any(_bundle(each) != stored.bundle for each in definitions):
+            renewed = stored  # the API servers learn of its authority only now
+        if renewed is not stored:
+            await self._write(self._leader, renewed, version)
+            self._serve(renewed.served)
         for definition in definitions:
-            if _bundle(definition) != wanted.bundle:
-                await self._make_known(self._leader, definition, wanted.bundle)
+            if _bundle(definition) != renewed.bundle:
+                await self._make_known(self._leader, definition, renewed.bundle)
 
     async def _read(self, client: ApiClient) -> tuple[Keys, str]:
         secret = await client.get(SECRETS, self._secret)
         return Keys.read(_decoded(secret.get("data") or {})), resource_version_of(secret)
 
-    async def _write(self, client: ApiClient, found: Keys, version: str) -> None:
-        data = {name: base64.b64encode(value).decode() if value else None for name, value in found.data().items()}
+    async def _write(self, client: ApiClient, new_keys: Keys, version: str) -> None:
+        data = {name: base64.b64encode(value).decode() if value else None for name, value in new_keys.data().items()}
         await client.merge_patch(SECRETS, self._secret, {"metadata": {"resourceVersion": version}, "data": data})
         _log.info("the webhook's certificate has changed", stored_in=str(self._secret))
 
     async def _definitions(self, client: ApiClient) -> list[Body]:
         """Those that name this webhook: whoever installs a CRD decides that."""
-        found = [await client.get(CRDS, name) for name in self._crds]
-        return [crd for crd in found if self._is_named_by(crd)]
+        crds = [await client.get(CRDS, name) for name in self._crds]
+        return [crd for crd in crds if self._is_named_by(crd)]
 
     def _is_named_by(self, crd: Body) -> bool:
         name, conversion = key_of(crd).name, crd.get("spec", {}).get("conversion", {})
@@ -186,13 +186,13 @@ class KeptCertificate:
 
 def _decoded(data: Mapping[str, Any]) -> dict[str, bytes]:
     """Of the data of a Secret, or of a clientConfig, what is base64; the rest is taken for missing."""
-    found = {}
+    by_name = {}
     for name, text in data.items():
         try:
-            found[name] = base64.b64decode(text, validate=True)
+            by_name[name] = base64.b64decode(text, validate=True)
         except (binascii.Error, TypeError, ValueError):
             continue
-    return found
+    return by_name
 
 
 def _host_of(conversion: Body) -> str:

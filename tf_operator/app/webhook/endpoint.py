@@ -59,7 +59,7 @@ class _FromFiles(GivenCertificate):
 
 @contextmanager
 def serving(
-    chosen: Webhook,
+    webhook: Webhook,
     served: tuple[ServedAPI, ...],
     client: ApiClient,
     leader: ApiClient,
@@ -73,9 +73,9 @@ def serving(
     """
     apis = [api for api in served if api.conversion.versions]
     crds = [str(api.resource) for api in apis]
-    found = _certificate(chosen, crds, client, leader)
-    probes.wait_for(found.trouble)
-    measures.read_outage_by(found.outage)
+    certificate = _certificate(webhook, crds, client, leader)
+    probes.wait_for(certificate.trouble)
+    measures.read_outage_by(certificate.outage)
     older: dict[str, int] = {}
 
     def report(crd: str, count: int) -> None:
@@ -84,19 +84,19 @@ def serving(
 
     probes.wait_for_no_cache_of(lambda: [crd for crd, count in older.items() if count])
     answers = answers_of(apis, SystemClock())
-    with server.serving(Endpoint(chosen.address, {}, found.context, answers)):
+    with server.serving(Endpoint(webhook.address, {}, certificate.context, answers)):
         yield {
-            "webhook": found.keep(),
+            "webhook": certificate.keep(),
             "stored versions": stored_versions.watch(crds, client, SystemClock(), report),
         }
 
 
-def _certificate(chosen: Webhook, crds: list[str], client: ApiClient, leader: ApiClient) -> Certificate:
-    if chosen.secret is None:
-        return _FromFiles("the webhook", Path(chosen.folder, "tls.crt"), Path(chosen.folder, "tls.key"))
+def _certificate(webhook: Webhook, crds: list[str], client: ApiClient, leader: ApiClient) -> Certificate:
+    if webhook.secret is None:
+        return _FromFiles("the webhook", Path(webhook.folder, "tls.crt"), Path(webhook.folder, "tls.key"))
     from tf_operator.app.webhook.certificate import KeptCertificate  # noqa: PLC0415 (cryptography is optional)
 
-    return KeptCertificate(client, leader, secret=chosen.secret, crds=crds, host=chosen.host, clock=SystemClock())
+    return KeptCertificate(client, leader, secret=webhook.secret, crds=crds, host=webhook.host, clock=SystemClock())
 
 
 def path_of(api: ServedAPI) -> str:

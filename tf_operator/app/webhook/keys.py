@@ -39,11 +39,11 @@ class Pair:
     def parsed(self) -> x509.Certificate | None:
         """The certificate, if it is one, belongs to the key, and the next of the certificates has signed it."""
         try:
-            found, *behind = x509.load_pem_x509_certificates(self.certificate)
+            certificate, *behind = x509.load_pem_x509_certificates(self.certificate)
             key = serialization.load_pem_private_key(self.key, password=None)
             for issuer in behind[:1]:
-                found.verify_directly_issued_by(issuer)
-            return found if key.public_key() == found.public_key() else None
+                certificate.verify_directly_issued_by(issuer)
+            return certificate if key.public_key() == certificate.public_key() else None
         except (ValueError, TypeError, UnsupportedAlgorithm, InvalidSignature, x509.InvalidVersion):
             return None
 
@@ -147,4 +147,4 @@ def _draw(host: str, now: datetime) -> tuple[bytes, Pair]:
 
 
 def _pem(*certificates: x509.Certificate) -> bytes:
-    return b"".join(found.public_bytes(serialization.Encoding.PEM) for found in certificates)
+    return b"".join(certificate.public_bytes(serialization.Encoding.PEM) for certificate in certificates)

@@ -74,7 +74,7 @@ async def answer(text: bytes, convert: Convert) -> bytes:
 async def _answered(request: _Request, convert: Convert) -> bytes:
     version = request.desired_version.rpartition("/")[2]
     try:
-        converted = [found async for found in _converted(request, convert, version)]
+        converted = [raw async for raw in _converted(request, convert, version)]
         response = {"result": {"status": "Success"}, "convertedObjects": converted}
     except ConversionError as error:
         response = {"result": {"status": "Failed", "message": str(error)}, "convertedObjects": []}
@@ -92,9 +92,9 @@ async def _converted(request: _Request, convert: Convert, version: str) -> Async
         except (ConversionError, msgspec.DecodeError, UnicodeDecodeError, MemoryError):
             raise
         except Exception as error:  # noqa: BLE001 (the answer names the object; other reviews are answered)
-            found = responses.read_metadata(raw)
-            _log.exception("a conversion panicked", key=str(found.key), uid=found.uid, version=version)
-            raise ConversionError(f"{found.key} cannot be converted: {type(error).__name__}") from None
+            metadata = responses.read_metadata(raw)
+            _log.exception("a conversion panicked", key=str(metadata.key), uid=metadata.uid, version=version)
+            raise ConversionError(f"{metadata.key} cannot be converted: {type(error).__name__}") from None
 
 
 def _one(text: bytes, convert: Convert, version: str) -> msgspec.Raw:
@@ -120,10 +120,10 @@ def _read_deep(text: bytes) -> _Request:
     )
 
 
-def _object(found: object) -> dict[str, Any]:
-    if not isinstance(found, dict):
+def _object(value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
         raise ConversionError("an object of the review is none")
-    return found
+    return value
 
 
 def _taken_apart(text: bytes, levels: int) -> Any:  # noqa: ANN401 (any piece of JSON)

@@ -135,8 +135,8 @@ class _Measured:
             try:
                 awaited = step()
             except StopIteration as end:
-                found: bytes = end.value
-                return found
+                result: bytes = end.value
+                return result
             finally:
                 self.seconds += self._spent() - began
             try:

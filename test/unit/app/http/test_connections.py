@@ -43,7 +43,7 @@ class Protocol(asyncio.Protocol):
         self.served = served
 
     def connection_lost(self, _error):
-        self.served.open.lost(self)
+        self.served.open.on_lost(self)
 
 
 class Served:
@@ -87,8 +87,8 @@ async def test_the_oldest_without_a_request_makes_room(served, clock):
 async def test_one_whose_reply_is_being_sent_makes_room_when_all_have_asked(served, clock):
     first, second = served.connect(), served.connect()
     await clock.idle()
-    served.open.asked(first.protocol)
-    served.open.answered(second.protocol)
+    served.open.on_request(first.protocol)
+    served.open.on_reply(second.protocol)
     served.connect()
 
     assert await connected(clock, served) == [True, False, True]
@@ -96,7 +96,7 @@ async def test_one_whose_reply_is_being_sent_makes_room_when_all_have_asked(serv
 
 async def test_none_makes_room_while_its_reply_is_being_made(served, clock):
     for client in (served.connect(), served.connect()):
-        served.open.asked(client.protocol)
+        served.open.on_request(client.protocol)
     served.connect()
 
     assert await connected(clock, served) == [True, True, False]
@@ -109,9 +109,9 @@ async def test_the_client_with_most_connections_makes_room_for_another_address(s
     for client in (served.connect(), served.connect()):
         await clock.idle()
         if stage != "waiting":
-            served.open.asked(client.protocol)
+            served.open.on_request(client.protocol)
         if stage == "sending":
-            served.open.answered(client.protocol)
+            served.open.on_reply(client.protocol)
     served.connect()
 
     assert await connected(clock, served) == [False, True, True]
@@ -129,7 +129,7 @@ async def test_a_connection_lasts_so_long_and_no_longer(served, clock, asks, sec
     client = served.connect()
     await connected(clock, served)
     if asks:
-        served.open.answered(client.protocol)
+        served.open.on_reply(client.protocol)
     await clock.advance(seconds - 0.5)
     assert await connected(clock, served) == [True]
 
@@ -141,8 +141,8 @@ async def test_the_one_that_was_idle_for_longest_makes_room(served, clock):
     first, second = served.connect(), served.connect()
     await connected(clock, served)
     for client in (second, first):
-        served.open.asked(client.protocol)
-        served.open.kept(client.protocol)
+        served.open.on_request(client.protocol)
+        served.open.on_reply_sent(client.protocol)
     served.connect()
 
     assert await connected(clock, served) == [True, False, True]
@@ -150,13 +150,18 @@ async def test_the_one_that_was_idle_for_longest_makes_room(served, clock):
 
 @pytest.mark.parametrize(
     ("reports", "seconds"),
-    [((), IDLE), (("begun",), REQUEST_WITHIN), (("begun", "asked"), LONGEST), (("begun", "asked", "kept"), IDLE)],
+    [
+        ((), IDLE),
+        (("on_request_begun",), REQUEST_WITHIN),
+        (("on_request_begun", "on_request"), LONGEST),
+        (("on_request_begun", "on_request", "on_reply_sent"), IDLE),
+    ],
 )
 async def test_a_kept_connection_has_the_time_of_a_new_one_for_each_further_request(served, clock, reports, seconds):
     client = served.connect()
     for _ in range(2):
         await connected(clock, served)
-        for report in ("begun", "asked", "answered", "kept"):
+        for report in ("on_request_begun", "on_request", "on_reply", "on_reply_sent"):
             getattr(served.open, report)(client.protocol)
         await clock.advance(REQUEST_WITHIN + LONGEST)
     for report in reports:

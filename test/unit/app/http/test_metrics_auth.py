@@ -196,7 +196,7 @@ async def test_tokens_are_not_kept(door):
     await door.authorize("good")
     await door.authorize("guest")
 
-    kept = [*door._known._entries, *door._denied._entries]
+    kept = [*door._allowed._entries, *door._denied._entries]
     assert len(kept) == 2
     assert not {b"good", b"guest"} & set(kept)
 
