@@ -127,8 +127,8 @@ def pictures(root: Path) -> Files:
     from demonstration import freshness  # noqa: PLC0415
     from pages import concepts  # noqa: PLC0415
 
-    if found := [*freshness.stale(root)]:
-        raise NotGeneratedError("; ".join(found))
+    if problems := [*freshness.stale(root)]:
+        raise NotGeneratedError("; ".join(problems))
 
     return Files(concepts.render(), owned=f"{concepts.FOLDER}/*.svg")
 
@@ -222,8 +222,8 @@ def messages(root: Path) -> Files:  # noqa: ARG001 (they follow from Go modules)
 
 # In this order: the chart is made of what the first two write.
 GENERATORS: Final[Mapping[str, Callable[[Path], Files]]] = {
-    made.__name__: made
-    for made in (
+    generator.__name__: generator
+    for generator in (
         *(core, lists, kinds, messages, tools),
         *(crd, rules, chart, commands, reference, pictures, dashboards, golden, lock),
     )
@@ -244,13 +244,13 @@ def main() -> None:
         parser.error(f"there is no generator named {', '.join(unknown)}; there are: {', '.join(GENERATORS)}")
     upgrades = [part for name in options.upgrade_package for part in ("--upgrade-package", name)]
     upgrades += ["--upgrade"] * options.upgrade
-    wanted = options.names or [name for name in GENERATORS if name not in ON_REQUEST]
-    for name in (name for name in GENERATORS if name in wanted):
+    names = options.names or [name for name in GENERATORS if name not in ON_REQUEST]
+    for name in (name for name in GENERATORS if name in names):
         try:
-            made = lock(ROOT, arguments=upgrades) if name == "lock" else GENERATORS[name](ROOT)
+            files = lock(ROOT, arguments=upgrades) if name == "lock" else GENERATORS[name](ROOT)
         except (NotGeneratedError, subprocess.CalledProcessError) as error:
             sys.exit(f"hack/generate {name}: {error}")
-        for line in made.write(ROOT):
+        for line in files.write(ROOT):
             print(f"hack/generate {name}: {line}")
 
 

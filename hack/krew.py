@@ -47,13 +47,13 @@ def write(tree: Path, folder: Path, *, at: str) -> list[Path]:
     """Write the archive, and the manifest where the project has an address that the archive will be at."""
     version = version_of(tree)
     packed = archive(tree, version)
-    made = [folder / f"kubectl-tfjob-{version}.tar.gz"]
-    made[0].write_bytes(packed)
+    files = [folder / f"kubectl-tfjob-{version}.tar.gz"]
+    files[0].write_bytes(packed)
     if at:
-        made.append(folder / "tfjob.yaml")
+        files.append(folder / "tfjob.yaml")
         text = manifest(tree, version, at=at, checksum=hashlib.sha256(packed).hexdigest())
-        made[1].write_text(text, encoding="utf-8")
-    return made
+        files[1].write_text(text, encoding="utf-8")
+    return files
 
 
 def version_of(tree: Path) -> str:
@@ -68,10 +68,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="hack/krew", description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--address", default=address.read(ROOT), help="the project's; default: of setup.cfg")
-    asked = parser.parse_args()
-    for path in write(ROOT, asked.folder, at=asked.address):
+    options = parser.parse_args()
+    for path in write(ROOT, options.folder, at=options.address):
         print(path)
-    if not asked.address:
+    if not options.address:
         print("hack/krew: no manifest, because the project has no address: set url in setup.cfg", file=sys.stderr)
 
 

@@ -130,12 +130,12 @@ def _write(file: Path, text: str) -> None:
 def copies_of(root: Path, count: int) -> Iterator[list[Path]]:
     """Copies of the repository without what is not part of it, and with its .venv and its history."""
     with tempfile.TemporaryDirectory(prefix="mutants-") as scratch:
-        found = [Path(scratch) / f"tree-{number}" for number in range(count)]
-        for copy in found:
+        copies = [Path(scratch) / f"tree-{number}" for number in range(count)]
+        for copy in copies:
             shutil.copytree(root, copy, ignore=_LEFT_OUT, symlinks=True)
             for shared in (".venv", ".git"):
                 (copy / shared).symlink_to(root / shared)
-        yield found
+        yield copies
 
 
 def run_tests(copy: Path, tests: Sequence[str], *options: str, within: float | None = None) -> tuple[int, str]:

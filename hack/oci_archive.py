@@ -45,7 +45,7 @@ def digest(archive: Path) -> str:
 
 def files(archive: Path, image: Image, is_wanted: Callable[[str], bool]) -> dict[str, bytes]:
     """What the wanted regular files contain, by path without the first slash; links are left out."""
-    found: dict[str, bytes] = {}
+    contents: dict[str, bytes] = {}
     with tarfile.open(archive) as opened:
         for layer in image.layers:
             content = _read(opened, _blob(layer["digest"]))
@@ -54,31 +54,31 @@ def files(archive: Path, image: Image, is_wanted: Callable[[str], bool]) -> dict
             elif not layer["mediaType"].endswith("tar"):
                 raise UnreadableArchiveError(f"{archive}: a layer is {layer['mediaType']}, which is not known here")
             with tarfile.open(fileobj=io.BytesIO(content)) as unpacked:
-                _apply(unpacked, found, is_wanted)
-    return found
+                _apply(unpacked, contents, is_wanted)
+    return contents
 
 
-def _apply(layer: tarfile.TarFile, found: dict[str, bytes], is_wanted: Callable[[str], bool]) -> None:
+def _apply(layer: tarfile.TarFile, contents: dict[str, bytes], is_wanted: Callable[[str], bool]) -> None:
     """Add what a layer has; its whiteouts remove what lower ones had."""
     added: dict[str, bytes] = {}
     for entry in layer:
         path = posixpath.normpath(entry.name).lstrip("/")
         folder, name = posixpath.split(path)
         if name == ".wh..wh..opq":
-            _remove(found, folder)
+            _remove(contents, folder)
         elif name.startswith(".wh."):
-            _remove(found, posixpath.join(folder, name.removeprefix(".wh.")))
+            _remove(contents, posixpath.join(folder, name.removeprefix(".wh.")))
         elif not entry.isdir():
-            found.pop(path, None)
+            contents.pop(path, None)
             content = layer.extractfile(entry) if entry.isreg() and is_wanted(path) else None
             if content is not None:
                 added[path] = content.read()
-    found.update(added)
+    contents.update(added)
 
 
-def _remove(found: dict[str, bytes], path: str) -> None:
-    for name in [name for name in found if name == path or name.startswith(f"{path}/")]:
-        del found[name]
+def _remove(contents: dict[str, bytes], path: str) -> None:
+    for name in [name for name in contents if name == path or name.startswith(f"{path}/")]:
+        del contents[name]
 
 
 def _images(archive: tarfile.TarFile, path: str) -> Iterator[Image]:

@@ -57,9 +57,9 @@ def notes(tree: Path, version: str) -> str:
     """What the changelog says of a version; ``Unreleased`` is a version, too."""
     text = (tree / "CHANGELOG.md").read_text(encoding="utf-8")
     headings = list(_HEADING.finditer(text))
-    for found, following in zip(headings, [*headings[1:], None], strict=True):
-        if found["version"] == version:
-            body = text[found.end() : following.start() if following else len(text)]
+    for heading, following in zip(headings, [*headings[1:], None], strict=True):
+        if heading["version"] == version:
+            body = text[heading.end() : following.start() if following else len(text)]
             return body.split("\n[", maxsplit=1)[0].strip() + "\n"
     raise ReleaseError(f"CHANGELOG.md has no section [{version}]")
 
@@ -69,8 +69,8 @@ def check(tree: Path, tag: str = "") -> None:
     version = version_of(tree)
     chart = (tree / "charts" / "tf-operator" / "Chart.yaml").read_text(encoding="utf-8")
     for field, pattern in (("version", r"^version: (.+)$"), ("appVersion", r'^appVersion: "(.+)"$')):
-        found = re.search(pattern, chart, re.MULTILINE)
-        if found is None or found[1] != version:
+        match = re.search(pattern, chart, re.MULTILINE)
+        if match is None or match[1] != version:
             raise ReleaseError(f"charts/tf-operator/Chart.yaml: {field} is not {version}, the version in setup.cfg")
     if not tag:
         return
@@ -203,8 +203,8 @@ def main(arguments: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     checking = commands.add_parser("check", help="whether all places have one version number")
     checking.add_argument("--tag", default="", help="that of the release, such as v0.1.0")
-    for name, what in (("build", "write the files"), ("dry-run", "write the files, twice, and compare")):
-        building = commands.add_parser(name, help=what)
+    for name, text in (("build", "write the files"), ("dry-run", "write the files, twice, and compare")):
+        building = commands.add_parser(name, help=text)
         building.add_argument("folder", type=Path, help="which must not exist")
         building.add_argument("--platforms", default=_machine(), help="of the image; without: %(default)s")
         building.add_argument("--base", default="", help="of the image; without: that of the Dockerfile")
@@ -212,16 +212,16 @@ def main(arguments: list[str] | None = None) -> int:
     commands.add_parser("notes", help="what the changelog says").add_argument(
         "version", nargs="?", default="Unreleased"
     )
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        if asked.command == "check":
-            check(ROOT, asked.tag)
-        elif asked.command == "notes":
-            print(notes(ROOT, asked.version.removeprefix("v")), end="")
+        if options.command == "check":
+            check(ROOT, options.tag)
+        elif options.command == "notes":
+            print(notes(ROOT, options.version.removeprefix("v")), end="")
         else:
-            image = ImageBuild(asked.platforms, asked.base, asked.engine)
-            (build if asked.command == "build" else dry_run)(ROOT, asked.folder, image)
-            print((asked.folder / "SHA256SUMS").read_text(encoding="utf-8"), end="")
+            image = ImageBuild(options.platforms, options.base, options.engine)
+            (build if options.command == "build" else dry_run)(ROOT, options.folder, image)
+            print((options.folder / "SHA256SUMS").read_text(encoding="utf-8"), end="")
     except ReleaseError as error:
         print(f"hack/release: {error}", file=sys.stderr)
         return 1

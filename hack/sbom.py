@@ -153,7 +153,7 @@ def _component(name: str, version: str, purl: str, licences: Iterable[str], *, e
     component: Json = {"type": "library", "bom-ref": purl, "name": name, "version": version, "purl": purl}
     if expression:
         return component | {"licenses": [{"expression": expression}]}
-    unique = list({json.dumps(found): found for found in map(_licence, licences)}.values())
+    unique = list({json.dumps(licence): licence for licence in map(_licence, licences)}.values())
     return component | ({"licenses": [{"license": licence} for licence in unique]} if unique else {})
 
 
@@ -186,9 +186,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="hack/sbom", description=__doc__)
     parser.add_argument("archive", type=Path, help="OCI archive, such as hack/image --archive writes")
     parser.add_argument("--platform", default="", help="such as linux/arm64; without it the first one")
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        sys.stdout.write(write(asked.archive, asked.platform))
+        sys.stdout.write(write(options.archive, options.platform))
     except (OSError, UnreadableArchiveError) as error:
         print(f"hack/sbom: {error}", file=sys.stderr)
         return 1

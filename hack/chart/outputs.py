@@ -109,9 +109,9 @@ def render(root: Path) -> dict[Path, str]:
         CHART / f"templates/crd-{name}.yaml": crd_template(
             (root / manifest).read_text(encoding="utf-8"),
             source,
-            condition=f"and .Values.crds.enabled {wanted}",
+            condition=f"and .Values.crds.enabled {value}",
         )
-        for name, (manifest, source, wanted) in FURTHER.items()
+        for name, (manifest, source, value) in FURTHER.items()
     }
     return further | {
         CHART / "templates/crd.yaml": crd_template((root / CRD).read_text(encoding="utf-8"), end=CRD_END),
@@ -132,13 +132,13 @@ def described(chart: str, home: str) -> str:
 
 def helped(page: str, home: str) -> str:
     """The README with where to report what is wrong."""
-    before, begin, rest = page.partition(HELP_BEGIN)
+    head, begin, rest = page.partition(HELP_BEGIN)
     _, end, after = rest.partition(HELP_END)
     if not (begin and end):
         raise UnlikeExpectedError(f"{README} has no place between {HELP_BEGIN!r} and {HELP_END!r}")
     nowhere = "There is no public issue tracker yet."
     where = f"Open an [issue]({home}/issues)." if home else nowhere
-    return f"{before}{begin}\n{where}\n{end}{after}"
+    return f"{head}{begin}\n{where}\n{end}{after}"
 
 
 def crd_template(
@@ -167,8 +167,8 @@ def rules_template(manifests: dict[str, str]) -> str:
 
 def rules_of(manifest: str, *, where: Path) -> str:
     """What stands below ``rules:``, with its comments, moved to the left."""
-    _, found, rules = manifest.partition("\nrules:\n")
-    if not found:
+    _, heading, rules = manifest.partition("\nrules:\n")
+    if not heading:
         raise UnlikeExpectedError(f"{where} has no rules")
     return textwrap.dedent(rules)
 

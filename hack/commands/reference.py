@@ -101,8 +101,8 @@ def _cell(text: str) -> str:
 def between(page: str, name: str, content: str, *, by: str = "reference") -> str:
     """The page with a part between its markers; by which generator, they say."""
     begin, end = BEGIN.format(name=name, by=by), END.format(name=name)
-    before, found, rest = page.partition(begin)
+    head, opening, rest = page.partition(begin)
     _, closed, after = rest.partition(end)
-    if not (found and closed):
-        raise PartMissingError(f"the page lacks the line {end if found else begin!r}")
-    return f"{before}{begin}\n\n{content.strip()}\n\n{end}{after}"
+    if not (opening and closed):
+        raise PartMissingError(f"the page lacks the line {end if opening else begin!r}")
+    return f"{head}{begin}\n\n{content.strip()}\n\n{end}{after}"

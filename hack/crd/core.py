@@ -33,16 +33,16 @@ def ask_apiserver() -> dict[str, Any]:
 
 def keep(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the definitions that a pod template consists of, by name, without descriptions."""
-    found: Definitions = document["components"]["schemas"]
-    kept: dict[str, Any] = {}
+    definitions: Definitions = document["components"]["schemas"]
+    needed: dict[str, Any] = {}
     waiting = [POD_TEMPLATE]
     while waiting:
         name = waiting.pop()
         # Of the metadata only a few fields can be set in a template: pod_template.py knows them.
-        if name not in kept and name != OBJECT_META:
-            kept[name] = without_descriptions(found[name])
-            waiting.extend(references(found[name]))
-    return dict(sorted(kept.items()))
+        if name not in needed and name != OBJECT_META:
+            needed[name] = without_descriptions(definitions[name])
+            waiting.extend(references(definitions[name]))
+    return dict(sorted(needed.items()))
 
 
 def references(node: object) -> Iterator[str]:

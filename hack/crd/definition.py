@@ -53,7 +53,7 @@ def build(source: str, definitions: Definitions) -> dict[str, Any]:
 def resolve(node: Any, parts: Mapping[str, Schema]) -> Any:  # noqa: ANN401 - any piece of YAML
     """Put the parts in their places, complete the rules, and drop the notes."""
     if isinstance(node, list):
-        return [rule for item in node for spelled in _spelled(item) for rule in _asked(resolve(spelled, parts))]
+        return [rule for item in node for spelled in _spelled(item) for rule in _by_subject(resolve(spelled, parts))]
     if not isinstance(node, dict):
         return node
     own = {key: resolve(value, parts) for key, value in node.items() if key not in {NOTE, REFERENCE}}
@@ -71,7 +71,7 @@ def _spelled(item: Any) -> Iterator[Any]:  # noqa: ANN401
     yield from ({key: value.replace(SPELLED, name) for key, value in rule.items()} for name in item[SPELLINGS])
 
 
-def _asked(item: Any) -> Iterator[Any]:  # noqa: ANN401
+def _by_subject(item: Any) -> Iterator[Any]:  # noqa: ANN401
     """A rule that is only asked when one of its subjects is new, or changes: one rule for either.
 
     As in any CRD, a rule that uses oldSelf is asked in changes only, unless it says optionalOldSelf. A rule that may

@@ -31,30 +31,30 @@ def files(crd: Mapping[str, Any], versions: list[dict[str, Any]]) -> Iterator[tu
 
 def of_kind(schema: Schema, *, kind: str, api_version: str) -> dict[str, Any]:
     """The schema of whole objects of one version of a kind."""
-    found = convert(schema)
+    whole = convert(schema)
     for field, value in (("apiVersion", api_version), ("kind", kind)):
-        found["properties"][field] |= {"type": "string", "const": value}
+        whole["properties"][field] |= {"type": "string", "const": value}
     # A CRD limits parts of it; its fields are those of every object.
-    found["properties"]["metadata"]["additionalProperties"] = True
+    whole["properties"]["metadata"]["additionalProperties"] = True
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": f"{kind} {api_version}",
-        **found,
-        "required": sorted({"apiVersion", "kind", "metadata", *found.get("required", ())}),
+        **whole,
+        "required": sorted({"apiVersion", "kind", "metadata", *whole.get("required", ())}),
     }
 
 
 def convert(schema: Schema) -> dict[str, Any]:
     """One schema of a CRD as JSON schema."""
-    found = {key: _inside(key, value) for key, value in schema.items() if not key.startswith(_OF_THE_SERVER)}
-    if "properties" in found and "type" in found and not schema.get(_KEEPS_UNKNOWN):
-        found.setdefault("additionalProperties", False)
-    if found.pop("nullable", False):
-        if "type" in found:
-            found["type"] = [found["type"], "null"]
-        if "enum" in found:
-            found["enum"] = [*found["enum"], None]
-    return found
+    converted = {key: _inside(key, value) for key, value in schema.items() if not key.startswith(_OF_THE_SERVER)}
+    if "properties" in converted and "type" in converted and not schema.get(_KEEPS_UNKNOWN):
+        converted.setdefault("additionalProperties", False)
+    if converted.pop("nullable", False):
+        if "type" in converted:
+            converted["type"] = [converted["type"], "null"]
+        if "enum" in converted:
+            converted["enum"] = [*converted["enum"], None]
+    return converted
 
 
 def _inside(key: str, value: Any) -> Any:  # noqa: ANN401 - any value of a keyword

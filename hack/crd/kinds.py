@@ -78,23 +78,26 @@ def text(core: Mapping[str, Any], merging: Mapping[str, Any]) -> str:
     from pydantic.json_schema import models_json_schema  # noqa: PLC0415
 
     _, schema = models_json_schema([(getattr(models, name), "validation") for name in ROOTS], by_alias=True)
-    definitions = {name: _definition(found) for name, found in sorted(schema["$defs"].items())}
+    definitions = {name: _definition(definition) for name, definition in sorted(schema["$defs"].items())}
     definitions["V1JSONSchemaProps"]["properties"] |= _OF_SCHEMAS
     for name, quantities in _QUANTITIES.items():
         definitions[name]["properties"] |= dict.fromkeys(quantities, _QUANTITY)
-    for name, found in core.items():
+    for name, definition in core.items():
         fields = definitions.get(f"V1{name.rpartition('.')[2]}", {}).get("properties", {})
-        for field, schema in found.get("properties", {}).items():
+        for field, schema in definition.get("properties", {}).items():
             if schema.get("type") == "integer" and field in fields:
                 fields[field] = {"type": "integer", "format": schema["format"]}
     lists.annotate(definitions, merging)
-    lines = (f"{json.dumps(name)}:{json.dumps(found, separators=(',', ':'))}" for name, found in definitions.items())
+    lines = (
+        f"{json.dumps(name)}:{json.dumps(definition, separators=(',', ':'))}"
+        for name, definition in definitions.items()
+    )
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def _definition(found: Mapping[str, Any]) -> dict[str, Any]:
-    properties = {name: _field(name, field) for name, field in found.get("properties", {}).items()}
-    required = {"required": sorted(found["required"])} if found.get("required") else {}
+def _definition(model: Mapping[str, Any]) -> dict[str, Any]:
+    properties = {name: _field(name, field) for name, field in model.get("properties", {}).items()}
+    required = {"required": sorted(model["required"])} if model.get("required") else {}
     return {"type": "object", "properties": properties} | required
 
 

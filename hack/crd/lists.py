@@ -26,19 +26,19 @@ def text(module: Path) -> str:
     schemas: dict[str, Any] = {}
     for document in sorted(module.glob(_DOCUMENTS)):
         schemas |= json.loads(document.read_text(encoding="utf-8")).get("components", {}).get("schemas", {})
-    kept: dict[str, dict[str, Any]] = {}
+    by_type: dict[str, dict[str, Any]] = {}
     for name, schema in sorted(schemas.items()):
-        if found := _TYPE.fullmatch(name):
-            kept.setdefault(_named(found), {}).update(_fields(schema))
+        if match := _TYPE.fullmatch(name):
+            by_type.setdefault(_named(match), {}).update(_fields(schema))
     for name, key, default in _defaults(schemas):
-        kept[name].setdefault(key, {})["default"] = default
-    lines = (f"{json.dumps(name)}: {json.dumps(fields)}" for name, fields in kept.items() if fields)
+        by_type[name].setdefault(key, {})["default"] = default
+    lines = (f"{json.dumps(name)}: {json.dumps(fields)}" for name, fields in by_type.items() if fields)
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def _fields(schema: Mapping[str, Any]) -> dict[str, Any]:
     named = [(_WHOLE, schema), *schema.get("properties", {}).items()]
-    return {name: rule for name, found in named if (rule := _rule(found))}
+    return {name: rule for name, field in named if (rule := _rule(field))}
 
 
 def _rule(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -55,15 +55,15 @@ def _defaults(schemas: Mapping[str, Any]) -> Iterator[tuple[str, str, object]]:
         for field in schema.get("properties", {}).values():
             reference = field.get("items", {}).get("$ref", "").rpartition("/")[2]
             item = schemas.get(reference, {}).get("properties", {})
-            if found := _TYPE.fullmatch(reference):
+            if match := _TYPE.fullmatch(reference):
                 for key in field.get(_KEYS, ()):
                     if default := item[key].get("default"):
-                        yield _named(found), key, default
+                        yield _named(match), key, default
 
 
-def _named(found: re.Match[str]) -> str:
+def _named(match: re.Match[str]) -> str:
     """The group and the kind of a type, and between them a version that is not v1."""
-    group, version, kind = found.groups()
+    group, version, kind = match.groups()
     return f"{group}.{kind}" if version == "v1" else f"{group}.{version}.{kind}"
 
 
@@ -72,9 +72,9 @@ def annotate(definitions: dict[str, Any], lists: Mapping[str, Mapping[str, Any]]
     for name, fields in lists.items():
         group, *versions, kind = name.split(".")
         named = f"{(versions or ['v1'])[0].upper()}{kind}"
-        found = definitions.get(f"{group.capitalize()}{named}") or definitions.get(named) or {"properties": {}}
+        definition = definitions.get(f"{group.capitalize()}{named}") or definitions.get(named) or {"properties": {}}
         for field, rule in fields.items():
             if field == _WHOLE:
-                found.update(rule)
-            elif field in found["properties"]:
-                found["properties"][field] = {**found["properties"][field], **rule}
+                definition.update(rule)
+            elif field in definition["properties"]:
+                definition["properties"][field] = {**definition["properties"][field], **rule}

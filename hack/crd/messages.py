@@ -96,9 +96,9 @@ def text(modules: Mapping[str, Path], version: str) -> str:
         name = waiting.pop()
         if name not in messages:
             package, _, message = name.rpartition(".")
-            messages[name] = found = list(_fields(packages(package), message))
-            waiting += [kind for _, _, kind, *_ in found for kind in [kind.lstrip("[]{}")] if kind not in _SCALARS]
-    lines = ",\n".join(f"{json.dumps(name)}:{_lines(found)}" for name, found in sorted(messages.items()))
+            messages[name] = fields = list(_fields(packages(package), message))
+            waiting += [kind for _, _, kind, *_ in fields for kind in [kind.lstrip("[]{}")] if kind not in _SCALARS]
+    lines = ",\n".join(f"{json.dumps(name)}:{_lines(fields)}" for name, fields in sorted(messages.items()))
     named = ",\n".join(f"{json.dumps(kind)}:{json.dumps(name)}" for kind, name in sorted(kinds.items()))
     whole = f'{{"version":{json.dumps(version)},\n"kinds":{{\n{named}\n}},\n"messages":{{\n{lines}\n}}}}\n'
     return _PREFIX.sub("", whole)
@@ -135,9 +135,9 @@ def _fields(package: Package, message: str) -> Iterator[list[Any]]:
         field_name, go, tag = tags[number] if tags else (name, "*", name)
         json_name, *options = tag.split(",")
         of = _qualified(value or kind, package)
-        found = [int(number), name, f"{{}}{of}" if value else f"[]{of}" if label == "repeated" else of]
-        found.append(_flag(go, options, is_inline=not (field_name or json_name), is_slice=message in package.slices))
-        yield found if json_name in ("", name) else [*found, json_name]
+        row = [int(number), name, f"{{}}{of}" if value else f"[]{of}" if label == "repeated" else of]
+        row.append(_flag(go, options, is_inline=not (field_name or json_name), is_slice=message in package.slices))
+        yield row if json_name in ("", name) else [*row, json_name]
 
 
 def _flag(go: str, options: Sequence[str], *, is_inline: bool, is_slice: bool) -> str:

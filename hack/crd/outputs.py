@@ -89,17 +89,17 @@ def as_template(versions: list[dict[str, Any]]) -> str:
     return f'{note}{{{{- define "tf-operator.olderVersions" }}}}\n{"".join(entries)}{{{{- end }}}}\n'
 
 
-def as_json(found: object) -> str:
+def as_json(definition: object) -> str:
     """The compact form that is installed with the package."""
-    text = json.dumps(found, separators=(",", ":"), ensure_ascii=False) + "\n"
+    text = json.dumps(definition, separators=(",", ":"), ensure_ascii=False) + "\n"
     if (size := len(text.encode())) > MOST_BYTES:
         raise TooLargeError(f"the CRD has {size:,} bytes of compact JSON; at most {MOST_BYTES:,} are allowed")
     return text
 
 
-def as_yaml(found: object) -> str:
+def as_yaml(document: object) -> str:
     """The form for people and for `kubectl apply`."""
-    return yaml.dump(found, Dumper=_Dumper, sort_keys=False, width=120, allow_unicode=True)
+    return yaml.dump(document, Dumper=_Dumper, sort_keys=False, width=120, allow_unicode=True)
 
 
 # The one in C takes a fifth of the time; the one in Python may fold lines otherwise, so nobody may choose.

@@ -23,9 +23,9 @@ class MarkerMissingError(Exception):
 
 def fill(page: str, fields: Iterable[Field]) -> str:
     """Return the page with new tables between its markers."""
-    found = [field for field in fields if not field.path.startswith(HIDDEN) and not field.path.endswith(ITEMS)]
+    visible = [field for field in fields if not field.path.startswith(HIDDEN) and not field.path.endswith(ITEMS)]
     for top in ("spec", "status"):
-        mine = [field for field in found if field.path.split(".")[0] == top and field.path != top]
+        mine = [field for field in visible if field.path.split(".")[0] == top and field.path != top]
         page = _between(page, BEGIN.format(top=top), END.format(top=top), table(mine))
     return page
 
@@ -77,8 +77,8 @@ def _cell(text: str) -> str:
 
 
 def _between(page: str, begin: str, end: str, content: str) -> str:
-    before, found, rest = page.partition(begin)
+    head, opening, rest = page.partition(begin)
     _, closed, after = rest.partition(end)
-    if not (found and closed):
-        raise MarkerMissingError(f"docs/api.md lacks the line {end if found else begin!r}")
-    return f"{before}{begin}\n\n{content}\n\n{end}{after}"
+    if not (opening and closed):
+        raise MarkerMissingError(f"docs/api.md lacks the line {end if opening else begin!r}")
+    return f"{head}{begin}\n\n{content}\n\n{end}{after}"

@@ -20,7 +20,7 @@ Variable = dashboard.DatasourceVariable | dashboard.QueryVariable
 
 def make(*, uid: str, title: str, text: str, variables: Sequence[Variable], rows: Rows) -> models.Dashboard:
     """A dashboard, complete and with the same ids each time."""
-    made = (
+    builder = (
         dashboard.Dashboard(title)
         .uid(uid)
         .description(text)
@@ -33,10 +33,10 @@ def make(*, uid: str, title: str, text: str, variables: Sequence[Variable], rows
         .link(_to_the_others())
     )
     for name, panels in rows:
-        made.with_row(dashboard.Row(name))
+        builder.with_row(dashboard.Row(name))
         for panel in panels:
-            made.with_panel(panel)
-    built = made.build()
+            builder.with_panel(panel)
+    built = builder.build()
     for number, panel_or_row in enumerate(built.panels or (), start=1):
         panel_or_row.id_val = number
     return built
@@ -49,17 +49,17 @@ def datasource() -> dashboard.DatasourceVariable:
 
 def choice(name: str, label: str, query: str, *, text: str, is_single: bool = False) -> dashboard.QueryVariable:
     """The values of a label; all of them until somebody chooses, unless it has to be one."""
-    made = dashboard.QueryVariable(name).label(label).description(text).datasource(SOURCE)
-    made.query({"query": query, "refId": "PrometheusVariableQueryEditor-VariableQuery"})
-    made.refresh(models.VariableRefresh.ON_TIME_RANGE_CHANGED).sort(models.VariableSort.ALPHABETICAL_ASC)
+    variable = dashboard.QueryVariable(name).label(label).description(text).datasource(SOURCE)
+    variable.query({"query": query, "refId": "PrometheusVariableQueryEditor-VariableQuery"})
+    variable.refresh(models.VariableRefresh.ON_TIME_RANGE_CHANGED).sort(models.VariableSort.ALPHABETICAL_ASC)
     if is_single:
         # Links from the other dashboards may bring several, or all; then the first one is shown.
-        made.allow_custom_value(False)  # noqa: FBT003 (Grafana's library has it so)
+        variable.allow_custom_value(False)  # noqa: FBT003 (Grafana's library has it so)
     else:
         # Also what has no such label, or an empty one.
-        made.multi(True).include_all(True).all_value(".*")  # noqa: FBT003
-        made.current(models.VariableOption(selected=True, text=["All"], value=["$__all"]))
-    return made
+        variable.multi(True).include_all(True).all_value(".*")  # noqa: FBT003
+        variable.current(models.VariableOption(selected=True, text=["All"], value=["$__all"]))
+    return variable
 
 
 def operator() -> dashboard.QueryVariable:

@@ -12,7 +12,7 @@ from dashboards.panels import A_MINUTE, BLUE, COUNT, RED, SECONDS, Ask
 from dashboards.promql import RANGE, Source, or_zero, total
 
 CREATED, SUCCEEDED, FAILED, RESTARTED, DELETED = (
-    f"training_operator_jobs_{what}_total" for what in ("created", "successful", "failed", "restarted", "deleted")
+    f"training_operator_jobs_{event}_total" for event in ("created", "successful", "failed", "restarted", "deleted")
 )
 TO_RUNNING: Final = "tf_operator_job_time_to_running_seconds"
 TO_END: Final = "tf_operator_job_duration_seconds"
@@ -48,12 +48,12 @@ def failed(jobs: Source, *, width: int) -> panels.AnyPanel:
 
 def restarts(jobs: Source, *labels: str, width: int) -> panels.AnyPanel:
     """Which replicas are restarted, by these labels."""
-    found = jobs.a_minute("tf_operator_replica_restarts_total", by=", ".join(labels))
+    rate = jobs.a_minute("tf_operator_replica_restarts_total", by=", ".join(labels))
     return panels.lines(
         f"Restarts by {' and '.join(labels).replace('_', ' ')}",
         "Replicas restarted each minute: failed (the pod was replaced), in-place (the kubelet restarted the "
         "container), disrupted (evicted, preempted, or the node was lost).",
-        Ask(or_zero(found, by="reason"), " ".join(f"{{{{{label}}}}}" for label in labels)),
+        Ask(or_zero(rate, by="reason"), " ".join(f"{{{{{label}}}}}" for label in labels)),
         unit=A_MINUTE,
         width=width,
     )
@@ -91,8 +91,8 @@ def typical_times(jobs: Source, *, width: int) -> panels.AnyPanel:
         "Typical times, in the time shown",
         "Half of the jobs took no longer than the median, nine of ten no longer than the 90th percentile.",
         *(
-            Ask(jobs.quantile(of, metric, over=RANGE), f"{what}, {name}")
-            for what, metric in (("to running", TO_RUNNING), ("to the end", TO_END))
+            Ask(jobs.quantile(of, metric, over=RANGE), f"{title}, {name}")
+            for title, metric in (("to running", TO_RUNNING), ("to the end", TO_END))
             for of, name in ((0.5, "median"), (0.9, "90 %"))
         ),
         unit=SECONDS,

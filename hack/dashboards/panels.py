@@ -178,9 +178,9 @@ def _last() -> common.ReduceDataOptions:
 
 
 def _thresholds(steps: Mapping[float, str], base: str) -> dashboard.ThresholdsConfig:
-    found = [models.Threshold(value=value, color=colour) for value, colour in steps.items()]
+    thresholds = [models.Threshold(value=value, color=colour) for value, colour in steps.items()]
     first = models.Threshold(value=None, color=base)
-    return dashboard.ThresholdsConfig().mode(models.ThresholdsMode.ABSOLUTE).steps([first, *found])
+    return dashboard.ThresholdsConfig().mode(models.ThresholdsMode.ABSOLUTE).steps([first, *thresholds])
 
 
 def _fixed(colour: str) -> models.DynamicConfigValue:

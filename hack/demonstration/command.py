@@ -54,11 +54,11 @@ def main(arguments: Sequence[str]) -> int:
 def _perform(progress: Progress, options: argparse.Namespace) -> int:
     print(OVERTURE, flush=True)
     command = [str(Path(options.job).absolute())] if options.job else _training(progress)
-    with stage.built(progress) as made:
+    with stage.built(progress) as built:
         try:
             keeps = options.keep or (sys.stdin.isatty() and sys.stdout.isatty())
             job = RealTraining(
-                made.kubeconfig, made.folder / "pods", on_end=lambda: _say_next(made, keeps=keeps), keeps=keeps
+                built.kubeconfig, built.folder / "pods", on_end=lambda: _say_next(built, keeps=keeps), keeps=keeps
             )
             progress.say(f"tfjob run {' '.join(command)}\n")
             return job.run(command)
@@ -73,18 +73,18 @@ def _training(progress: Progress) -> list[str]:
     return [*training.ARGUMENTS, "--python", str(training.prepare(progress))]
 
 
-def _say_next(made: Stage, *, keeps: bool) -> None:
+def _say_next(built: Stage, *, keeps: bool) -> None:
     """What to type, with the kubectl that fits."""
     if keeps:
         print("\nEverything stays until you press Ctrl-C here (or send SIGTERM). Meanwhile, in another terminal:\n")
     else:
         print("\nWith --keep it would stay now, and you could go on in another terminal:\n")
     commands = (
-        f"export KUBECONFIG={made.kubeconfig}",
-        f"alias kubectl={made.kubectl}",
+        f"export KUBECONFIG={built.kubeconfig}",
+        f"alias kubectl={built.kubectl}",
         "kubectl get tfjobs,pods -o wide",
         "kubectl describe tfjobs",
-        f"tail -f {made.operator.log}",
+        f"tail -f {built.operator.log}",
     )
     print("".join(f"  {command}\n" for command in commands), flush=True)
 

@@ -65,8 +65,8 @@ def _perform(options: argparse.Namespace) -> int:
     with stages.built(progress) as stage, stages.with_node(stage, progress):
         try:
             with _watched(stage, stage.folder) as prometheus:
-                what = f"letting jobs come and go for {options.minutes} minutes"
-                with progress.step(what):
+                title = f"letting jobs come and go for {options.minutes} minutes"
+                with progress.step(title):
                     _Life(stage, 60.0 * options.minutes).live()
                 return _draw(prometheus, options)
         finally:
@@ -140,10 +140,10 @@ class _Life:
             if self._is_due("take the leader away", age, again=self._seconds):
                 self._stage.operator.end()
 
-    def _is_due(self, what: str, age: float, *, again: float) -> bool:
-        is_due = age >= self._due[what]
+    def _is_due(self, event: str, age: float, *, again: float) -> bool:
+        is_due = age >= self._due[event]
         if is_due:
-            self._due[what] += again
+            self._due[event] += again
         return is_due
 
     def _lose_a_pod(self) -> None:

@@ -30,26 +30,26 @@ _OTHERWISE: Final = "hack/demo-dashboards"
 
 def stale(root: Path) -> Iterator[str]:
     """A sentence for each picture that is older than what it shows."""
-    known = _known(root)
+    digests = _recorded(root)
     for name, sources in SOURCES.items():
-        if known.get(name) != digest(root, sources):
+        if digests.get(name) != digest(root, sources):
             yield f"{FOLDER / name} is older than what it shows: {DRAWN_BY.get(name, _OTHERWISE)} draws it again"
 
 
 def record(root: Path, names: Iterable[str]) -> None:
     """Remember that these pictures have just been drawn."""
-    known = _known(root) | {name: digest(root, SOURCES[name]) for name in names}
-    (root / RECORD).write_text(f"{json.dumps(dict(sorted(known.items())), indent=2)}\n", encoding="utf-8")
+    digests = _recorded(root) | {name: digest(root, SOURCES[name]) for name in names}
+    (root / RECORD).write_text(f"{json.dumps(dict(sorted(digests.items())), indent=2)}\n", encoding="utf-8")
 
 
 def digest(root: Path, sources: Iterable[str]) -> str:
     """Of the files and of their names."""
-    found = hashlib.sha256()
+    total = hashlib.sha256()
     for source in sources:
-        found.update(f"{source}\0{hashlib.sha256((root / source).read_bytes()).hexdigest()}\0".encode())
-    return found.hexdigest()
+        total.update(f"{source}\0{hashlib.sha256((root / source).read_bytes()).hexdigest()}\0".encode())
+    return total.hexdigest()
 
 
-def _known(root: Path) -> dict[str, str]:
+def _recorded(root: Path) -> dict[str, str]:
     path = root / RECORD
     return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}

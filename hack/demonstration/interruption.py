@@ -42,11 +42,11 @@ class Interrupted(BaseException):
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
     """Have the first signal raise Interrupted, and the following ones wait for the cleaning up."""
-    before = {number: signal.signal(number, _interrupt) for number in _SIGNALS}
+    old_handlers = {number: signal.signal(number, _interrupt) for number in _SIGNALS}
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in old_handlers.items():
             signal.signal(number, handler)
 
 

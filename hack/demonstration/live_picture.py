@@ -71,11 +71,11 @@ def main(arguments: Sequence[str]) -> int:
     terminal = Terminal()
     for piece in _printed([str(environment / "bin" / typed[0]), *typed[1:]]):
         terminal.write(piece)
-    shown = [line for line in terminal.lines if line.strip()]
-    if not any(RESULT in line for line in shown[-ROWS:]):
-        sys.stderr.write("\n".join([*shown[-ROWS:], f"demo-picture: it never said {RESULT!r}", ""]))
+    lines = [line for line in terminal.lines if line.strip()]
+    if not any(RESULT in line for line in lines[-ROWS:]):
+        sys.stderr.write("\n".join([*lines[-ROWS:], f"demo-picture: it never said {RESULT!r}", ""]))
         return 1
-    options.output.write_text(picture(shown))
+    options.output.write_text(picture(lines))
     if options.output == OUTPUT:
         freshness.record(training.ROOT, [OUTPUT.name])
     return 0

@@ -46,8 +46,8 @@ class RealTraining:
     async def _run(self, command: list[str]) -> int:
         self._listen()
         arguments = tfjob.make_parser("run").parse_args(["run", *command])
-        found = run_command.read(arguments)
-        if found is None:
+        manifests = run_command.read(arguments)
+        if manifests is None:
             return 1
         async with node.living(self._kubeconfig, self._folder) as here:
             jobs = AsyncTFJobs(
@@ -57,7 +57,7 @@ class RealTraining:
             async with jobs:
                 code = await run_command.follow(
                     jobs,
-                    [replace(it, body=local_objects.prepared(it.body, arguments)) for it in found],
+                    [replace(it, body=local_objects.prepared(it.body, arguments)) for it in manifests],
                     arguments,
                     options=options,
                     milestones=Milestones(print, is_on=False),

@@ -131,17 +131,17 @@ def running(name: str, command: Sequence[str], folder: Path) -> Iterator[Program
         program.end()
 
 
-def _wait_until(what: str, is_so: Callable[[], bool], program: Program) -> None:
+def _wait_until(condition: str, is_so: Callable[[], bool], program: Program) -> None:
     deadline = time.monotonic() + _START_SECONDS
     while not is_so():
         program.check()
         if time.monotonic() > deadline:
-            raise StageFailedError(f"after {_START_SECONDS:.0f} s it is not so that {what}:\n{program.tail()}")
+            raise StageFailedError(f"after {_START_SECONDS:.0f} s it is not so that {condition}:\n{program.tail()}")
         time.sleep(0.1)
 
 
 def _is_ready(plane: ControlPlane, node: str) -> bool:
     nodes = plane.admin.get("/api/v1/nodes")["items"]
-    found = [it for it in nodes if it["metadata"]["name"] == node]
-    conditions = [condition for it in found for condition in it.get("status", {}).get("conditions") or ()]
+    own = [it for it in nodes if it["metadata"]["name"] == node]
+    conditions = [condition for it in own for condition in it.get("status", {}).get("conditions") or ()]
     return any((it["type"], it["status"]) == ("Ready", "True") for it in conditions)

@@ -96,7 +96,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def prepare(progress: Progress) -> Path:
     """The virtual environment, made unless there is one that the lock describes."""
-    if _made_from() != _wanted():
+    if _made_from() != _digests():
         with progress.step("installing the operator and TensorFlow") as step:
             _install(step)
     return ROOT / VENV
@@ -125,7 +125,7 @@ def _install(step: Step) -> None:
     python = str(VENV / "bin" / "python")
     pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "--progress-bar", "off"]
     uv = [str(VENV / "bin" / "uv"), "pip", "install", "--python", python, "--no-deps", "--compile-bytecode"]
-    packages, _ = wanted = _wanted()
+    packages, _ = digests = _digests()
     if _made_from()[:1] != [packages]:
         try:
             venv.create(VENV, clear=True, with_pip=True)
@@ -141,7 +141,7 @@ def _install(step: Step) -> None:
             raise
         _marker().write_text(packages)
     _told([*pip, "--no-deps", "--no-build-isolation", "--editable", "."], step)
-    _marker().write_text("\n".join(wanted))
+    _marker().write_text("\n".join(digests))
 
 
 def _lock_of_uv() -> Path:
@@ -215,7 +215,7 @@ def _made_from() -> list[str]:
     return _marker().read_text().splitlines() if _marker().is_file() else []
 
 
-def _wanted() -> list[str]:
+def _digests() -> list[str]:
     """The packages, and the commands of ours."""
     return [hashlib.sha256(file.read_bytes()).hexdigest() for file in (LOCK, Path("setup.cfg"))]
 

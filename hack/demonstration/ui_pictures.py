@@ -71,14 +71,14 @@ async def _perform(output: Path) -> None:
         await machine.run("local", "up")
         try:
             await machine.run("submit", str(JOBS))
-            async with _shown(machine) as page:
+            async with _first_page(machine) as page:
                 await _take(page, output)
         finally:
             await machine.run("local", "down", "--purge")
 
 
 @asynccontextmanager
-async def _shown(machine: Machine) -> AsyncIterator["Page"]:
+async def _first_page(machine: Machine) -> AsyncIterator["Page"]:
     """The first page of ``tfjob ui``, in a browser."""
     serving = await machine.start("ui", "--no-browser")
     try:
@@ -94,12 +94,12 @@ async def _shown(machine: Machine) -> AsyncIterator["Page"]:
 
 
 async def _link(serving: asyncio.subprocess.Process) -> str:
-    said = b""
+    output = b""
     while serving.stdout is not None and (line := await serving.stdout.readline()):
-        said += line
-        if link := _LINK.search(said.decode()):
+        output += line
+        if link := _LINK.search(output.decode()):
             return link[0]
-    raise subprocess.CalledProcessError(await serving.wait(), ["tfjob", "ui"], said)
+    raise subprocess.CalledProcessError(await serving.wait(), ["tfjob", "ui"], output)
 
 
 async def _take(page: "Page", output: Path) -> None:

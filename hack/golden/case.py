@@ -78,25 +78,25 @@ def names(root: Path) -> list[str]:
 
 def read(root: Path, name: str) -> Case:
     """Read a case."""
-    found = yaml.load((root / FOLDER / f"{name}{INPUT}").read_text(encoding="utf-8"), yaml.CSafeLoader)
-    _refuse_others(found, _FIELDS | (profiles.FIELDS if "profile" in found else set()), name)
-    api = profiles.api_of(found)
-    job = api.read_object(found["job"])
-    now = _time(found.get("now"), _NOW)
-    seen = Snapshot(
+    fields = yaml.load((root / FOLDER / f"{name}{INPUT}").read_text(encoding="utf-8"), yaml.CSafeLoader)
+    _refuse_others(fields, _FIELDS | (profiles.FIELDS if "profile" in fields else set()), name)
+    api = profiles.api_of(fields)
+    job = api.read_object(fields["job"])
+    now = _time(fields.get("now"), _NOW)
+    snapshot = Snapshot(
         job,
         now,
-        pods=tuple(_pod(entry, job) for entry in found.get("pods", ())),
-        services=tuple(_service(entry, job.uid) for entry in found.get("services", ())),
-        pod_group=_group(found.get("podGroup"), job.key.name),
-        rejected=_refusal(found.get("rejected"), now),
-        tensorboards=_tensorboards(found.get("tensorboards"), job.key.name, now),
-        autoscalers=_autoscalers(found.get("autoscalers"), job.key.name, now),
-        settings=_settings(found.get("settings", {})),
-        kueue=queues.read(found["kueue"], job) if "kueue" in found else None,
-        hold=Hold(*found["hold"]) if "hold" in found else None,
+        pods=tuple(_pod(entry, job) for entry in fields.get("pods", ())),
+        services=tuple(_service(entry, job.uid) for entry in fields.get("services", ())),
+        pod_group=_group(fields.get("podGroup"), job.key.name),
+        rejected=_refusal(fields.get("rejected"), now),
+        tensorboards=_tensorboards(fields.get("tensorboards"), job.key.name, now),
+        autoscalers=_autoscalers(fields.get("autoscalers"), job.key.name, now),
+        settings=_settings(fields.get("settings", {})),
+        kueue=queues.read(fields["kueue"], job) if "kueue" in fields else None,
+        hold=Hold(*fields["hold"]) if "hold" in fields else None,
     )
-    return Case(name, found["title"], tuple(found.get("rules", ())), seen, api, tuple(found.get("bodies", ())))
+    return Case(name, fields["title"], tuple(fields.get("rules", ())), snapshot, api, tuple(fields.get("bodies", ())))
 
 
 def _pod(entry: Yaml, job: TrainingJob) -> Pod:
@@ -174,23 +174,23 @@ def _autoscalers(entry: Yaml | None, job: str, now: datetime) -> Autoscalers | N
     if entry is None:
         return None
     _refuse_others(entry, {"madeFrom", "rejected", "unserved"}, "autoscalers")
-    made = entry.get("madeFrom")
-    found = Autoscaler(job, "uid-of-autoscaler", tensorboards.digest(made)) if made is not None else None
-    return Autoscalers(found, _refusal(entry.get("rejected"), now), entry.get("unserved", ""))
+    spec = entry.get("madeFrom")
+    autoscaler = Autoscaler(job, "uid-of-autoscaler", tensorboards.digest(spec)) if spec is not None else None
+    return Autoscalers(autoscaler, _refusal(entry.get("rejected"), now), entry.get("unserved", ""))
 
 
 def _tensorboards(entry: Yaml | None, job: str, now: datetime) -> TensorBoards | None:
     if entry is None:
         return None
     _refuse_others(entry, {"found", "rejected", "unserved", "isOff"}, "tensorboards")
-    body, found = entry.get("found"), None
+    body, tensorboard = entry.get("found"), None
     if body is not None:
         _refuse_others(body, {"spec", "madeFrom", "ready", "message", "terminating"}, "tensorboards.found")
         flags = body.get("ready", False), body.get("message", ""), body.get("terminating", False)
         digest = tensorboards.digest(body.get("madeFrom", body["spec"]))
-        found = TensorBoardObject(job, "uid-of-the-tensorboard", body["spec"], digest, *flags)
+        tensorboard = TensorBoardObject(job, "uid-of-the-tensorboard", body["spec"], digest, *flags)
     rejected = _refusal(entry.get("rejected"), now)
-    return TensorBoards(found, rejected, entry.get("unserved", ""), entry.get("isOff", False))
+    return TensorBoards(tensorboard, rejected, entry.get("unserved", ""), entry.get("isOff", False))
 
 
 def _refusal(entry: Yaml | None, now: datetime) -> RejectedWrite | None:
@@ -213,10 +213,10 @@ def _settings(entry: Yaml) -> Settings:
     _refuse_others(
         entry, {*texts.values(), "accelerators", "withoutTensorboards", "hasQueue", "restartsInPlace"}, "settings"
     )
-    accelerators = tuple(_accelerator(name, found) for name, found in entry.get("accelerators", {}).items())
-    given = {name: entry.get(field, "") for name, field in texts.items()}
+    accelerators = tuple(_accelerator(name, accelerator) for name, accelerator in entry.get("accelerators", {}).items())
+    options = {name: entry.get(field, "") for name, field in texts.items()}
     return Settings(
-        **given,
+        **options,
         accelerators=accelerators,
         without_tensorboards=entry.get("withoutTensorboards", {}),
         has_queue=entry.get("hasQueue", False),

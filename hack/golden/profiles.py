@@ -97,12 +97,12 @@ def _frozen(value: Any) -> Any:  # noqa: ANN401 (a field of an override)
 
 
 def _write_status(report: JobReport, stored: Body) -> dict[str, Any]:
-    said = report.message or report.note.strip()
+    sentence = report.message or report.note.strip()
     if report.job.record.is_finished:
-        said = str(stored.get("says", ""))
+        sentence = str(stored.get("says", ""))
     lines = report.lines() if report.job.profile.after_end is AfterEnd.REPLICAS else ()
-    found = {f"{line.type.label}-{line.index}": _words(line) for line in lines}
-    return codec.write(report.record) | codec.present(says=said, lines=found)
+    by_name = {f"{line.type.label}-{line.index}": _words(line) for line in lines}
+    return codec.write(report.record) | codec.present(says=sentence, lines=by_name)
 
 
 def _words(line: ReplicaLine) -> str:

@@ -59,38 +59,41 @@ def plans(root: Path) -> dict[Path, str]:
 
 def read(root: Path, name: str) -> Cluster:
     """Read a case."""
-    found = yaml.safe_load((root / FOLDER / f"{name}{INPUT}").read_text(encoding="utf-8"))
-    _refuse_others(found, {"title", "now", "nodes", "jobs", "resizes", "reserves"}, name)
+    entries = yaml.safe_load((root / FOLDER / f"{name}{INPUT}").read_text(encoding="utf-8"))
+    _refuse_others(entries, {"title", "now", "nodes", "jobs", "resizes", "reserves"}, name)
     return Cluster(
-        now=_moment(found["now"]),
-        nodes=tuple(_node(node, entry) for node, entry in found["nodes"].items()),
-        jobs=tuple(_job(job, entry) for job, entry in found["jobs"].items()),
-        rules=_rules(found),
+        now=_moment(entries["now"]),
+        nodes=tuple(_node(node, entry) for node, entry in entries["nodes"].items()),
+        jobs=tuple(_job(job, entry) for job, entry in entries["jobs"].items()),
+        rules=_rules(entries),
     )
 
 
-def _rules(found: Yaml) -> QueueRules:
-    rules = QueueRules(resizes=found.get("resizes", True))
-    return rules if found.get("reserves", True) else replace(rules, reserve_after=None)
+def _rules(entries: Yaml) -> QueueRules:
+    rules = QueueRules(resizes=entries.get("resizes", True))
+    return rules if entries.get("reserves", True) else replace(rules, reserve_after=None)
 
 
 def text(cluster: Cluster) -> str:
     """The plan file of a case."""
-    found = schedule.make_schedule(cluster)
-    said: Yaml = {"decisions": [_said(decision) for decision in found.decisions], "waiting": found.waiting}
-    if found.kept_for:
-        said["room is kept for"] = found.kept_for.key.name
-    if found.wake_at:
-        said["again"] = (found.wake_at - _BEGINNING).total_seconds()
-    return _HEADER + yaml.safe_dump(said, sort_keys=False, width=120)
+    decided = schedule.make_schedule(cluster)
+    content: Yaml = {"decisions": [_sentence(decision) for decision in decided.decisions], "waiting": decided.waiting}
+    if decided.kept_for:
+        content["room is kept for"] = decided.kept_for.key.name
+    if decided.wake_at:
+        content["again"] = (decided.wake_at - _BEGINNING).total_seconds()
+    return _HEADER + yaml.safe_dump(content, sort_keys=False, width=120)
 
 
-def _said(found: Decision) -> str:
-    if isinstance(found, Admit):
-        return f"start {found.job.key.name} with {found.workers} workers, most of them on {found.node}"
-    counts = [(found.job.workers, found.workers, "workers"), (found.job.servers, found.servers, "parameter servers")]
-    changes = [f"from {before} to {after} {word}" for before, after, word in counts if before != after]
-    return f"resize {found.job.key.name} {', and '.join(changes)}"
+def _sentence(decision: Decision) -> str:
+    if isinstance(decision, Admit):
+        return f"start {decision.job.key.name} with {decision.workers} workers, most of them on {decision.node}"
+    counts = [
+        (decision.job.workers, decision.workers, "workers"),
+        (decision.job.servers, decision.servers, "parameter servers"),
+    ]
+    changes = [f"from {old} to {new} {word}" for old, new, word in counts if old != new]
+    return f"resize {decision.job.key.name} {', and '.join(changes)}"
 
 
 def _node(name: str, entry: Yaml) -> Node:

@@ -11,15 +11,15 @@ Yaml = dict[str, Any]
 
 def read(entry: Yaml, job: TrainingJob) -> Queueing:
     """Kueue as it is observed; a class of priority is its name, value, and whether it is one of pods."""
-    found: Yaml = {"version": state.VERSIONS[0], "priority": ["", 0], "flavors": {}} | entry
-    flavors = found["flavors"].items()
-    priority = found["priority"]
+    fields: Yaml = {"version": state.VERSIONS[0], "priority": ["", 0], "flavors": {}} | entry
+    flavors = fields["flavors"].items()
+    priority = fields["priority"]
     return Queueing(
-        **found
+        **fields
         | {
             "workload": _workload(entry["workload"], job) if "workload" in entry else None,
             "priority": None if priority is None else Priority(*priority),
-            "flavors": {name: Flavor(given["nodeLabels"], tuple(given["tolerations"])) for name, given in flavors},
+            "flavors": {name: Flavor(flavor["nodeLabels"], tuple(flavor["tolerations"])) for name, flavor in flavors},
         }
     )
 
@@ -27,6 +27,6 @@ def read(entry: Yaml, job: TrainingJob) -> Queueing:
 def _workload(entry: Yaml, job: TrainingJob) -> Workload:
     """That of the job; made for what it asks for now, if the case does not say otherwise."""
     defaults: Yaml = {"digest": workload.digest(job), "spec": workload.place(job, Queueing()), "status": {}}
-    found = defaults | entry
-    finalizers = tuple(found.get("finalizers", ()))
-    return Workload(workload.name_of(job), "uid-of-the-workload", "9", **found | {"finalizers": finalizers})
+    fields = defaults | entry
+    finalizers = tuple(fields.get("finalizers", ()))
+    return Workload(workload.name_of(job), "uid-of-the-workload", "9", **fields | {"finalizers": finalizers})

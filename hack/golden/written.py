@@ -32,11 +32,11 @@ def plan_text(case: Case) -> str:
     names = plan.looks_for
     if names:
         plan = make_plan(replace(case.snapshot, looked_for=frozenset(names)))
-    asked = [pod.name for pod in plan.asks_about]
-    if asked:
+    pods = [pod.name for pod in plan.asks_about]
+    if pods:
         plan = make_plan(replace(case.snapshot, warnings={pod.uid: "" for pod in plan.asks_about}))
-    found: Yaml = {
-        "asksAbout": asked,
+    content: Yaml = {
+        "asksAbout": pods,
         "looksFor": list(names),
         "status": case.api.status_patch(plan.report) or "unchanged",
         "record": plan.status_first,
@@ -48,8 +48,8 @@ def plan_text(case: Case) -> str:
         "counts": [_count(count, case.api) for count in plan.counts],
         "requeueAfter": None if plan.requeue_after is None else plan.requeue_after.total_seconds(),
     }
-    said = {name: value for name, value in found.items() if value not in ([], {}, None)}
-    return _HEADER + yaml.dump(said, Dumper=_Plain, sort_keys=False, width=120, allow_unicode=True)
+    filled = {name: value for name, value in content.items() if value not in ([], {}, None)}
+    return _HEADER + yaml.dump(filled, Dumper=_Plain, sort_keys=False, width=120, allow_unicode=True)
 
 
 class _Plain(yaml.CSafeDumper):
@@ -71,10 +71,10 @@ def _action(action: Action) -> str | Yaml:
             return {f"patch {kind} {action.name} ({action.uid}){place}": dict(action.content())}
         case Delete():
             condition = ", unless it has changed" if action.version else ""
-            why = f": {action.reason}" if action.reason else ""
-            return f"delete {kind} {action.name} ({action.uid}{condition}){why}"
+            reason = f": {action.reason}" if action.reason else ""
+            return f"delete {kind} {action.name} ({action.uid}{condition}){reason}"
         case DeleteCollection():
-            listed = ", ".join(f"{found.name} ({found.uid})" for found in action.objects)
+            listed = ", ".join(f"{child.name} ({child.uid})" for child in action.objects)
             return f"delete {kind}s where {action.selector}: {listed}"
 
 
@@ -100,10 +100,15 @@ def _event(event: Event, api: ServedAPI) -> str:
 
 
 def _count(count: Count, api: ServedAPI) -> str:
-    parts = [count.transition.name.lower(), str(count.kind), _why(count, api), f"x{count.by}" if count.by != 1 else ""]
+    parts = [
+        count.transition.name.lower(),
+        str(count.kind),
+        _cause(count, api),
+        f"x{count.by}" if count.by != 1 else "",
+    ]
     parts += [f"after {count.seconds:g} s"] if count.seconds is not None else []
     return " ".join(part for part in parts if part)
 
 
-def _why(count: Count, api: ServedAPI) -> str:
+def _cause(count: Count, api: ServedAPI) -> str:
     return api.failure_reasons[count.cause] if count.cause else count.reason

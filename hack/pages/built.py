@@ -40,14 +40,14 @@ class Document(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Note what the element refers to."""
-        given = {name: value or "" for name, value in attrs}
-        self.anchors |= {given[name] for name in ("id", "name") if name in given}
-        if target := given.get(LOADED.get(tag, "")):
+        attributes = {name: value or "" for name, value in attrs}
+        self.anchors |= {attributes[name] for name in ("id", "name") if name in attributes}
+        if target := attributes.get(LOADED.get(tag, "")):
             self.loaded.append(target)
-        if tag == "a" and "href" in given:
-            self.links.append(given["href"])
-        if tag == "img" and not given.get("alt"):
-            self.without_alt.append(given.get("src", ""))
+        if tag == "a" and "href" in attributes:
+            self.links.append(attributes["href"])
+        if tag == "img" and not attributes.get("alt"):
+            self.without_alt.append(attributes.get("src", ""))
         if tag == "p":
             self.paragraphs.append("")
         # What stands in code is not text.
@@ -69,10 +69,10 @@ def _leads_nowhere(target: str, *, page: str, files: Collection[str], pages: Map
     # Only the theme's page for errors links from the root.
     path = posixpath.normpath(posixpath.join("/", posixpath.dirname(page), unquote(parts.path)))[1:]
     choices = (path, posixpath.join(path, "index.html")) if parts.path else (page,)
-    found = next((name for name in choices if name in files), None)
-    if found is None:
+    file = next((name for name in choices if name in files), None)
+    if file is None:
         return "is not there"
-    broken = parts.fragment and found in pages and unquote(parts.fragment) not in pages[found].anchors
+    broken = parts.fragment and file in pages and unquote(parts.fragment) not in pages[file].anchors
     return "has no such anchor" if broken else ""
 
 

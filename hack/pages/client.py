@@ -42,24 +42,24 @@ def page() -> str:
 
 def _lines() -> Iterator[str]:
     yield f"## TFJobs\n\n{_plain(TFJobs)}\n\n| method | |\n|---|---|\n"
-    for name, found in _members(TFJobs):
-        if isinstance(found, FunctionType):
-            yield f"| `{name}({_parameters(found)})` | {_plain(found)} |\n"
+    for name, member in _members(TFJobs):
+        if isinstance(member, FunctionType):
+            yield f"| `{name}({_parameters(member)})` | {_plain(member)} |\n"
     for kind in _VALUES:
         yield f"\n## {kind.__name__}\n\n{_plain(kind)}\n\n| attribute | type | |\n|---|---|---|\n"
         texts = _texts_below_fields(kind)
         for field in dataclasses.fields(kind):
             text = f"{texts[field.name]} " if field.name in texts else ""
             yield f"| `{field.name}` | `{_type(field.type)}` | {text}|\n"
-        for name, found in _members(kind):
-            if isinstance(found, property) and found.fget:
-                yield f"| `{name}` | `{_type(inspect.signature(found.fget).return_annotation)}` | {_plain(found)} |\n"
+        for name, member in _members(kind):
+            if isinstance(member, property) and member.fget:
+                yield f"| `{name}` | `{_type(inspect.signature(member.fget).return_annotation)}` | {_plain(member)} |\n"
     yield "\n## Errors\n\n| error | raised when |\n|---|---|\n"
     yield from (f"| `{error.__name__}` | {_plain(error)} |\n" for error in _ERRORS)
 
 
 def _members(kind: type) -> Iterator[tuple[str, object]]:
-    return ((name, found) for name, found in vars(kind).items() if not name.startswith("_"))
+    return ((name, member) for name, member in vars(kind).items() if not name.startswith("_"))
 
 
 def _texts_below_fields(kind: type) -> dict[str, str]:
@@ -73,21 +73,21 @@ def _texts_below_fields(kind: type) -> dict[str, str]:
 
 
 def _type(annotation: object) -> str:
-    shown = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
-    return re.sub(r"\b(?:\w+\.)+", "", shown).replace("|", "\\|")
+    name = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    return re.sub(r"\b(?:\w+\.)+", "", name).replace("|", "\\|")
 
 
 def _parameters(function: FunctionType) -> str:
-    shown = [
+    texts = [
         str(parameter.replace(annotation=inspect.Parameter.empty))
         for name, parameter in inspect.signature(function).parameters.items()
         if name != "self"
     ]
-    return ", ".join(shown)
+    return ", ".join(texts)
 
 
-def _plain(found: object) -> str:
-    return _one_line(inspect.getdoc(found) or "")
+def _plain(member: object) -> str:
+    return _one_line(inspect.getdoc(member) or "")
 
 
 def _one_line(text: object) -> str:

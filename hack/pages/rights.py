@@ -122,9 +122,9 @@ def rules(root: Path, *files: Path) -> list[dict[str, Any]]:
     return [rule for file in files for rule in yaml.safe_load((root / file).read_text(encoding="utf-8"))["rules"]]
 
 
-def _words(found: list[dict[str, Any]]) -> Iterator[str]:
+def _words(granted: list[dict[str, Any]]) -> Iterator[str]:
     """In the order of the manifest."""
-    for rule in found:
+    for rule in granted:
         named = f" {', '.join(rule['resourceNames'])}" if "resourceNames" in rule else ""
-        what = (f"{resource}.{group}".rstrip(".") for group in rule["apiGroups"] for resource in rule["resources"])
-        yield f"{', '.join(what)}{named} ({', '.join(rule['verbs'])})"
+        subjects = (f"{resource}.{group}".rstrip(".") for group in rule["apiGroups"] for resource in rule["resources"])
+        yield f"{', '.join(subjects)}{named} ({', '.join(rule['verbs'])})"

@@ -137,18 +137,18 @@ def _lines(axes: Axes, panel: Answered, span: Span) -> None:
     times = [datetime.fromtimestamp(span.start + step * span.step, UTC) for step in steps]
     values = [_on_steps(line, span, len(steps)) for line in panel.lines]
     columns = _columns(axes, [line.name for line in panel.lines])
-    shown = [line.name for line in panel.lines[: columns * _LEGEND_ROWS] if line.name]
-    names = [*shown, *("_" for _ in panel.lines[len(shown) :])]
+    legend = [line.name for line in panel.lines[: columns * _LEGEND_ROWS] if line.name]
+    names = [*legend, *("_" for _ in panel.lines[len(legend) :])]
     fixed, palette = queries.colours(panel.panel), itertools.cycle(_PALETTE)
-    chosen = [fixed.get(line.name) or next(palette) for line in panel.lines]
+    colours = [fixed.get(line.name) or next(palette) for line in panel.lines]
     if defaults.get("custom", {}).get("stacking", {}).get("mode") == "normal":
         stacked = [[0.0 if math.isnan(value) else value for value in row] for row in values]
-        axes.stackplot(times, stacked, labels=names, colors=chosen)
+        axes.stackplot(times, stacked, labels=names, colors=colours)
     else:
-        for name, row, colour in zip(names, values, chosen, strict=True):
+        for name, row, colour in zip(names, values, colours, strict=True):
             axes.plot(times, row, label=name, linewidth=1, color=colour)
-    known = [value for row in values for value in row if not math.isnan(value)]
-    axes.set_ylim(bottom=min((0.0, *known)), top=None if any(known) else 1.0)
+    numbers = [value for row in values for value in row if not math.isnan(value)]
+    axes.set_ylim(bottom=min((0.0, *numbers)), top=None if any(numbers) else 1.0)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: written(value, defaults.get("unit", ""))))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda at, _: f"{datetime.fromtimestamp(at * 86400, UTC):%H:%M}"))
     axes.tick_params(labelsize=7, length=0)
@@ -158,7 +158,7 @@ def _lines(axes: Axes, panel: Answered, span: Span) -> None:
     every = 60 * math.ceil((span.end - span.start) / 60 / _MOST_TIMES)
     ticks = range(math.ceil(span.start / every) * every, math.floor(span.end) + 1, every)
     axes.set_xticks([datetime.fromtimestamp(at, UTC) for at in ticks])
-    if shown:
+    if legend:
         axes.legend(
             fontsize=7, ncols=columns, frameon=False, loc="upper left", bbox_to_anchor=(-0.02, -0.12), handlelength=1
         )
@@ -200,9 +200,9 @@ def _table(axes: Axes, panel: Answered) -> None:
     options = next(entry["options"] for entry in panel.panel["transformations"] if entry["id"] == "organize")
     titles = options["renameByName"]
     key, *values = sorted(titles, key=options["indexByName"].__getitem__)
-    found = {(line.labels.get(key, ""), f"Value #{line.letter}"): line.points[-1][1] for line in panel.lines}
-    rows = sorted({row for row, _ in found})[:_MOST_ROWS]
-    cells = [[row, *(written(found.get((row, value), 0.0), unit) for value in values)] for row in rows]
+    by_cell = {(line.labels.get(key, ""), f"Value #{line.letter}"): line.points[-1][1] for line in panel.lines}
+    rows = sorted({row for row, _ in by_cell})[:_MOST_ROWS]
+    cells = [[row, *(written(by_cell.get((row, value), 0.0), unit) for value in values)] for row in rows]
     axes.set_axis_off()
     table = axes.table(
         cells, colLabels=[titles[name] for name in (key, *values)], loc="upper center", edges="horizontal"
@@ -213,9 +213,9 @@ def _table(axes: Axes, panel: Answered) -> None:
 
 def _text(axes: Axes, lines: Sequence[str]) -> None:
     axes.set_axis_off()
-    shown = [*lines[:_MOST_ROWS], *([f"and {len(lines) - _MOST_ROWS} more"] if len(lines) > _MOST_ROWS else ())]
-    size, x, ha = (20, 0.5, "center") if len(shown) == 1 else (9, 0.02, "left")
-    axes.text(x, 0.5, "\n".join(shown), fontsize=size, va="center", ha=ha, transform=axes.transAxes, clip_on=True)
+    texts = [*lines[:_MOST_ROWS], *([f"and {len(lines) - _MOST_ROWS} more"] if len(lines) > _MOST_ROWS else ())]
+    size, x, ha = (20, 0.5, "center") if len(texts) == 1 else (9, 0.02, "left")
+    axes.text(x, 0.5, "\n".join(texts), fontsize=size, va="center", ha=ha, transform=axes.transAxes, clip_on=True)
 
 
 def written(value: float, unit: str) -> str:
@@ -229,8 +229,8 @@ def written(value: float, unit: str) -> str:
 
 
 def _on_steps(line: Line, span: Span, steps: int) -> list[float]:
-    known = {round((at - span.start) / span.step): value for at, value in line.points}
-    return [known.get(step, math.nan) for step in range(steps)]
+    by_step = {round((at - span.start) / span.step): value for at, value in line.points}
+    return [by_step.get(step, math.nan) for step in range(steps)]
 
 
 def _parser() -> argparse.ArgumentParser:

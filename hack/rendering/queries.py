@@ -67,8 +67,8 @@ class Answered:
     @property
     def unanswered(self) -> list[str]:
         """The queries that found nothing."""
-        found = {line.letter for line in self.lines}
-        return [target["expr"] for target in self.panel["targets"] if target["refId"] not in found]
+        letters = {line.letter for line in self.lines}
+        return [target["expr"] for target in self.panel["targets"] if target["refId"] not in letters]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +77,11 @@ class Prometheus:
 
     url: str
 
-    def ask(self, what: str, **parameters: object) -> Any:  # noqa: ANN401 (it depends on what is asked)
+    def ask(self, path: str, **parameters: object) -> Any:  # noqa: ANN401 (it depends on what is asked)
         """What the HTTP API answers; raises QueryError."""
         query = urllib.parse.urlencode({name.removesuffix("_"): value for name, value in parameters.items()})
         try:
-            with urllib.request.urlopen(f"{self.url}/api/v1/{what}?{query}", timeout=_TIMEOUT_SECONDS) as reply:
+            with urllib.request.urlopen(f"{self.url}/api/v1/{path}?{query}", timeout=_TIMEOUT_SECONDS) as reply:
                 return json.load(reply)["data"]
         except urllib.error.HTTPError as refusal:
             raise QueryError(refusal.read().decode(errors="replace")[:500]) from None
@@ -134,11 +134,11 @@ def _value(variable: Body, prometheus: Prometheus, span: Span, values: Mapping[s
     if variable.get("includeAll"):
         return variable.get("allValue") or ".*"
     query = variable["query"]["query"]
-    if (asked := _LABEL_VALUES.fullmatch(query)) is None:
+    if (match := _LABEL_VALUES.fullmatch(query)) is None:
         raise QueryError(f"variable {variable['name']!r} asks {query!r}, which is not label_values(series, label)")
-    series = fill(asked[1], values)
-    found = prometheus.ask(f"label/{asked[2]}/values", **{"match[]": series, "start": span.start, "end": span.end})
-    return min(found, default="")
+    series = fill(match[1], values)
+    choices = prometheus.ask(f"label/{match[2]}/values", **{"match[]": series, "start": span.start, "end": span.end})
+    return min(choices, default="")
 
 
 def _lines(panel: Body, prometheus: Prometheus, span: Span, values: Mapping[str, str]) -> tuple[Line, ...]:
@@ -147,14 +147,14 @@ def _lines(panel: Body, prometheus: Prometheus, span: Span, values: Mapping[str,
         try:
             query = fill(target["expr"], values)
             if target.get("instant"):
-                found = prometheus.ask("query", query=query, time=span.end)["result"]
+                series_list = prometheus.ask("query", query=query, time=span.end)["result"]
             else:
-                found = prometheus.ask("query_range", query=query, start=span.start, end=span.end, step=span.step)[
-                    "result"
-                ]
+                series_list = prometheus.ask(
+                    "query_range", query=query, start=span.start, end=span.end, step=span.step
+                )["result"]
         except QueryError as error:
             raise QueryError(f"panel {panel['title']!r}: {target['expr']}: {error}") from None
-        lines += sorted((_line(target, series) for series in found), key=lambda line: line.name)
+        lines += sorted((_line(target, series) for series in series_list), key=lambda line: line.name)
     return tuple(lines)
 
 

@@ -42,8 +42,8 @@ def render(root: Path) -> dict[Path, str]:
 
 def groups_of(text: str) -> str:
     """The rules without the comment above them, which is about the source."""
-    _, found, groups = f"\n{text}".partition("\ngroups:\n")
-    if not found:
+    _, heading, groups = f"\n{text}".partition("\ngroups:\n")
+    if not heading:
         raise UnlikeExpectedError(f"{SOURCE} has no line 'groups:'")
     return f"groups:\n{groups}"
 
@@ -51,8 +51,8 @@ def groups_of(text: str) -> str:
 def linked(groups: str, home: str) -> str:
     """Each alert with the link to its runbook, if the project has an address."""
 
-    def link(found: re.Match[str]) -> str:
-        runbook = address.page(home, f"docs/runbooks/{found['alert']}.md")
-        return f"{found[0]}{found['indent']}  runbook_url: {runbook}\n"
+    def link(alert: re.Match[str]) -> str:
+        runbook = address.page(home, f"docs/runbooks/{alert['alert']}.md")
+        return f"{alert[0]}{alert['indent']}  runbook_url: {runbook}\n"
 
     return _ANNOTATIONS.sub(link, groups) if home else groups

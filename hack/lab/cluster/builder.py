@@ -110,11 +110,13 @@ class Builder:
         """The certificate by which kubelets know kube-apiserver; a request without it is refused."""
         authority = trustme.CA()
         authority.cert_pem.write_to_path(str(self._kubelet_clients))
-        made = authority.issue_cert("kube-apiserver", common_name="kube-apiserver", organization_name="system:masters")
+        issued = authority.issue_cert(
+            "kube-apiserver", common_name="kube-apiserver", organization_name="system:masters"
+        )
         certificate, key = self._layout.pki / "kubelet-client.crt", self._layout.pki / "kubelet-client.key"
-        made.cert_chain_pems[0].write_to_path(str(certificate))
+        issued.cert_chain_pems[0].write_to_path(str(certificate))
         key.touch(mode=0o600)
-        made.private_key_pem.write_to_path(str(key))
+        issued.private_key_pem.write_to_path(str(key))
         return certificate, key
 
     @property
@@ -161,7 +163,7 @@ class Builder:
         pid: int = self._link.ask("spawn", name=name, binary=name, argv=argv, port=None, url=None, log=log)["pid"]
         return pid
 
-    def _wait(self, what: str, is_so: Callable[[], bool]) -> None:
+    def _wait(self, condition: str, is_so: Callable[[], bool]) -> None:
         """Wait until something is so; raise ServerFailedError as soon as a server that is needed for it has ended."""
         deadline = time.monotonic() + _READY_SECONDS
         while not is_so():
@@ -170,9 +172,9 @@ class Builder:
                 if code is not None:
                     raise ServerFailedError(name, f"ended with code {code}", self._tail(name))
             if time.monotonic() > deadline:
-                raise TimeoutError(f"after {_READY_SECONDS:.0f} s it is not so that {what}\n{self._tails()}")
+                raise TimeoutError(f"after {_READY_SECONDS:.0f} s it is not so that {condition}\n{self._tails()}")
             time.sleep(0.1)
-        self._say(what)
+        self._say(condition)
 
     def _tail(self, name: str) -> str:
         """The end of a server's log; a node has one for each of its programs, too."""
@@ -231,6 +233,6 @@ def _python(module: str) -> list[str]:
 
 
 def _program(name: str) -> str:
-    found = shutil.which(name, path=cluster_host.PATH)
-    assert found is not None, "cluster_host.provide has seen to it"
-    return found
+    path = shutil.which(name, path=cluster_host.PATH)
+    assert path is not None, "cluster_host.provide has seen to it"
+    return path

@@ -34,11 +34,11 @@ class Hierarchies:
     @classmethod
     def read(cls, mounts: str) -> "Hierarchies":
         """Read /proc/self/mountinfo; the kind of file system stands after a lone dash."""
-        found: dict[str, list[Path]] = {"cgroup": [], "cgroup2": []}
+        by_type: dict[str, list[Path]] = {"cgroup": [], "cgroup2": []}
         for line in mounts.splitlines():
             place, _, system = line.partition(" - ")
-            found.get(system.split()[0], []).append(Path(place.split()[4]))
-        return cls(tuple(found["cgroup"]), tuple(found["cgroup2"]))
+            by_type.get(system.split()[0], []).append(Path(place.split()[4]))
+        return cls(tuple(by_type["cgroup"]), tuple(by_type["cgroup2"]))
 
     def __str__(self) -> str:
         names = [*(["version 1"] if self.first else []), *(["version 2"] if self.second else [])]

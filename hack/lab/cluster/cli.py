@@ -70,29 +70,29 @@ def _nodes(text: str) -> int:
 def _up(options: argparse.Namespace) -> int:
     started = time.monotonic()
 
-    def say(what: str) -> None:
-        _print(f"{time.monotonic() - started:6.1f} s  {what}")
+    def say(line: str) -> None:
+        _print(f"{time.monotonic() - started:6.1f} s  {line}")
 
     try:
-        made = Cluster.up(options.dir, nodes=options.nodes, owner=options.owner, say=say)
-        made.detach()
+        running = Cluster.up(options.dir, nodes=options.nodes, owner=options.owner, say=say)
+        running.detach()
     except KeyboardInterrupt:
         return _complain("interrupted; nothing is left running", _INTERRUPTED)
-    if made.has_swept:
-        say(f"(removed first what a killed cluster had left in {made.dir})")
+    if running.has_swept:
+        say(f"(removed first what a killed cluster had left in {running.dir})")
     say("ready")
     for name, value in cluster_network.around_proxies(os.environ).items():
         _print(f"export {name}={value}")
-    _print(f"export KUBECONFIG={made.kubeconfig}")
+    _print(f"export KUBECONFIG={running.kubeconfig}")
     return 0
 
 
 def _load(options: argparse.Namespace) -> int:
     for absent in (archive for archive in options.archives if not archive.is_file()):
         return _complain(f"there is no file {absent}", 1)
-    made = Cluster.attach(options.dir)
+    running = Cluster.attach(options.dir)
     for archive in options.archives:
-        made.load(archive)
+        running.load(archive)
         _print(f"every node has {archive.name}")
     return 0
 

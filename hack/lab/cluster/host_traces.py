@@ -40,7 +40,7 @@ class Machine:
     def now(cls) -> "Machine":
         settings = {name: Path("/proc/sys", name) for name in _SETTINGS}
         return cls(
-            _said("nft", "list", "ruleset"),
+            _output("nft", "list", "ruleset"),
             {name: path.read_text().strip() for name, path in settings.items() if path.exists()},
             {home: sorted(os.listdir(home)) for home in _HOMES if Path(home).is_dir()},  # noqa: PTH208 - names alone
         )
@@ -60,8 +60,8 @@ class Marks:
 
     def processes(self) -> list[str]:
         """Those in its network, in its control groups, or with its folder in their command line."""
-        found = ((entry, _command(entry)) for entry in Path("/proc").iterdir() if entry.name.isdigit())
-        return sorted(command for entry, command in found if command and self._is_its(entry, command))
+        commands = ((entry, _command(entry)) for entry in Path("/proc").iterdir() if entry.name.isdigit())
+        return sorted(command for entry, command in commands if command and self._is_its(entry, command))
 
     def left(self) -> list[str]:
         """All that is there of it now, a line for each thing."""
@@ -70,12 +70,12 @@ class Marks:
     def traces(self) -> dict[str, list[str]]:
         """All that is there of it now, by its kind."""
         mounts = Path("/proc/self/mountinfo").read_text().splitlines()
-        routes = json.loads(_said("ip", "-json", "route", "show", "table", "all"))
+        routes = json.loads(_output("ip", "-json", "route", "show", "table", "all"))
         return {
             "processes": self.processes(),
             "mounts": [line for line in mounts if str(self.root) in line or self.name in line],
             "links": [
-                link["ifname"] for link in json.loads(_said("ip", "-json", "link")) if link["ifname"] == self.name
+                link["ifname"] for link in json.loads(_output("ip", "-json", "link")) if link["ifname"] == self.name
             ],
             "routes": [route["dst"] for route in routes if route.get("dev") == self.name],
             "cgroups": [str(path) for path in self._cgroups()],
@@ -113,5 +113,5 @@ def _text(path: Path) -> str:
         return ""
 
 
-def _said(*command: str) -> str:
+def _output(*command: str) -> str:
     return subprocess.run(command, env={"PATH": _PATH}, capture_output=True, text=True, check=True).stdout

@@ -29,16 +29,16 @@ def archive() -> Path:
     toolbox = Toolbox(os.environ, progress=Progress(sys.stderr, prefix="hack/cluster"))
     host = toolbox.host
     made_of = hashlib.sha256(_SOURCE.read_bytes() + Path(__file__).read_bytes()).hexdigest()[:16]
-    kept = toolbox.cache / "images" / f"pod-{made_of}-{host.os}-{host.arch}.tar"
-    if not kept.exists():
-        kept.parent.mkdir(parents=True, exist_ok=True)
+    path = toolbox.cache / "images" / f"pod-{made_of}-{host.os}-{host.arch}.tar"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
         # Somebody else may be making the same: each in a folder of its own, and the last one stays.
-        with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
             program = _build(toolbox, Path(folder))
             fresh = Path(folder) / "image.tar"
             fresh.write_bytes(oci_archive(program.read_bytes(), name=PAUSE_IMAGE, architecture=host.arch))
-            fresh.replace(kept)
-    return kept
+            fresh.replace(path)
+    return path
 
 
 def _build(toolbox: Toolbox, folder: Path) -> Path:
@@ -92,10 +92,10 @@ def _json(value: object) -> bytes:
 
 def _tar(files: dict[str, bytes], *, mode: int) -> bytes:
     """The same files make the same archive: no times, no owners."""
-    made = io.BytesIO()
-    with tarfile.open(fileobj=made, mode="w") as archive_file:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive_file:
         for name, content in files.items():
             entry = tarfile.TarInfo(name)
             entry.size, entry.mode = len(content), mode
             archive_file.addfile(entry, io.BytesIO(content))
-    return made.getvalue()
+    return buffer.getvalue()

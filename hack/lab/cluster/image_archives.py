@@ -76,8 +76,8 @@ def archive(image: str, *, say: Say = lambda _: None) -> Path:
     """Return where the archive of one of RECIPES is; build it if it is not there."""
     recipe = RECIPES[image]
     made_of = _digest((*_BASE, *recipe.inputs), *recipe.packages)
-    kept = cache_root(os.environ) / "images" / f"{image}-{made_of}.tar"
-    if not kept.exists():
+    path = cache_root(os.environ) / "images" / f"{image}-{made_of}.tar"
+    if not path.exists():
         _provide(say)
         base = f"localhost/tf-operator-base:{_digest(_BASE, *recipe.packages)}"
         if not _has_base(base):
@@ -85,11 +85,11 @@ def archive(image: str, *, say: Say = lambda _: None) -> Path:
             _run("hack/base-image", base, *recipe.packages)
         say(f"building {recipe.name}")
         _run(recipe.script, "--engine", "buildah", "--base", base, "--name", recipe.name)
-        _export(recipe.name, kept)
-        _forget_older(kept, image)
+        _export(recipe.name, path)
+        _forget_older(path, image)
     # Who was asked for last is kept longest.
-    kept.touch()
-    return kept
+    path.touch()
+    return path
 
 
 def _has_base(name: str) -> bool:
@@ -100,8 +100,8 @@ def _digest(inputs: Iterable[str], *words: str) -> str:
     """Name the content of files, folders and patterns, and some words; what Python leaves in folders does not count."""
     digest = hashlib.sha256(" ".join(words).encode())
     for place in inputs:
-        for found in sorted(_REPOSITORY.glob(place)):
-            files = sorted(it for it in found.rglob("*") if it.is_file()) if found.is_dir() else [found]
+        for match in sorted(_REPOSITORY.glob(place)):
+            files = sorted(it for it in match.rglob("*") if it.is_file()) if match.is_dir() else [match]
             for file in (it for it in files if "__pycache__" not in it.parts):
                 content = file.read_bytes()
                 digest.update(f"{file.relative_to(_REPOSITORY)} {len(content)}\n".encode() + content)
@@ -122,23 +122,23 @@ def _provide(say: Say) -> None:
         _run(*command)
 
 
-def _export(name: str, kept: Path) -> None:
+def _export(name: str, path: Path) -> None:
     """Write the image to its place in one step, and take it out of buildah's store, which keeps every file twice."""
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    fresh = kept.with_suffix(f".{os.getpid()}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_suffix(f".{os.getpid()}")
     try:
         done = _buildah("push", "--quiet", name, f"docker-archive:{fresh}:{name}")
         if done.returncode != 0:
             raise NotBuiltError(f"buildah push {name}: {done.stderr.strip()}")
-        fresh.replace(kept)
+        fresh.replace(path)
     finally:
         fresh.unlink(missing_ok=True)
     _buildah("rmi", name)
 
 
-def _forget_older(kept: Path, image: str) -> None:
+def _forget_older(path: Path, image: str) -> None:
     """Keep the latest few of an image; each is large."""
-    archives = sorted(kept.parent.glob(f"{image}-*.tar"), key=lambda it: it.stat().st_mtime, reverse=True)
+    archives = sorted(path.parent.glob(f"{image}-*.tar"), key=lambda it: it.stat().st_mtime, reverse=True)
     for old in archives[_KEPT:]:
         old.unlink(missing_ok=True)
 

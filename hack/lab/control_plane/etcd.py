@@ -126,12 +126,12 @@ def _checked(message: Json) -> Json:
 
 def _change(event: Json) -> Change:
     # Protobuf's JSON leaves out what is zero or empty: PUT is 0, and so is a version of none.
-    entry, before = event["kv"], event.get("prev_kv")
+    entry, previous = event["kv"], event.get("prev_kv")
     is_deletion = event.get("type") == "DELETE"
     return Change(
         revision=int(entry["mod_revision"]),
         key=b64decode(entry["key"]).decode(),
         value=None if is_deletion else b64decode(entry.get("value", "")),
-        previous=b64decode(before.get("value", "")) if before else None,
+        previous=b64decode(previous.get("value", "")) if previous else None,
         is_creation=not is_deletion and entry["create_revision"] == entry["mod_revision"],
     )

@@ -24,8 +24,8 @@ _TAIL_LINES: Final = 20
 class ServerFailedError(Exception):
     """A server ended or did not become ready; the message ends with the tail of its log."""
 
-    def __init__(self, name: str, what: str, tail: str) -> None:
-        super().__init__(f"{name} {what}; the end of its log:\n{tail or '(its log is empty)'}")
+    def __init__(self, name: str, event: str, tail: str) -> None:
+        super().__init__(f"{name} {event}; the end of its log:\n{tail or '(its log is empty)'}")
         self.tail = tail
 
 
@@ -82,8 +82,8 @@ class Launcher:
             if is_ready:
                 return
             if time.monotonic() > deadline:
-                what = f"was not ready after {_READY_SECONDS:.0f} s"
-                raise ServerFailedError(name, what, self._tail(name, offset))
+                problem = f"was not ready after {_READY_SECONDS:.0f} s"
+                raise ServerFailedError(name, problem, self._tail(name, offset))
             time.sleep(0.1)
 
     def _tail(self, name: str, offset: int) -> str:

@@ -266,9 +266,9 @@ def take_down(root: Path) -> str:
     if is_live:
         _end_supervisor(ProcessId(state["supervisor"]["pid"], state["supervisor"]["born"]))
     foreign = supervisor.sweep(root) if root.exists() else []
-    what = "the control plane" if is_live else "what a killed control plane had left"
-    kept = f"; {root} stays, it holds {', '.join(foreign)}" if foreign else ""
-    return f"removed {what} in {root}{kept}"
+    subject = "the control plane" if is_live else "what a killed control plane had left"
+    remainder = f"; {root} stays, it holds {', '.join(foreign)}" if foreign else ""
+    return f"removed {subject} in {root}{remainder}"
 
 
 def _end_supervisor(process: ProcessId) -> None:

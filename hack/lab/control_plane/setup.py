@@ -125,11 +125,11 @@ def _wait_for_rights(layout: Layout) -> None:
         _wait_until(f"{user.login} has its rights", functools.partial(api.is_allowed, **attributes))
 
 
-def _wait_until(what: str, is_so: Callable[[], bool]) -> None:
+def _wait_until(condition: str, is_so: Callable[[], bool]) -> None:
     deadline = time.monotonic() + _SETTLE_SECONDS
     while not is_so():
         if time.monotonic() > deadline:
-            raise TimeoutError(f"after {_SETTLE_SECONDS:.0f} s it is not so that {what}")
+            raise TimeoutError(f"after {_SETTLE_SECONDS:.0f} s it is not so that {condition}")
         time.sleep(0.02)
 
 

@@ -64,7 +64,7 @@ def hold() -> Fault:
         await stream.wait(rule.released.wait())
         return [line]
 
-    return Fault("hold", _before(lambda rule: rule.released.wait()), on_line)
+    return Fault("hold", _after_wait(lambda rule: rule.released.wait()), on_line)
 
 
 def delay(seconds: float) -> Fault:
@@ -74,15 +74,15 @@ def delay(seconds: float) -> Fault:
         stream.read_ahead()
         return [line.delayed(seconds)]
 
-    return Fault(f"delay({seconds})", _before(lambda _: asyncio.sleep(seconds)), on_line)
+    return Fault(f"delay({seconds})", _after_wait(lambda _: asyncio.sleep(seconds)), on_line)
 
 
 def call(act: Callable[[], Any]) -> Fault:
     """[R] Call a function of the test, in a thread of its own, and forward the request when it has returned."""
-    return Fault("call", _before(lambda _: asyncio.to_thread(act)))
+    return Fault("call", _after_wait(lambda _: asyncio.to_thread(act)))
 
 
-def _before(wait: Callable[[Rule], Awaitable[object]]) -> Callable[[Rule, Exchange], Awaitable[Reply]]:
+def _after_wait(wait: Callable[[Rule], Awaitable[object]]) -> Callable[[Rule, Exchange], Awaitable[Reply]]:
     async def on_request(rule: Rule, exchange: Exchange) -> Reply:
         await wait(rule)
         return await exchange.proceed()

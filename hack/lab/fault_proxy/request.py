@@ -67,7 +67,7 @@ class Call:
     def of(cls, request: Request, *, number: int, at: float, client: str) -> Self:
         query = dict(parse_qsl(urlsplit(request.target).query, keep_blank_values=True))
         call = cls(
-            **_asked(request.method, request.target, query),
+            **_target_fields(request.method, request.target, query),
             number=number,
             at=at,
             client=client,
@@ -97,7 +97,7 @@ class Call:
         return f"#{self.number} {self.client} {self.method} {self.target} -> {answer} {' '.join(self.faults)}".rstrip()
 
 
-def _asked(method: str, target: str, query: dict[str, str]) -> dict[str, Any]:
+def _target_fields(method: str, target: str, query: dict[str, str]) -> dict[str, Any]:
     """Read a target as k8s.io/apiserver's RequestInfoFactory does."""
     parts = [unquote(part) for part in urlsplit(target).path.split("/") if part]
     match parts:

@@ -44,9 +44,9 @@ class Trigger:
     """A fault that can act on both lines and requests acts on lines."""
 
     def __str__(self) -> str:
-        asked = {name: value for name, value in vars(self).items() if value is not None and name != "is_watch"}
-        verbs = "|".join(sorted(asked.pop("verbs", ["anything"])))
-        return " ".join([verbs, *(f"{name}={value!r}" for name, value in asked.items())])
+        conditions = {name: value for name, value in vars(self).items() if value is not None and name != "is_watch"}
+        verbs = "|".join(sorted(conditions.pop("verbs", ["anything"])))
+        return " ".join([verbs, *(f"{name}={value!r}" for name, value in conditions.items())])
 
     @property
     def is_about_lines(self) -> bool:
@@ -87,10 +87,10 @@ class Trigger:
         )
 
 
-def _fits(wanted: Text | None, text: str) -> bool:
-    if wanted is None:
+def _fits(pattern: Text | None, text: str) -> bool:
+    if pattern is None:
         return True
-    return fnmatchcase(text, wanted) if isinstance(wanted, str) else wanted.fullmatch(text) is not None
+    return fnmatchcase(text, pattern) if isinstance(pattern, str) else pattern.fullmatch(text) is not None
 
 
 class LineConditions(TypedDict, total=False):

@@ -104,8 +104,8 @@ class EventLog:
 
     def older(self, line: Line) -> Line | None:
         """Return the last event of the same object before *line*."""
-        before = [event for event in self._of(line) if event.version < line.version]
-        return max(before, key=lambda event: event.version, default=None)
+        earlier = [event for event in self._of(line) if event.version < line.version]
+        return max(earlier, key=lambda event: event.version, default=None)
 
     def _of(self, line: Line) -> deque[Line]:
         key = line.metadata.namespace, line.metadata.name

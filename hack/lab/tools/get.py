@@ -27,7 +27,7 @@ from lab.tools.progress import Progress
 CACHE_VARIABLE: Final = "TF_OPERATOR_CACHE"
 # A build must not get what a test has set for itself: certificates, a proxy, a folder of its own.
 _ENVIRONMENT: Final = dict(os.environ)
-_found: dict[str, str] = {}
+_paths: dict[str, str] = {}
 _refusals: list[str] = []
 
 
@@ -69,9 +69,9 @@ class Toolbox:
 
     def path(self, tool: Tool) -> Path:
         """Where a tool is, or will be: in KUBEBUILDER_ASSETS if it is there, else in the cache."""
-        given = Path(self.environ.get("KUBEBUILDER_ASSETS") or "/nowhere", tool.name)
-        kept = f"{tool.name}-{tool.version}-{self.host.os}-{self.host.arch}"
-        return given if given.is_file() else self.cache / "tools" / kept / tool.name
+        asset = Path(self.environ.get("KUBEBUILDER_ASSETS") or "/nowhere", tool.name)
+        name = f"{tool.name}-{tool.version}-{self.host.os}-{self.host.arch}"
+        return asset if asset.is_file() else self.cache / "tools" / name / tool.name
 
     def _make(self, name: str, tools: Sequence[Tool]) -> None:
         work, lock = self.cache / "tools" / ".work" / name, self.cache / "tools" / ".locks" / f"{name}.lock"
@@ -82,8 +82,8 @@ class Toolbox:
             work.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=work) as folder:
                 # The one who held the lock before us may have made the very same tools.
-                if wanted := [tool for tool in tools if not self.path(tool).is_file()]:
-                    self._make_in(Path(folder), wanted)
+                if missing := [tool for tool in tools if not self.path(tool).is_file()]:
+                    self._make_in(Path(folder), missing)
 
     @contextmanager
     def _hold(self, lock: FileLock, name: str) -> Iterator[None]:
@@ -98,32 +98,32 @@ class Toolbox:
             lock.release()
 
     def _make_in(self, folder: Path, tools: Sequence[Tool]) -> None:
-        made: dict[str, Path] = {}
+        paths: dict[str, Path] = {}
         for tool in () if self.environ.get("CI") else tools:
             try:
-                made[tool.name] = download.fetch(tool, folder, self.progress)
+                paths[tool.name] = download.fetch(tool, folder, self.progress)
             except download.UnavailableError as error:
                 self.progress.say(f"{tool.name} {tool.version} cannot be downloaded ({error}), so it is built")
-        if rest := [tool for tool in tools if tool.name not in made]:
-            made |= build.build(rest, folder / "made", go=self.go(), progress=self.progress)
+        if rest := [tool for tool in tools if tool.name not in paths]:
+            paths |= build.build(rest, folder / "made", go=self.go(), progress=self.progress)
         for tool in tools:
-            publish(made[tool.name], self.path(tool))
+            publish(paths[tool.name], self.path(tool))
 
 
 def cache_root(environ: Mapping[str, str]) -> Path:
     """Return the project's cache folder: TF_OPERATOR_CACHE, or below XDG_CACHE_HOME, or below ~/.cache."""
-    if chosen := environ.get(CACHE_VARIABLE):
-        return Path(chosen).expanduser().absolute()
+    if folder := environ.get(CACHE_VARIABLE):
+        return Path(folder).expanduser().absolute()
     return Path(environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()).absolute() / "tf-operator"
 
 
-def publish(made: Path, finished: Path) -> None:
+def publish(program: Path, finished: Path) -> None:
     """Move a file that is complete to where it will be found, in one step that survives a power cut."""
-    made.chmod(0o755)
-    with made.open("rb") as file:
+    program.chmod(0o755)
+    with program.open("rb") as file:
         os.fsync(file.fileno())
     finished.parent.mkdir(parents=True, exist_ok=True)
-    made.replace(finished)
+    program.replace(finished)
 
 
 def refuse_programs(reason: str) -> None:
@@ -134,13 +134,13 @@ def refuse_programs(reason: str) -> None:
 def use_minor(minor: str) -> None:
     """Have ``programs`` return those of this minor of Kubernetes from now on, in this process."""
     _ENVIRONMENT[catalogue.MINOR_VARIABLE] = minor
-    _found.clear()
+    _paths.clear()
 
 
 def programs(*names: str) -> dict[str, str]:
     """Paths of the named programs, got once; the first time on a machine takes minutes. Raises ToolError."""
     if _refusals:
         raise ToolError(f"{', '.join(names)}: {_refusals[0]}")
-    if missing := [name for name in names if name not in _found]:
-        _found.update({name: str(path) for name, path in Toolbox(_ENVIRONMENT).get(missing).items()})
-    return {name: _found[name] for name in names}
+    if missing := [name for name in names if name not in _paths]:
+        _paths.update({name: str(path) for name, path in Toolbox(_ENVIRONMENT).get(missing).items()})
+    return {name: _paths[name] for name in names}

@@ -21,8 +21,8 @@ CLEAR_LINE: Final = "\r\x1b[K"
 class Step:
     """One thing that takes a while; ``note`` says how far it is."""
 
-    def __init__(self, what: str) -> None:
-        self._what = what
+    def __init__(self, title: str) -> None:
+        self._title = title
         self._how_far = ""
         self._started = time.monotonic()
 
@@ -33,7 +33,7 @@ class Step:
     def line(self, ending: str = "") -> str:
         """The line of the step: what, how far or how it ended, for how long."""
         how = ending or self._how_far
-        return f"{self._what}: {how + ', ' if how else ''}{duration(time.monotonic() - self._started)}"
+        return f"{self._title}: {how + ', ' if how else ''}{duration(time.monotonic() - self._started)}"
 
 
 class Progress:
@@ -50,11 +50,11 @@ class Progress:
         self._write(f"{CLEAR_LINE if self._live else ''}{self._prefix}{text}\n")
 
     @contextmanager
-    def step(self, what: str) -> Iterator[Step]:
+    def step(self, title: str) -> Iterator[Step]:
         """Show ``what`` for as long as the block runs."""
-        step, over = Step(what), threading.Event()
+        step, over = Step(title), threading.Event()
         if not self._live:
-            self.say(what)
+            self.say(title)
         ticker = threading.Thread(target=self._tick, args=(step, over), daemon=True)
         ticker.start()
         ending = "failed"

@@ -212,7 +212,7 @@ def test_an_old_compiler_on_path_is_passed_over_for_the_pinned_one(bench, tmp_pa
 
 def test_a_build_does_not_inherit_what_a_test_has_set(monkeypatch):
     seen = {}
-    monkeypatch.setattr(get, "_found", {})
+    monkeypatch.setattr(get, "_paths", {})
     monkeypatch.setattr(get, "_refusals", [])
     monkeypatch.setattr(get.Toolbox, "get", lambda toolbox, names: seen.update(toolbox.environ) or {"alpha": "/alpha"})
     monkeypatch.setenv("SSL_CERT_FILE", os.devnull)

@@ -44,7 +44,7 @@ def test_the_newest_kubernetes_is_asked_whichever_is_run_otherwise(monkeypatch):
 
     oldest, *_, newest = sorted(path.name for path in (catalogue.FOLDER / "modules").glob("kubernetes-*"))
     monkeypatch.setattr(get, "_ENVIRONMENT", {catalogue.MINOR_VARIABLE: oldest.removeprefix("kubernetes-")})
-    monkeypatch.setattr(get, "_found", {"kube-apiserver": oldest})
+    monkeypatch.setattr(get, "_paths", {"kube-apiserver": oldest})
     monkeypatch.setattr(get, "_refusals", [])
     monkeypatch.setattr(get.Toolbox, "get", made)
     monkeypatch.setattr(core.ControlPlane, "up", up)
