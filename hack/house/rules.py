@@ -20,7 +20,16 @@ STILL_VAGUE = (
     "tf_operator/client/",
     "tf_operator/controller/autoscaling/",
     "tf_operator/planning/autoscaling/",
-    "test/",
+    "test/bench/",
+    "test/browser/",
+    "test/cluster/",
+    "test/faults/",
+    "test/lab/",
+    "test/scenarios/",
+    "test/schedulers/",
+    "test/simulation/",
+    "test/unit/",
+    "test/conftest.py",
 )
 
 

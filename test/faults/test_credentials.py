@@ -111,7 +111,7 @@ async def test_a_token_that_was_revoked_costs_one_refusal(proxy, field, start, a
 
     refused = [call.token for call in proxy.calls(anything(client="operator")) if call.upstream_code == 401]
     assert set(refused) == {fingerprint(old)}
-    assert "Unauthorized" not in {record["cause"] for record in operator.said("reconcile failed; retrying")}
+    assert "Unauthorized" not in {record["cause"] for record in operator.records_of("reconcile failed; retrying")}
     oracle.nothing_twice(proxy)
 
 

@@ -45,7 +45,7 @@ class Replica:
 
     def when(self, message, *, since=0.0):
         """The moments at which it logged something."""
-        return [record["read_at"] for record in self.process.said(message, since=since)]
+        return [record["read_at"] for record in self.process.records_of(message, since=since)]
 
     async def logged(self, message, *, since=0.0):
         """Wait until it logs something; the moment of the first time."""
@@ -237,7 +237,7 @@ async def test_a_leader_whose_event_loop_is_blocked_for_long_gives_its_lease_up(
     unblocked = await leader.logged("unblocked")
     await leader.logged(OVER, since=unblocked)
 
-    (over,) = leader.process.said(OVER)
+    (over,) = leader.process.records_of(OVER)
     assert over["cause"] == "the work was stuck, so the Lease was no longer renewed"
 
 

@@ -161,4 +161,4 @@ async def test_an_object_that_no_decoder_reads_costs_only_itself(proxy, field, s
     await eventually(lambda: field.has_pods("good", 3), within=30)
     await field.quiet(1)
     assert field.created() == {f"good-{index}": 1 for index in range(3)}
-    assert operator.said("reconcile panicked; retrying") == []
+    assert operator.records_of("reconcile panicked; retrying") == []

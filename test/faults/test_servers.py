@@ -168,7 +168,7 @@ async def test_an_object_at_etcds_limit_holds_up_nobody_but_itself(proxy, field,
     await field.want("w", 3)
     await eventually(lambda: field.has_pods("w", 3), within=30)
 
-    assert {record["cause"] for record in operator.said("reconcile failed; retrying")} == {"TooLarge"}
+    assert {record["cause"] for record in operator.records_of("reconcile failed; retrying")} == {"TooLarge"}
     assert oracle.live_reads(proxy) == 0
     await field.reach(operator, "full", 1, ballast=1)
     oracle.nothing_twice(proxy)

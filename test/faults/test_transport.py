@@ -127,7 +127,7 @@ async def test_with_every_fifth_request_failing_everything_still_gets_done(proxy
         await asyncio.gather(*(field.want(f"w{number}", (number + workers) % 4) for number in range(6)))
         await field.settled(operator, within=60)
 
-    causes = {record["cause"] for record in operator.said("reconcile failed; retrying", since=since)}
+    causes = {record["cause"] for record in operator.records_of("reconcile failed; retrying", since=since)}
     # A conflict with what users write meanwhile is none of the fault's.
     assert [cause for cause in causes if not cause.startswith(("Server", "Unavail", "Conflict"))] == []
     assert oracle.unexplained(proxy) == []
@@ -161,4 +161,4 @@ async def test_the_token_does_not_follow_a_redirect(proxy, field, operator):
         proxy.now(watch("pods"), do=faults.cut())
         await field.reach(operator, "w", 4)
 
-        assert elsewhere.seen == []
+        assert elsewhere.requests == []

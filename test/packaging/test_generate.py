@@ -9,12 +9,12 @@ from generate import Files
 
 
 def test_only_what_differs_is_written(tmp_path):
-    made = Files({Path("a/one"): "1\n", Path("two"): "2\n"})
+    files = Files({Path("a/one"): "1\n", Path("two"): "2\n"})
     (tmp_path / "two").write_text("old")
 
-    assert made.write(tmp_path) == ["wrote a/one", "wrote two"]
+    assert files.write(tmp_path) == ["wrote a/one", "wrote two"]
     assert (tmp_path / "two").read_text() == "2\n"
-    assert made.write(tmp_path) == []
+    assert files.write(tmp_path) == []
 
 
 def test_what_nothing_makes_any_more_is_removed_and_nothing_beside_it(tmp_path):
@@ -27,6 +27,6 @@ def test_what_nothing_makes_any_more_is_removed_and_nothing_beside_it(tmp_path):
 
 @pytest.mark.parametrize("name", ["commands", "crd", "dashboards", "golden", "reference"])
 def test_what_is_committed_follows_from_its_source(name):
-    made = generate.GENERATORS[name](generate.ROOT)
+    files = generate.GENERATORS[name](generate.ROOT)
 
-    assert all((generate.ROOT / path).read_text(encoding="utf-8") == text for path, text in made.texts.items())
+    assert all((generate.ROOT / path).read_text(encoding="utf-8") == text for path, text in files.texts.items())

@@ -61,7 +61,7 @@ async def test_kubeflows_client_creates_waits_for_reads_and_deletes_jobs(local_s
     await printed(local_server, f"{sdk}/bin/pip", "install", "--quiet", "--disable-pip-version-check", KUBEFLOW)
     _, kubeconfig, _ = await local_server.run("local", "kubeconfig")
 
-    found = json.loads(await printed(local_server, f"{sdk}/bin/python", str(program), kubeconfig.strip()))
+    answers = json.loads(await printed(local_server, f"{sdk}/bin/python", str(program), kubeconfig.strip()))
     pods = {"function": ["worker-0", "worker-1"], "given": ["chief-0", "worker-0", "worker-1"]}
     logs = {
         "function": {f"function-worker-{index}": f"from worker {index}\n" for index in (0, 1)},
@@ -73,4 +73,4 @@ async def test_kubeflows_client_creates_waits_for_reads_and_deletes_jobs(local_s
         expected[f"pods of {name}"] = [f"{name}-{replica}" for replica in replicas]
         expected[f"logs of {name}"] = logs[name]
         expected[f"events of {name}"] = [*(f"pod/{name}-{replica}" for replica in replicas), f"tfjob/{name}"]
-    assert found == expected
+    assert answers == expected

@@ -124,8 +124,10 @@ def test_no_defect_is_a_name_that_nothing_has(entries, tmp_path):
             called = tmp_path / re.sub(r"\W+", "-", entry.name)[:200]
             called.with_suffix(".py").write_text(entry.changed(text_at(entry.file)), encoding="utf-8")
     ruff = [mutants.ROOT / ".venv/bin/ruff", "check", "--isolated", "--no-cache", "--select=F821"]
-    found = subprocess.run([*ruff, "--output-format=concise", tmp_path], stdout=subprocess.PIPE, text=True, check=False)
-    assert found.returncode == 0, found.stdout
+    linted = subprocess.run(
+        [*ruff, "--output-format=concise", tmp_path], stdout=subprocess.PIPE, text=True, check=False
+    )
+    assert linted.returncode == 0, linted.stdout
 
 
 def test_every_row_that_a_defect_names_exists(entries):
@@ -136,7 +138,7 @@ def test_every_row_that_a_defect_names_exists(entries):
 
 
 def test_no_defect_is_there_twice(entries):
-    seen = Counter(entry.name for entry in entries)
-    seen += Counter((entry.file, entry.find.strip(), entry.replace.strip()) for entry in entries)
-    again = [str(what) for what, times in seen.items() if times > 1]
+    counts = Counter(entry.name for entry in entries)
+    counts += Counter((entry.file, entry.find.strip(), entry.replace.strip()) for entry in entries)
+    again = [str(defect) for defect, times in counts.items() if times > 1]
     assert again == [], "\n".join(again)

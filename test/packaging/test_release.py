@@ -99,9 +99,9 @@ def test_those_who_load_an_image_find_it_under_its_name(tmp_path):
     release.repack(tmp_path / "image.tar", 1_900_000_000, image_name="localhost/op:1.2")
 
     with tarfile.open(tmp_path / "image.tar") as archive:
-        (found,) = json.load(archive.extractfile("index.json"))["manifests"]
+        (manifest,) = json.load(archive.extractfile("index.json"))["manifests"]
     names = {"io.containerd.image.name": "localhost/op:1.2", "org.opencontainers.image.ref.name": "1.2"}
-    assert found == {"digest": "sha256:abc", "annotations": names}
+    assert manifest == {"digest": "sha256:abc", "annotations": names}
 
 
 @pytest.mark.nightly

@@ -96,9 +96,9 @@ def test_a_job_runs_from_the_wheel_in_another_folder(environment, tmp_path):
 def test_kubectl_completes_the_plugin_of_the_wheel(environment, tmp_path):
     path = f"{environment / 'bin'}{os.pathsep}{os.environ['PATH']}"
 
-    found = run(programs("kubectl")["kubectl"], "__complete", "tfjob", "sca", cwd=tmp_path, PATH=path)
+    output = run(programs("kubectl")["kubectl"], "__complete", "tfjob", "sca", cwd=tmp_path, PATH=path)
 
-    assert found.splitlines() == ["scale\tchange the number of replicas of a job", ":4"]
+    assert output.splitlines() == ["scale\tchange the number of replicas of a job", ":4"]
 
 
 def interpreters() -> dict[str, Path]:
@@ -107,25 +107,25 @@ def interpreters() -> dict[str, Path]:
         *map(Path, os.get_exec_path()),
         *Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser().glob("versions/*/bin"),
     ]
-    found = {}
+    programs_by_release = {}
     for release, folder in itertools.product(RELEASES, folders):
         program = folder / f"python{release}"
         # A shim of pyenv may lead nowhere.
         if (
-            release not in found
+            release not in programs_by_release
             and program.exists()
             and not subprocess.call((program, "-V"), stderr=subprocess.DEVNULL)
         ):
-            found[release] = program
-    return found
+            programs_by_release[release] = program
+    return programs_by_release
 
 
 @pytest.mark.nightly
 @pytest.mark.timeout(900)
 def test_a_job_runs_from_the_wheel_and_what_it_depends_on_with_each_python_of_this_machine(wheel, tmp_path):
-    found = interpreters()
-    assert set(found) | MAY_BE_MISSING == set(RELEASES)
-    for release, program in found.items():
+    programs_by_release = interpreters()
+    assert set(programs_by_release) | MAY_BE_MISSING == set(RELEASES)
+    for release, program in programs_by_release.items():
         folder = tmp_path / release
         folder.mkdir()
         run(program, "-m", "venv", folder / "environment", cwd=tmp_path)

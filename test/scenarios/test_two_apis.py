@@ -108,7 +108,7 @@ async def test_a_kind_that_is_installed_later_is_served_beside_the_one_that_was_
 
         await here.wait("a", "Succeeded")
         await here.wait_toy("b", "succeeded")
-        ended = here.process.said("the watch ended; trying again")
+        ended = here.process.records_of("the watch ended; trying again")
         causes = [record["cause"] for record in ended if record["resource"] == str(toy_api.RESOURCE)]
         # Some minors of Kubernetes stream no lists, and say so at the first.
         assert [cause for cause in causes if cause != "Invalid"] == ["NotFound"]

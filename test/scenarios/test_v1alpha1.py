@@ -404,7 +404,7 @@ async def test_each_change_of_a_job_of_v1_is_converted_once_for_each_older_versi
     async def are_converted():
         found = Counter(
             record["to"]
-            for record in here.process.said(ASKED)
+            for record in here.process.records_of(ASKED)
             for job in record["jobs"]
             if job == f"{here.namespace}/j"
         )

@@ -66,7 +66,7 @@ class Histories(PodHistories):
         seen = self.simulator
         if seen.is_deleted:
             return
-        finished, made = seen.record.is_finished, len(seen.made)
+        finished, made = seen.record.is_finished, len(seen.created_pods)
         for move in moves:
             move(seen)
         failed, restarted = self.what_failed(), self.what_restarted()
@@ -75,7 +75,7 @@ class Histories(PodHistories):
                 self.succeeded[pod.type].add(pod.index)
         done = {kind: set(found) for kind, found in self.succeeded.items()}
         seen.settle()
-        self.check_creates(seen.made[made:], finished, done)
+        self.check_creates(seen.created_pods[made:], finished, done)
         if not finished:
             self.restarts.update(restarted)
             if not seen.record.is_finished:

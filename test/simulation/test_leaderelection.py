@@ -163,15 +163,15 @@ class Election(RuleBasedStateMachine):
         before = self.random.random() ** 3 * self.slowness
         after = self.random.random() ** 3 * self.slowness
         if self.random.random() >= self.trouble:
-            return Fate(before=before, after=after)
+            return Fate(delay=before, after=after)
         return self.random.choice(
             [
-                Fate(before=before, after=math.inf),
-                Fate(before=before, after=math.inf, is_carried_out=False),
-                Fate(before=before, after=after, error=errors.ReplyLost("lost")),
-                Fate(before=before, after=after, error=failed()),
-                Fate(before=before, after=after, is_carried_out=False, error=failed()),
-                Fate(before=before, after=after, is_carried_out=False, error=errors.Unreachable("refused")),
+                Fate(delay=before, after=math.inf),
+                Fate(delay=before, after=math.inf, is_carried_out=False),
+                Fate(delay=before, after=after, error=errors.ReplyLost("lost")),
+                Fate(delay=before, after=after, error=failed()),
+                Fate(delay=before, after=after, is_carried_out=False, error=failed()),
+                Fate(delay=before, after=after, is_carried_out=False, error=errors.Unreachable("refused")),
             ]
         )
 

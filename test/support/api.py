@@ -175,8 +175,8 @@ class Api:
             content = BytesIO(sent) if sent else None
             async with self._session.request(method, path, params=params, data=content, headers=headers) as reply:
                 if reply.ok:
-                    found: Json = json.loads(await reply.read())
-                    return found
+                    answer: Json = json.loads(await reply.read())
+                    return answer
                 if reply.status != 503 or "Retry-After" not in reply.headers or not tries_left:
                     raise await _refusal(reply)
             await asyncio.sleep(float(reply.headers["Retry-After"]))

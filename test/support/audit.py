@@ -115,8 +115,8 @@ class AuditLog:
             if log.seek(0, 2) < mark.offset:
                 raise ValueError(f"{self._path} is shorter than at the mark: it was rotated")
             log.seek(mark.offset)
-            found = log.read()
-        return found[: found.rfind(b"\n") + 1]
+            content = log.read()
+        return content[: content.rfind(b"\n") + 1]
 
 
 def requests_of(events: Iterable[Json]) -> Requests:

@@ -48,7 +48,7 @@ class Autopilot:
         self._tasks = tasks
         self._path = PODS.path(kubelet.namespace)
         self._slots = asyncio.Semaphore(_AT_A_TIME)
-        self._known: set[str] = set()
+        self._uids: set[str] = set()
         self._incarnations: Counter[str] = Counter()
         self._changed = asyncio.Event()
         self.courses: dict[str, asyncio.Task[None]] = {}
@@ -59,7 +59,7 @@ class Autopilot:
         """Wait until every pod that exists at this moment was taken up, and no pod is on a course."""
         async with asyncio.timeout(within):
             present = {pod["metadata"]["uid"] for pod in await self._kubelet.api.list(self._path)}
-            while self.courses or not present <= self._known:
+            while self.courses or not present <= self._uids:
                 self._changed.clear()
                 await self._changed.wait()
 
@@ -72,8 +72,8 @@ class Autopilot:
 
     def _on_pod(self, pod: Json, *, is_there: bool) -> None:
         name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
-        is_new = uid not in self._known
-        self._known.add(uid)
+        is_new = uid not in self._uids
+        self._uids.add(uid)
         self._changed.set()
         if not is_there or "deletionTimestamp" in pod["metadata"]:
             if uid in self.courses:

@@ -89,10 +89,10 @@ async def audit(
     options: dict[str, Any] = {"resultTypes": ["violations"], "rules": {rule: {"enabled": False} for rule in without}}
     if only:
         options["runOnly"] = sorted(only)
-    found = await page.evaluate(f"axe.run({json.dumps(within)}, {json.dumps(options)})")
+    report = await page.evaluate(f"axe.run({json.dumps(within)}, {json.dumps(options)})")
     return [
         f"{page.url}: {rule['id']} ({rule['impact']}): {' '.join(map(str, node['target']))}: {node['failureSummary']}"
-        for rule in found["violations"]
+        for rule in report["violations"]
         if rule["impact"] in SEVERE
         for node in rule["nodes"]
     ]
@@ -118,6 +118,6 @@ async def browser() -> AsyncIterator["Browser"]:
 @pytest_asyncio.fixture(loop_scope="module")
 async def visitor(browser: "Browser") -> AsyncIterator[Visitor]:
     """Somebody new for each test; what the pages should not have done fails it."""
-    made = Visitor(browser)
-    yield made
-    await made.close()
+    visitor = Visitor(browser)
+    yield visitor
+    await visitor.close()

@@ -75,8 +75,8 @@ class ObjectBuilder:
         return replace(self, corrections=(*self.corrections, deepcopy(patch)))
 
     def body(self) -> Json:
-        given = {name: value for name, value in self.metadata.items() if value}
-        body: Json = {**self._content(), "metadata": {"name": self.name, **given}}
+        fields = {name: value for name, value in self.metadata.items() if value}
+        body: Json = {**self._content(), "metadata": {"name": self.name, **fields}}
         for patch in self.corrections:
             body = merge(body, patch)
         return deepcopy(body)

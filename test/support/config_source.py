@@ -14,16 +14,16 @@ class ConfigSource:
     ``asked`` has an entry for each read: whether the configuration before was refused. A ``gate`` makes reads wait.
     """
 
-    def __init__(self, *found: ClientConfig | Exception) -> None:
-        self.found = list(found)
-        self.asked: list[bool] = []
+    def __init__(self, *configs: ClientConfig | Exception) -> None:
+        self.configs = list(configs)
+        self.refusals: list[bool] = []
         self.gate: asyncio.Event | None = None
 
     async def read(self, *, refused: bool = False) -> ClientConfig:
-        self.asked.append(refused)
+        self.refusals.append(refused)
         if self.gate is not None:
             await self.gate.wait()
-        found = self.found.pop(0) if len(self.found) > 1 else self.found[0]
-        if isinstance(found, Exception):
-            raise found
-        return found
+        config = self.configs.pop(0) if len(self.configs) > 1 else self.configs[0]
+        if isinstance(config, Exception):
+            raise config
+        return config

@@ -154,9 +154,9 @@ class Harness:
 
     @property
     def job(self) -> Json:
-        found = self.api.find(JOBS, KEY)
-        assert found
-        return found
+        body = self.api.find(JOBS, KEY)
+        assert body
+        return body
 
     def edit_job(self, patch: Json) -> None:
         """Somebody changes the job; not yet shown to the controller."""
@@ -182,12 +182,12 @@ class Harness:
     async def settle(self, passes: int = 20) -> None:
         """Pass and sync, with time going by, until nothing is written any more."""
         for _ in range(passes):
-            before = len(self.api.calls)
+            calls = len(self.api.calls)
             wait = await self.reconcile()
             self.sync()
             if wait is not None and wait < 5:
                 await self.clock.advance(max(wait, 0.01))
-            elif len(self.api.calls) == before:
+            elif len(self.api.calls) == calls:
                 return
         raise AssertionError(f"it never came to rest: {self.api.calls[-10:]}")
 
@@ -215,8 +215,8 @@ class Harness:
         for item in gone:
             store.remove(item.metadata.key)
         for key, body in versions.items():
-            known = store.get(key)
-            if known is None or known.metadata.resource_version != body["metadata"]["resourceVersion"]:
+            stored = store.get(key)
+            if stored is None or stored.metadata.resource_version != body["metadata"]["resourceVersion"]:
                 store.put(read(msgspec.json.encode(body)))
         store.set_resource_version("", str(self.api.server.store.version))
         return gone

@@ -41,7 +41,7 @@ class Block:
     text: str
     not_run: str
     """Why, and what checks it; empty if it is run or applied."""
-    before: str
+    setup: str
     """Commands for what the reader has at this point."""
 
     def __str__(self) -> str:
@@ -50,9 +50,9 @@ class Block:
     @property
     def is_checked_elsewhere(self) -> bool:
         """Whether what is named as checking it exists."""
-        if not (found := _CHECKED_BY.search(self.not_run)):
+        if not (match := _CHECKED_BY.search(self.not_run)):
             return False
-        path, test = ROOT / found[1], found[2]
+        path, test = ROOT / match[1], match[2]
         return path.exists() and (not test or f"def {test}(" in path.read_text(encoding="utf-8"))
 
     def manifests(self) -> list[dict[str, object]]:
@@ -73,10 +73,10 @@ class Page:
     @property
     def runs_on(self) -> str:
         """Where the commands run that it has: what it says itself, else what they need."""
-        said = _RUNS_ON.search((ROOT / self.path).read_text(encoding="utf-8"))
+        match = _RUNS_ON.search((ROOT / self.path).read_text(encoding="utf-8"))
         words = {word for block in self.commands() for word in block.text.split()}
         where = "a control plane" if "helm" in words else "a local server" if "kubectl" in words else "this machine"
-        return said[1] if said else where
+        return match[1] if match else where
 
     def commands(self) -> list[Block]:
         """What is run, in this order."""
@@ -111,17 +111,17 @@ def blocks(page: Page) -> tuple[Block, ...]:
     return tuple(
         Block(
             page,
-            text.count("\n", 0, found.start("language")) + 1,
-            found["language"],
-            dedent(found["text"]),
-            found["reason"] or "",
-            dedent(found["before"] or ""),
+            text.count("\n", 0, fence.start("language")) + 1,
+            fence["language"],
+            dedent(fence["text"]),
+            fence["reason"] or "",
+            dedent(fence["before"] or ""),
         )
-        for found in _FENCE.finditer(text)
+        for fence in _FENCE.finditer(text)
     )
 
 
 def pages() -> Iterator[Page]:
     """All that users read, but the README, whose commands have a test of their own."""
-    found = {*(ROOT / "docs").rglob("*.md"), *(ROOT / "manifests").rglob("*.md"), *(ROOT / "charts").rglob("README.md")}
-    yield from (Page(str(path.relative_to(ROOT))) for path in sorted({*found, *ROOT.glob("CONTRIBUTING.md")}))
+    paths = {*(ROOT / "docs").rglob("*.md"), *(ROOT / "manifests").rglob("*.md"), *(ROOT / "charts").rglob("README.md")}
+    yield from (Page(str(path.relative_to(ROOT))) for path in sorted({*paths, *ROOT.glob("CONTRIBUTING.md")}))

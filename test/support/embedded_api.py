@@ -102,8 +102,8 @@ class EmbeddedApi(Edge):
             self.send(requests.create(NAMESPACES, "", {"metadata": {"name": name}}))
 
     def find(self, resource: Resource, key: ObjectKey) -> Json | None:
-        found = self.server.store.collection(str(resource)).objects.get(path_of(key))
-        return dict(found.body) if found else None
+        stored = self.server.store.collection(str(resource)).objects.get(path_of(key))
+        return dict(stored.body) if stored else None
 
     def of(self, resource: Resource) -> list[Json]:
         collection = self.server.store.collection(str(resource))

@@ -46,7 +46,7 @@ class EmbeddedJobs:
         self.clock = clock
         self.server = ApiServer(clock, kinds=kinds())
         self.logs: dict[str, list[bytes | Exception]] = {}
-        self.asked: list[Json] = []
+        self.log_options: list[Json] = []
         self._send(requests.create(NAMESPACES, "", {"metadata": {"name": "default"}}))
 
     def client(self, **options: Any) -> AsyncTFJobs:  # noqa: ANN401
@@ -95,7 +95,7 @@ class EmbeddedJobs:
 
     async def read(self, namespace: str, pod: str, container: str, **options: Any) -> AsyncIterator[bytes]:  # noqa: ANN401
         """The log of a pod (a ``LogSource``); whoever follows gets nothing after it."""
-        self.asked.append(options)
+        self.log_options.append(options)
         for line in self.logs.get(pod, []):
             if isinstance(line, Exception):
                 raise line

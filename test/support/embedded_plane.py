@@ -112,7 +112,7 @@ class EmbeddedPlane(ControlPlane):
         clock = SystemClock()
         folder = StateFolder(self.layout.pki / "certificate")
         folder.create()
-        found = certificate.credentials(folder, clock.now())
+        credentials = certificate.credentials(folder, clock.now())
         server = ApiServer(clock, kinds=built_in.KINDS, has_controllers=self._collects)
         server.store.listeners.append(self._commits.on_commit)
         for body in local.FIRST:
@@ -121,13 +121,13 @@ class EmbeddedPlane(ControlPlane):
         listener = http.listen()
         port = listener.getsockname()[1]
         self._url = f"https://127.0.0.1:{port}"
-        self.layout.serving_cert.write_bytes(found.authority)
-        self._write_kubeconfigs(found.authority.decode())
+        self.layout.serving_cert.write_bytes(credentials.authority)
+        self._write_kubeconfigs(credentials.authority.decode())
         tokens = [(self.token(user.name), user.login) for user in plane_access.USERS]
         guard = _GuardOfUsers(tokens, port=port)
         with self.audit_log.open("w", buffering=1) as log:
             handle = _LoggedServer(server, log).handle
-            async with http.serving(handle, listener, guard=guard, tls=found.tls, logs=_NoLogs(), clock=clock):
+            async with http.serving(handle, listener, guard=guard, tls=credentials.tls, logs=_NoLogs(), clock=clock):
                 self._is_up.set()
                 await self._end.wait()
 
@@ -226,8 +226,8 @@ class _GuardOfUsers(Guard):
         }
 
     def check(self, headers: Headers) -> None:
-        given = headers.getall("Authorization", ())
-        login, guard = self._guards.get(given[0] if given else "", next(iter(self._guards.values())))
+        tokens = headers.getall("Authorization", ())
+        login, guard = self._guards.get(tokens[0] if tokens else "", next(iter(self._guards.values())))
         guard.check(headers)
         _SENDER.set(Sender(login, next(iter(headers.getall("User-Agent", ())), "")))
 

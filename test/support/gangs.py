@@ -52,7 +52,7 @@ class GangCluster:
         self._tasks = asyncio.TaskGroup()
         self._slots = asyncio.Semaphore(_AT_A_TIME)
         self._watching: asyncio.Task[None] | None = None
-        self._known: set[str] = set()
+        self._uids: set[str] = set()
         self._holding: set[str] = set()
 
     async def __aenter__(self) -> Self:
@@ -102,9 +102,9 @@ class GangCluster:
     async def groups(self) -> list[Json]:
         """The PodGroups of the namespace, in the version that is served."""
         for name in gang_schedulers.versions(self.scheduler) or (self.scheduler,):
-            found = gang_schedulers.find(name)
-            assert found is not None
-            path = Resource(found.resource.group, found.resource.version, "podgroups").path(self.jobs.namespace)
+            scheduler = gang_schedulers.find(name)
+            assert scheduler is not None
+            path = Resource(scheduler.resource.group, scheduler.resource.version, "podgroups").path(self.jobs.namespace)
             if (listed := await self.jobs.admin.find(path)) is not None:
                 groups: list[Json] = listed["items"]
                 return groups
@@ -136,8 +136,8 @@ class GangCluster:
             self._holding.discard(uid)
         self.most_bound = max(self.most_bound, len(self._holding))
         self._judge(job, metadata["name"], is_bound=is_bound, has_ended=has_ended)
-        if is_bound and uid not in self._known:
-            self._known.add(uid)
+        if is_bound and uid not in self._uids:
+            self._uids.add(uid)
             self._tasks.create_task(self._live(pod))
         elif is_bound and is_there and "deletionTimestamp" in metadata:
             self._tasks.create_task(self._end(pod))

@@ -66,12 +66,12 @@ class Suite:
 
 def outcomes(reports: list[dict[str, Any]]) -> dict[str, str]:
     """What Ginkgo's report says of each test: nothing, or why it failed."""
-    found: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     for spec in (spec for report in reports for spec in report["SpecReports"] or ()):
         if spec["LeafNodeType"] == "It" and spec["State"] not in ("skipped", "pending"):
             name = " / ".join((*(spec["ContainerHierarchyTexts"] or ()), spec["LeafNodeText"]))
-            found[name] = found.get(name, "") or _failure(spec)
-    return found
+            by_name[name] = by_name.get(name, "") or _failure(spec)
+    return by_name
 
 
 def _failure(spec: Mapping[str, Any]) -> str:
@@ -109,5 +109,5 @@ def sample_definition() -> Path:
     toolbox = Toolbox(os.environ)
     name = "k8s.io/sample-controller"
     module = FOLDER / "modules" / "go-programs"
-    found = build.modules([name], folder=module, go=toolbox.go(), progress=toolbox.progress)[name]
-    return found / "artifacts" / "examples" / "crd-status-subresource.yaml"
+    folder = build.modules([name], folder=module, go=toolbox.go(), progress=toolbox.progress)[name]
+    return folder / "artifacts" / "examples" / "crd-status-subresource.yaml"

@@ -77,8 +77,8 @@ def _documents(text: str) -> tuple[Json, ...]:
 
 
 def one(objects: list[Json], kind: str, name: str = "") -> Json:
-    (found,) = [body for body in objects if body["kind"] == kind and name in {"", body["metadata"]["name"]}]
-    return found
+    (match,) = [body for body in objects if body["kind"] == kind and name in {"", body["metadata"]["name"]}]
+    return match
 
 
 def of_kind(objects: list[Json], kind: str) -> list[Json]:

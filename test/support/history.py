@@ -108,12 +108,12 @@ def _decoded(value: bytes | None) -> Json | None:
     if value.startswith(_PROTOBUF):
         raise ValueError("protobuf in the store: the apiserver needs --storage-media-type=application/json")
     try:
-        found = json.loads(value)
+        body = json.loads(value)
     except ValueError:
         return None
     except RecursionError:
         return UNREADABLE
-    return found if isinstance(found, dict) else None
+    return body if isinstance(body, dict) else None
 
 
 class Recorder:
@@ -122,14 +122,14 @@ class Recorder:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._changes: list[Change] = []
-        self._seen = 0
+        self._revision = 0
         self._progress = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
         await self._store.__aenter__()
         try:
-            self._seen = await self._store.revision()
+            self._revision = await self._store.revision()
             listening = asyncio.Event()
             self._task = asyncio.create_task(self._record(listening))
             await self._either(listening)
@@ -170,7 +170,7 @@ class Recorder:
         """Wait until everything in the store at this moment has been recorded; its revision."""
         target = await self._store.revision()
         async with asyncio.timeout(within):
-            while self._seen < target:
+            while self._revision < target:
                 await self.next_progress()
         return target
 
@@ -202,12 +202,12 @@ class Recorder:
 
     async def _record_connection(self, listening: asyncio.Event) -> None:
         pieces: list[Change] = []
-        async with self._store.watch(self._seen + 1) as batches:
+        async with self._store.watch(self._revision + 1) as batches:
             listening.set()
             async for batch in batches:
                 pieces += batch.changes
                 if pieces and batch.is_whole:  # else a part of the last revision may still be under way
                     self._changes += pieces
-                    self._seen = pieces[-1].revision
+                    self._revision = pieces[-1].revision
                     self._progress.set()
                     pieces.clear()

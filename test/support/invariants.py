@@ -61,7 +61,7 @@ class JobLife:
     def statuses(self) -> Iterator[Json]:
         return (body.get("status", {}) for body in self.bodies())
 
-    def before(self, revision: int) -> Json:
+    def version_before(self, revision: int) -> Json:
         return [version.last_body for version in self.versions if version.revision <= revision][-1]
 
     def policy_of(self, kind: str) -> str:
@@ -75,22 +75,22 @@ Rule = Callable[[JobLife], Iterator[str]]
 
 def check(history: History, sent: Requests, *, namespaces: Collection[str], waived: Collection[str] = ()) -> None:
     """Hold a recording against all invariants; AssertionError with everything that contradicts one."""
-    found: list[str] = []
+    complaints: list[str] = []
     for namespace in namespaces:
         for life in job_lives(history, namespace):
             for name, rule in RULES.items():
                 if name not in waived:
-                    found += [f"{name}: {namespace}/{life.name}: {text}" for text in rule(life)]
+                    complaints += [f"{name}: {namespace}/{life.name}: {text}" for text in rule(life)]
         if "only own objects" not in waived:
-            found += [
+            complaints += [
                 f"only own objects: {namespace}: {text}"
                 for text in _touches_nothing_of_others(history, sent, namespace)
             ]
         if "one delete" not in waived:
-            found += [f"one delete: {namespace}: {text}" for text in _deletes_once(history, sent, namespace)]
+            complaints += [f"one delete: {namespace}: {text}" for text in _deletes_once(history, sent, namespace)]
         lacking = [entry for entry in sent.by(namespace=namespace) if entry.decision == "forbid"]
-        found += [f"rights: {namespace}: {entry.verb} {entry.resource} is not granted" for entry in lacking]
-    assert not found, "\n".join(found[:20])
+        complaints += [f"rights: {namespace}: {entry.verb} {entry.resource} is not granted" for entry in lacking]
+    assert not complaints, "\n".join(complaints[:20])
 
 
 def job_lives(history: History, namespace: str) -> Iterator[JobLife]:
@@ -115,7 +115,9 @@ def pods_are_of_the_spec(life: JobLife) -> Iterator[str]:
         bodies = list(_recent(life, pod.born))
         specs = [body["spec"]["tfReplicaSpecs"] for body in bodies]
         kind, index = pod.replica
-        counts = [spec.get("replicas", 1) for found in specs for key, spec in found.items() if key.lower() == kind]
+        counts = [
+            spec.get("replicas", 1) for replicas in specs for key, spec in replicas.items() if key.lower() == kind
+        ]
         if kind == "worker":  # the operator's own queue may have decided on another number, and recorded it
             counts += [body.get("status", {}).get("elastic", {}).get("workers", 0) for body in bodies]
         if pod.name != f"{life.name}-{kind}-{index}":
@@ -174,18 +176,18 @@ def restarts_are_counted_once(life: JobLife) -> Iterator[str]:
 def status_of_others_stays(life: JobLife) -> Iterator[str]:
     """A condition that is not ours is never lost."""
     for earlier, later in pairwise(life.statuses()):
-        kept = {entry["type"] for entry in later.get("conditions", ())}
+        types = {entry["type"] for entry in later.get("conditions", ())}
         for entry in earlier.get("conditions", ()):
-            if entry["type"] not in _OURS and entry["type"] not in kept:
+            if entry["type"] not in _OURS and entry["type"] not in types:
                 yield f"the condition {entry['type']} of somebody else is lost"
 
 
 def conditions_follow_the_automaton(life: JobLife) -> Iterator[str]:
     """And their times never go back."""
     for earlier, later in pairwise([{}, *life.bodies()]):
-        before, after = _state(earlier), _state(later)
-        if before and after and before != after and after not in _AFTER.get(before, set()):
-            yield f"it went from {before} to {after}: {_states(later)}"
+        old, after = _state(earlier), _state(later)
+        if old and after and old != after and after not in _AFTER.get(old, set()):
+            yield f"it went from {old} to {after}: {_states(later)}"
         times = {entry["type"]: entry.get("lastUpdateTime", "") for entry in _conditions(earlier)}
         for entry in _conditions(later):
             if entry.get("lastUpdateTime", "") < times.get(entry["type"], ""):
@@ -197,7 +199,7 @@ def pods_agree_on_the_cluster(life: JobLife) -> Iterator[str]:
     if any(body["spec"].get("enableDynamicWorker") for body in life.bodies()):
         return  # there, each worker knows itself only
     for pod, other in _pairs(life.pods):
-        same = _shape(life.before(pod.born)) == _shape(life.before(other.born))
+        same = _shape(life.version_before(pod.born)) == _shape(life.version_before(other.born))
         if same and pod.lives_at(other.born) and _cluster(pod) != _cluster(other):
             yield f"{pod.name} and {other.name} know different clusters"
 
@@ -225,7 +227,7 @@ def counts_are_those_of_the_pods(life: JobLife) -> Iterator[str]:
     if life.last["spec"].get("runPolicy", {}).get("managedBy", _US) != _US:
         return
     running = Counter(pod.kind for pod in life.pods if pod.runs_at_last)
-    reported = {kind.lower(): found.get("active", 0) for kind, found in status.get("replicaStatuses", {}).items()}
+    reported = {kind.lower(): counts.get("active", 0) for kind, counts in status.get("replicaStatuses", {}).items()}
     for kind in reported.keys() | running.keys():
         if reported.get(kind, 0) != running[kind]:
             yield f"{reported.get(kind, 0)} {kind} are reported as active, and {running[kind]} are"
@@ -302,8 +304,8 @@ def _cluster(pod: PodLife) -> object:
 
 
 def _conditions(body: Json) -> list[Json]:
-    found: list[Json] = body.get("status", {}).get("conditions", [])
-    return found
+    conditions: list[Json] = body.get("status", {}).get("conditions", [])
+    return conditions
 
 
 def _states(body: Json) -> list[str]:

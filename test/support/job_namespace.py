@@ -63,18 +63,18 @@ class JobNamespace:
         """Wait until a condition is True, has this reason and contains this text; the job."""
 
         def check(job: Json) -> None:
-            found = conditions(job).get(kind, {})
-            assert found.get("status") == "True", f"no {kind}: {job.get('status')}"
-            assert reason in {"", found["reason"]}, f"{found}"
-            assert text in found["message"], f"{found}"
+            condition = conditions(job).get(kind, {})
+            assert condition.get("status") == "True", f"no {kind}: {job.get('status')}"
+            assert reason in {"", condition["reason"]}, f"{condition}"
+            assert text in condition["message"], f"{condition}"
 
         return await self._wait_job(name, check, within=within)
 
     async def wait_status(self, name: str = "j", *, within: float = PATIENCE, **fields: Any) -> Json:  # noqa: ANN401
 
         def check(job: Json) -> None:
-            found = {field: job.get("status", {}).get(field) for field in fields}
-            assert found == fields, f"{job.get('status')}"
+            values = {field: job.get("status", {}).get(field) for field in fields}
+            assert values == fields, f"{job.get('status')}"
 
         return await self._wait_job(name, check, within=within)
 
@@ -82,8 +82,8 @@ class JobNamespace:
         """Wait until the counts of a replica type are these; one that is not there is 0."""
 
         def check(job: Json) -> None:
-            found = job.get("status", {}).get("replicaStatuses", {}).get(kind, {})
-            assert {count: found.get(count, 0) for count in counts} == counts, f"{job.get('status')}"
+            actual = job.get("status", {}).get("replicaStatuses", {}).get(kind, {})
+            assert {count: actual.get(count, 0) for count in counts} == counts, f"{job.get('status')}"
 
         return await self._wait_job(name, check)
 
@@ -99,8 +99,8 @@ class JobNamespace:
         """Wait until there is no such job; when that was seen."""
 
         async def check() -> bool:
-            found = await self.admin.find(TFJOBS.path(self.namespace, name))
-            assert found is None, f"{found.get('status')}"
+            job = await self.admin.find(TFJOBS.path(self.namespace, name))
+            assert job is None, f"{job.get('status')}"
             return True
 
         await eventually(check, within=within)
@@ -114,26 +114,26 @@ class JobNamespace:
         return {name: pod["metadata"]["uid"] for name, pod in (await self.pods()).items()}
 
     async def services(self) -> set[str]:
-        return {found["metadata"]["name"] for found in await self.admin.list(SERVICES.path(self.namespace))}
+        return {service["metadata"]["name"] for service in await self.admin.list(SERVICES.path(self.namespace))}
 
     async def wait_pods(self, *names: str, within: float = PATIENCE) -> dict[str, Json]:
         """Wait until there are exactly these pods, none of them terminating."""
 
         async def check() -> dict[str, Json]:
-            found = await self.pods()
+            pods = await self.pods()
             if not names:
-                assert not found, f"there are {sorted(found)}"
+                assert not pods, f"there are {sorted(pods)}"
                 return {"": {}}
-            staying = {name for name, pod in found.items() if "deletionTimestamp" not in pod["metadata"]}
-            assert (staying, set(found)) == (set(names), set(names)), f"there are {sorted(found)}, not {sorted(names)}"
-            return found
+            staying = {name for name, pod in pods.items() if "deletionTimestamp" not in pod["metadata"]}
+            assert (staying, set(pods)) == (set(names), set(names)), f"there are {sorted(pods)}, not {sorted(names)}"
+            return pods
 
         return await eventually(check, within=within)
 
     async def wait_services(self, *names: str, within: float = PATIENCE) -> None:
         async def check() -> bool:
-            found = await self.services()
-            assert found == set(names), f"there are {sorted(found)}, not {sorted(names)}"
+            services = await self.services()
+            assert services == set(names), f"there are {sorted(services)}, not {sorted(names)}"
             return True
 
         await eventually(check, within=within)
@@ -142,11 +142,11 @@ class JobNamespace:
         """Wait until other pods have these pods' names; the new ones."""
 
         async def check() -> list[Json]:
-            found = await self.pods()
+            current = await self.pods()
             fresh = []
             for pod in pods:
                 name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
-                now = found.get(name)
+                now = current.get(name)
                 assert now is not None, f"there is no {name}"
                 assert now["metadata"]["uid"] != uid, f"{name} is the same: {now['status']}"
                 fresh.append(now)
@@ -156,9 +156,9 @@ class JobNamespace:
 
     async def wait_terminating(self, name: str) -> Json:
         async def check() -> Json:
-            found = (await self.pods())[name]
-            assert "deletionTimestamp" in found["metadata"], f"{name} stays"
-            return found
+            pod = (await self.pods())[name]
+            assert "deletionTimestamp" in pod["metadata"], f"{name} stays"
+            return pod
 
         return await eventually(check, within=PATIENCE)
 
@@ -175,15 +175,15 @@ class JobNamespace:
         return pod
 
     async def events(self, reason: str = "") -> list[Json]:
-        found = await self.admin.list(EVENTS.path(self.namespace))
-        ours = [event for event in found if event["involvedObject"]["kind"] == "TFJob"]
+        all_events = await self.admin.list(EVENTS.path(self.namespace))
+        ours = [event for event in all_events if event["involvedObject"]["kind"] == "TFJob"]
         return [event for event in ours if reason in {"", event["reason"]}]
 
     async def wait_event(self, reason: str, text: str = "") -> Json:
         async def check() -> Json:
-            found = await self.events()
-            fitting = [event for event in found if event["reason"] == reason and text in event["message"]]
-            assert fitting, f"{[(event['reason'], event['message']) for event in found]}"
+            events = await self.events()
+            fitting = [event for event in events if event["reason"] == reason and text in event["message"]]
+            assert fitting, f"{[(event['reason'], event['message']) for event in events]}"
             return fitting[0]
 
         return await eventually(check, within=PATIENCE)

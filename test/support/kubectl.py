@@ -61,12 +61,12 @@ class Kubectl:
 
     def get(self, kind: str, name: str) -> Json | None:
         text = self.run("get", kind, name, "--output=json", "--ignore-not-found")
-        found: Json | None = json.loads(text) if text.strip() else None
-        return found
+        body: Json | None = json.loads(text) if text.strip() else None
+        return body
 
     def list(self, kind: str, *, selector: str = "") -> list[Json]:
-        found: list[Json] = json.loads(self.run("get", kind, "--output=json", f"--selector={selector}"))["items"]
-        return found
+        bodies: list[Json] = json.loads(self.run("get", kind, "--output=json", f"--selector={selector}"))["items"]
+        return bodies
 
     def logs(self, pod: str, *, container: str = "tensorflow") -> str:
         """What a container has said so far; nothing when it has not been started."""

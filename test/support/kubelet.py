@@ -94,8 +94,8 @@ class Kubelet:
 
     async def is_gone(self, pod: Json) -> bool:
         """Whether this very pod is no more; its name may be another's by now."""
-        found = await self.api.find(self._path(pod["metadata"]["name"]))
-        return found is None or found["metadata"]["uid"] != pod["metadata"]["uid"]
+        current = await self.api.find(self._path(pod["metadata"]["name"]))
+        return current is None or current["metadata"]["uid"] != pod["metadata"]["uid"]
 
     async def write(self, pod: Json, status: Callable[[Json, str], Json]) -> Json:
         """Give the pod the status that a function of ``pod_status`` makes of it; one request."""

@@ -100,11 +100,11 @@ def _manifests(tool: str, port: int) -> list[Json]:
     toolbox = Toolbox(os.environ)
     module = toolbox.tools()[tool].module
     command = [toolbox.go().program, "mod", "download", "-json", "sigs.k8s.io/kueue"]
-    found = json.loads(subprocess.run(command, cwd=module, capture_output=True, check=True, text=True).stdout)
-    kustomize = [programs("kubectl")["kubectl"], "kustomize", f"{found['Dir']}/config/default"]
+    download = json.loads(subprocess.run(command, cwd=module, capture_output=True, check=True, text=True).stdout)
+    kustomize = [programs("kubectl")["kubectl"], "kustomize", f"{download['Dir']}/config/default"]
     text = subprocess.run(kustomize, capture_output=True, check=True, text=True).stdout
     kinds = {"CustomResourceDefinition", "Namespace", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
-    chosen = [body for body in yaml.safe_load_all(text) if body["kind"] in kinds]
+    bodies = [body for body in yaml.safe_load_all(text) if body["kind"] in kinds]
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": _SECRET, "namespace": NAMESPACE}}
     service = {
         "apiVersion": "v1",
@@ -112,7 +112,7 @@ def _manifests(tool: str, port: int) -> list[Json]:
         "metadata": {"name": _SERVICE, "namespace": NAMESPACE},
         "spec": {"type": "ExternalName", "externalName": "localhost"},
     }
-    return [*(_reachable(body, port) for body in chosen), secret, service]
+    return [*(_reachable(body, port) for body in bodies), secret, service]
 
 
 def _reachable(body: Json, port: int) -> Json:
@@ -131,7 +131,7 @@ def _reachable(body: Json, port: int) -> Json:
 
 def _install(plane: ControlPlane, manifests: list[Json]) -> None:
     order = {"Namespace": 0, "CustomResourceDefinition": 1}
-    for body in sorted(manifests, key=lambda found: order.get(found["kind"], 2)):
+    for body in sorted(manifests, key=lambda body: order.get(body["kind"], 2)):
         plane.admin.apply(body)
     for body in manifests:
         if body["kind"] == "CustomResourceDefinition":
@@ -201,5 +201,5 @@ def _check(process: subprocess.Popen[bytes], log: Path, deadline: float) -> None
 
 def conditions(body: Json) -> dict[str, Any]:
     """The conditions of a Workload that are True."""
-    found = body.get("status", {}).get("conditions") or ()
-    return {entry["type"]: entry for entry in found if entry["status"] == "True"}
+    entries = body.get("status", {}).get("conditions") or ()
+    return {entry["type"]: entry for entry in entries if entry["status"] == "True"}

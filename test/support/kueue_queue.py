@@ -49,17 +49,17 @@ class QueueNamespace:
 
     async def workload(self, job: str) -> Json | None:
         """The Workload that the job controls."""
-        found = await self.jobs.admin.list(self.kueue.resource("workloads").path(self.jobs.namespace))
-        return next((body for body in found if _owner(body) == job), None)
+        workloads = await self.jobs.admin.list(self.kueue.resource("workloads").path(self.jobs.namespace))
+        return next((body for body in workloads if _owner(body) == job), None)
 
     async def wait_workload(self, job: str, *kinds: str) -> Json:
         """Wait until these conditions of its Workload are True."""
 
         async def check() -> Json:
-            found = await self.workload(job)
-            assert found is not None, "there is no Workload"
-            assert set(kinds) <= conditions(found).keys(), f"{found.get('status')}"
-            return found
+            workload = await self.workload(job)
+            assert workload is not None, "there is no Workload"
+            assert set(kinds) <= conditions(workload).keys(), f"{workload.get('status')}"
+            return workload
 
         return await eventually(check, within=_LONG)
 
@@ -69,9 +69,9 @@ class QueueNamespace:
         return await self.begin_admitted(*pods)
 
     async def begin_admitted(self, *pods: str) -> dict[str, Json]:
-        found = await self.wait_pods_of(*pods)
-        await self.jobs.run(*found)
-        return found
+        pods_by_name = await self.wait_pods_of(*pods)
+        await self.jobs.run(*pods_by_name)
+        return pods_by_name
 
     async def wait_pods_of(self, *pods: str) -> dict[str, Json]:
         return await self.jobs.wait_pods(*pods, within=_LONG)

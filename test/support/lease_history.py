@@ -58,7 +58,7 @@ class LeaseHistory:
 
     def strays(self) -> list[str]:
         """Every write of the job that its sender was not allowed to start, and why not."""
-        return [f"{call} at {call.at:.3f}: {why}" for call in self.work if (why := self._objection(call))]
+        return [f"{call} at {call.at:.3f}: {objection}" for call in self.work if (objection := self._objection(call))]
 
     def _objection(self, call: Call) -> str:
         mine = [tenure for tenure in self.tenures if tenure.writer == call.client and tenure.sent_at <= call.at]

@@ -43,7 +43,7 @@ def failed() -> errors.ServerFailed:
 class Fate:
     """What becomes of one call. ``after`` infinite: no reply ever comes."""
 
-    before: float = 0.0
+    delay: float = 0.0
     is_carried_out: bool = True
     after: float = 0.0
     error: errors.ApiError | None = None
@@ -67,13 +67,13 @@ class LeaseStore:
 
     @property
     def body(self) -> Body | None:
-        found = self.server.store.collection(str(LEASES)).objects.get(path_of(KEY))
-        return dict(found.body) if found else None
+        stored = self.server.store.collection(str(LEASES)).objects.get(path_of(KEY))
+        return dict(stored.body) if stored else None
 
     @property
     def spec(self) -> Body:
-        found: Body = (self.body or {}).get("spec") or {}
-        return found
+        content: Body = (self.body or {}).get("spec") or {}
+        return content
 
     @property
     def holder(self) -> str:
@@ -81,12 +81,17 @@ class LeaseStore:
 
     def put(self, spec: object, **metadata: object) -> None:
         """Have it stored like this, whatever the API server would say."""
-        kept = (self.body or {}).get("metadata") or {
+        metadata_so_far = (self.body or {}).get("metadata") or {
             "namespace": KEY.namespace,
             "name": KEY.name,
             "uid": secrets.token_hex(4),
         }
-        body = {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": {**kept, **metadata}, "spec": spec}
+        body = {
+            "apiVersion": LEASES.api_version,
+            "kind": LEASES.kind,
+            "metadata": {**metadata_so_far, **metadata},
+            "spec": spec,
+        }
         self.server.store.commit(str(LEASES), path_of(KEY), body)
 
     def delete(self) -> None:
@@ -142,7 +147,7 @@ class LeaseApi:
         self.sent_at.append(self._clock.monotonic())
         fate = self.fates[verb].popleft() if self.fates[verb] else self.usual()
         reply: asyncio.Future[Body] = asyncio.get_running_loop().create_future()
-        self._later(fate.before, lambda: self._arrive(fate, carry_out, reply))
+        self._later(fate.delay, lambda: self._arrive(fate, carry_out, reply))
         return await reply
 
     def _arrive(self, fate: Fate, carry_out: Callable[[], Body], reply: "asyncio.Future[Body]") -> None:

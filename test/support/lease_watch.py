@@ -13,14 +13,14 @@ def lease(name: str, holder: str = "0") -> dict[str, Any]:
     return {"metadata": {"name": name}, "spec": {"holderIdentity": holder}}
 
 
-def seen(event: WatchEvent) -> tuple[str, str | None, str | None]:
+def brief(event: WatchEvent) -> tuple[str, str | None, str | None]:
     """An event as tests compare it: its type, and which state of which object it brings."""
     return event.type, event.body["metadata"].get("name"), event.body.get("spec", {}).get("holderIdentity")
 
 
 async def next_events(events: AsyncIterator[WatchEvent], count: int) -> list[tuple[str, str | None, str | None]]:
     async with asyncio.timeout(10):
-        return [seen(await anext(events)) for _ in range(count)]
+        return [brief(await anext(events)) for _ in range(count)]
 
 
 async def last_events(events: AsyncIterator[WatchEvent]) -> list[WatchEvent]:

@@ -35,8 +35,8 @@ class ListedJobs(JobNamespace):
         """Wait for the one pod of a replica, such as ``j-master-76no-0``; it may be asked for another one."""
 
         async def check() -> Json:
-            found = [pod for name, pod in (await self.pods()).items() if name.startswith(f"{replica}-")]
-            there = [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+            pods = [pod for name, pod in (await self.pods()).items() if name.startswith(f"{replica}-")]
+            there = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
             assert len(there) == 1, f"{replica}: {sorted(await self.pods())}"
             assert other_than is None or there[0]["metadata"]["uid"] != other_than["metadata"]["uid"]
             return there[0]

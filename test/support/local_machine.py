@@ -52,13 +52,13 @@ class LocalMachine:
 
     def processes(self, having: str = "") -> dict[int, str]:
         """The command lines of the processes that run here, and have a text in their environment."""
-        marks, found = {f"XDG_STATE_HOME={self._files['state']}".encode(), having.encode()}, {}
+        marks, commands = {f"XDG_STATE_HOME={self._files['state']}".encode(), having.encode()}, {}
         for process in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):  # it has just ended
                 environment = (process / "environ").read_bytes()
                 if all(mark in environment for mark in marks):
-                    found[int(process.name)] = (process / "cmdline").read_text().replace("\0", " ")
-        return found
+                    commands[int(process.name)] = (process / "cmdline").read_text().replace("\0", " ")
+        return commands
 
     def remains(self) -> list[object]:
         """Files, and processes that have this place in their environment."""

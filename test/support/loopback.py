@@ -1,7 +1,7 @@
 """A server on loopback that answers as a script says, byte by byte: what a broken load balancer does.
 
 A script is one answer, several of which the last one stays, or a function of the request, maybe a coroutine function.
-Every request is kept in ``server.seen``. Connections are kept alive until an answer says otherwise.
+Every request is kept in ``server.requests``. Connections are kept alive until an answer says otherwise.
 """
 
 import asyncio
@@ -64,7 +64,7 @@ def reply(status: int, body: bytes = b"", **headers: str) -> Answer:
 class Loopback:
     def __init__(self, script: Script, *, tls: ssl.SSLContext | None = None, host: str = "127.0.0.1") -> None:
         self.script = script
-        self.seen: list[Seen] = []
+        self.requests: list[Seen] = []
         self._tls = tls
         self._host = host
         self._arrived = asyncio.Condition()
@@ -99,7 +99,7 @@ class Loopback:
 
     async def wait_seen(self, requests: int) -> None:
         async with self._arrived:
-            await self._arrived.wait_for(lambda: len(self.seen) >= requests)
+            await self._arrived.wait_for(lambda: len(self.requests) >= requests)
 
     def freeze(self) -> None:
         """Read nothing more from the clients that are connected now, not even their farewells."""
@@ -126,11 +126,11 @@ class Loopback:
             sockets.abort(writer.transport)
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, connection: int) -> bool:
-        seen = await _request(reader, connection)
-        self.seen.append(seen)
+        request = await _request(reader, connection)
+        self.requests.append(request)
         async with self._arrived:
             self._arrived.notify_all()
-        answer = await self._answer(seen)
+        answer = await self._answer(request)
         writer.write(answer.data)
         await writer.drain()
         if answer.ending is Ending.KEPT:
@@ -140,15 +140,15 @@ class Loopback:
         _hang_up(writer, answer.ending)
         return False
 
-    async def _answer(self, seen: Seen) -> Answer:
+    async def _answer(self, request: Seen) -> Answer:
         match self.script:
             case Answer():
                 return self.script
             case Sequence():
-                return self.script[min(len(self.seen), len(self.script)) - 1]
+                return self.script[min(len(self.requests), len(self.script)) - 1]
             case script:
-                found = script(seen)
-                return await found if inspect.isawaitable(found) else found
+                answer = script(request)
+                return await answer if inspect.isawaitable(answer) else answer
 
 
 def _hang_up(writer: asyncio.StreamWriter, ending: Ending) -> None:

@@ -52,8 +52,8 @@ def define(plane: ControlPlane, *arguments: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def secret(namespace: str, found: keys.Keys) -> Json:
-    data = {name: base64.b64encode(value).decode() for name, value in found.data().items()}
+def secret(namespace: str, webhook_keys: keys.Keys) -> Json:
+    data = {name: base64.b64encode(value).decode() for name, value in webhook_keys.data().items()}
     return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": SECRET, "namespace": namespace}, "data": data}
 
 
@@ -76,7 +76,7 @@ def allow(plane: ControlPlane) -> None:
 async def serving(
     plane: ControlPlane,
     namespace: str,
-    found: keys.Keys = keys.Keys(),  # noqa: B008 (frozen)
+    webhook_keys: keys.Keys = keys.Keys(),  # noqa: B008 (frozen)
     *,
     kind: str = "TFJob",
     versions: Sequence[str] = tuple(OLDER),
@@ -90,7 +90,7 @@ async def serving(
     """
     port = free_port()
     await asyncio.to_thread(allow, plane)
-    plane.admin.create(SECRETS.path(namespace), secret(namespace, found))
+    plane.admin.create(SECRETS.path(namespace), secret(namespace, webhook_keys))
     await asyncio.to_thread(
         define, plane, kind, f"--older-versions={','.join(versions)}", f"--webhook=https://{HOST}:{port}"
     )
@@ -105,8 +105,8 @@ async def serving(
         *more,
     )
     try:
-        chosen: Json = {"namespaces": [namespace], "arguments": arguments} | options
-        async with operator(plane, **chosen) as process:
+        operator_options: Json = {"namespaces": [namespace], "arguments": arguments} | options
+        async with operator(plane, **operator_options) as process:
             await eventually(lambda: is_answered(plane, namespace, versions[-1]), within=60)
             yield process
     finally:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 def open_sockets() -> set[str]:
     """By their numbers, which are not given again: what earlier tests opened may still be closed meanwhile."""
-    found = set()
+    targets = set()
     for entry in Path("/proc/self/fd").iterdir():
         with suppress(OSError):  # the one that lists the folder is gone by now
-            found.add(str(entry.readlink()))
-    return {name for name in found if name.startswith("socket:")}
+            targets.add(str(entry.readlink()))
+    return {name for name in targets if name.startswith("socket:")}

@@ -43,16 +43,16 @@ class OperatorProcess:
         """What it ended with; ``None`` while it runs."""
         return self._process.returncode
 
-    def said(self, message: str, *, since: float = 0.0) -> list[Json]:
+    def records_of(self, message: str, *, since: float = 0.0) -> list[Json]:
         """The records with this message; those that were read after a moment of the monotonic clock."""
         return [record for record in self.records if record.get("message") == message and record["read_at"] >= since]
 
     async def wait_for(self, event: str, *, since: float = 0.0, within: float = _START_SECONDS) -> Json:
         def check() -> list[Json]:
             assert self.exit_code is None, f"it ended with {self.exit_code}: {self.records[-5:]}"
-            found = self.said(event, since=since)
-            assert found, f"so far it has logged {self.records[-5:]}"
-            return found
+            records = self.records_of(event, since=since)
+            assert records, f"so far it has logged {self.records[-5:]}"
+            return records
 
         return (await eventually(check, within=within, every=0.02))[0]
 

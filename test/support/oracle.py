@@ -25,7 +25,11 @@ async def in_order(process: OperatorProcess, admin: Api, namespace: str) -> bool
     stored = await store_in_order(admin, namespace)
     caches = await process.caches()
     for kind, versions in stored.items():
-        _same(f"cache of {kind}", versions, {name: tuple(found) for name, found in caches[kind].items()})
+        _same(
+            f"cache of {kind}",
+            versions,
+            {name: tuple(versions_of_one) for name, versions_of_one in caches[kind].items()},
+        )
     return True
 
 
@@ -35,13 +39,13 @@ async def store_in_order(admin: Api, namespace: str) -> dict[str, dict[str, tupl
         jobs, pods, services = [await admin.list(kind.path(namespace)) for kind in (TFJOBS, PODS, SERVICES)]
     except RefusedError as refused:
         raise AssertionError(str(refused)) from refused  # not yet, to eventually
-    wanted = {
+    owners = {
         f"{job['metadata']['name']}-worker-{index}": job["metadata"]["uid"]
         for job in jobs
         for index in range(_replicas(job))
     }
-    _same("pods", wanted, {pod["metadata"]["name"]: _owner(pod) for pod in pods})
-    _same("services", wanted, {service["metadata"]["name"]: _owner(service) for service in services})
+    _same("pods", owners, {pod["metadata"]["name"]: _owner(pod) for pod in pods})
+    _same("services", owners, {service["metadata"]["name"]: _owner(service) for service in services})
     for job in jobs:
         status = job.get("status", {})
         if "managedBy" not in job["spec"].get("runPolicy", {}):
@@ -53,7 +57,7 @@ async def store_in_order(admin: Api, namespace: str) -> dict[str, dict[str, tupl
 def nothing_twice(proxy: FaultProxy) -> None:
     """Every create of a replica's object that the apiserver carried out was the first, and none met itself."""
     carried_out = Counter((call.resource, call.name) for call in _creates(proxy) if call.upstream_code == 201)
-    assert [what for what, times in carried_out.items() if times > 1] == []
+    assert [call for call, times in carried_out.items() if times > 1] == []
     assert [(call.resource, call.name) for call in _creates(proxy) if call.upstream_code == 409] == []
 
 
@@ -69,29 +73,29 @@ def live_reads(proxy: FaultProxy) -> int:
 def blind_repeats(proxy: FaultProxy) -> list[str]:
     """Objects whose create may have been carried out, and was sent again without a live read before."""
     doubtful: set[tuple[str, str]] = set()
-    found = []
+    repeats = []
     for call in proxy.calls():
-        what = call.resource, call.name
+        target = call.resource, call.name
         if call.verb == "list" and call.query.get("limit") == _LIVE_PAGE:
             doubtful = {other for other in doubtful if other[0] != call.resource}
         elif call.verb == "create" and call.resource in _CHILDREN:
-            if what in doubtful:
-                found.append(f"{call.resource} {call.name}")
+            if target in doubtful:
+                repeats.append(f"{call.resource} {call.name}")
             if call.code is None or call.code >= 500:
-                doubtful.add(what)
-    return found
+                doubtful.add(target)
+    return repeats
 
 
 def unexplained(proxy: FaultProxy) -> list[str]:
     """Objects that were found to exist already although no reply about them had been lost, or was late, before."""
-    doubtful, found = set(), []
+    doubtful, conflicts = set(), []
     for call in _creates(proxy):
-        what = call.resource, call.name
-        if call.code == 409 and what not in doubtful:
-            found.append(f"{call.resource} {call.name}")
+        target = call.resource, call.name
+        if call.code == 409 and target not in doubtful:
+            conflicts.append(f"{call.resource} {call.name}")
         if call.code != 201 or call.upstream_code != 201 or call.ending not in {"clean", ""}:
-            doubtful.add(what)
-    return found
+            doubtful.add(target)
+    return conflicts
 
 
 def lists(proxy: FaultProxy, resource: str) -> int:
@@ -124,7 +128,7 @@ def _versions(bodies: Iterable[Json]) -> dict[str, tuple[str, str]]:
     return {body["metadata"]["name"]: version(body["metadata"]) for body in bodies}
 
 
-def _same(what: str, expected: Mapping[str, object], found: Mapping[str, object]) -> None:
-    assert sorted(expected.keys() - found.keys()) == [], f"{what}: these are missing"
-    assert sorted(found.keys() - expected.keys()) == [], f"{what}: these are too many"
-    assert [name for name in expected if expected[name] != found[name]] == [], f"{what}: these differ"
+def _same(subject: str, expected: Mapping[str, object], actual: Mapping[str, object]) -> None:
+    assert sorted(expected.keys() - actual.keys()) == [], f"{subject}: these are missing"
+    assert sorted(actual.keys() - expected.keys()) == [], f"{subject}: these are too many"
+    assert [name for name in expected if expected[name] != actual[name]] == [], f"{subject}: these differ"

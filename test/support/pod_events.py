@@ -183,5 +183,5 @@ def _change(replica: str, change: Callable[[Pod, Simulator], object]) -> Move:
 
 def _name(simulator: Simulator, replica: str) -> str:
     """The name of the pod of a replica that has not ended, or of its last one; empty without any."""
-    found = [pod for pod in simulator.pods.values() if f"{pod.type.label}-{pod.index}" == replica]
-    return max(found, key=lambda pod: pod.phase not in ENDED).name if found else ""
+    pods = [pod for pod in simulator.pods.values() if f"{pod.type.label}-{pod.index}" == replica]
+    return max(pods, key=lambda pod: pod.phase not in ENDED).name if pods else ""

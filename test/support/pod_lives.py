@@ -50,7 +50,7 @@ class PodLife:
     def configs(self) -> list[str]:
         body = self.versions[0].last_body
         main = [entry for entry in body["spec"]["containers"] if entry["name"] == MAIN_CONTAINER]
-        entries = [entry for found in main for entry in found.get("env", ()) if entry["name"] == "TF_CONFIG"]
+        entries = [entry for container in main for entry in container.get("env", ()) if entry["name"] == "TF_CONFIG"]
         annotations = {
             f"metadata.annotations['{name}']": text for name, text in body["metadata"].get("annotations", {}).items()
         }
@@ -75,8 +75,8 @@ class PodLife:
 
     def succeeded_before(self, revision: int) -> bool:
         """Whether anybody could see it Succeeded before then, and it was so before a disruption was announced."""
-        found = next((body for body in self._bodies() if body["status"].get("phase") == "Succeeded"), None)
-        return self._was(revision, "Succeeded") and found is not None and not _is_disrupted(found)
+        success = next((body for body in self._bodies() if body["status"].get("phase") == "Succeeded"), None)
+        return self._was(revision, "Succeeded") and success is not None and not _is_disrupted(success)
 
     def was_told_to_stop(self, since: int) -> bool:
         """Whether it was terminating, from this revision on or later, before it ended in any way."""
@@ -97,8 +97,8 @@ class PodLife:
         )
 
     def _at(self, revision: int) -> Json | None:
-        found = [version for version in self.versions if version.revision <= revision]
-        return found[-1].body if found else None
+        versions = [version for version in self.versions if version.revision <= revision]
+        return versions[-1].body if versions else None
 
     def _bodies(self) -> Iterator[Json]:
         return (version.body for version in self.versions if version.body is not None)
@@ -111,9 +111,9 @@ def lives_of(history: History, children: Iterable[Revision]) -> Iterator[PodLife
     for entry in history.revisions:
         if entry.resource == PODS.qualified and entry.uid in uids:
             versions[entry.uid].append(entry)
-    for found in versions.values():
-        if not _is_made_by_a_test(found[0]):
-            yield PodLife(tuple(found))
+    for revisions in versions.values():
+        if not _is_made_by_a_test(revisions[0]):
+            yield PodLife(tuple(revisions))
 
 
 def _is_made_by_a_test(revision: Revision) -> bool:

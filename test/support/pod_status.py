@@ -212,18 +212,18 @@ def _started_at(status: Json, name: str, now: str) -> str:
 
 def _write(pod: Json, status: Json, name: str, state: Json, *, is_ready: bool, last: Json | None = None) -> None:
     """Put a container's new state into the status; ``last`` is the end that it was restarted after."""
-    before = _entry(status, name)
+    old_entry = _entry(status, name)
     entry = {
         "name": name,
         "image": next(spec["image"] for spec in pod["spec"]["containers"] if spec["name"] == name),
         "imageID": "",
         "ready": is_ready,
         "started": "running" in state,
-        "restartCount": before.get("restartCount", 0) + (last is not None),
+        "restartCount": old_entry.get("restartCount", 0) + (last is not None),
         "state": state,
-        "lastState": last or before.get("lastState", {}),
+        "lastState": last or old_entry.get("lastState", {}),
     }
-    _put(status.setdefault("containerStatuses", []), before, entry)
+    _put(status.setdefault("containerStatuses", []), old_entry, entry)
 
 
 def _set_readiness(status: Json, now: str, *, is_ready: bool, reason: str = "") -> None:
@@ -234,16 +234,16 @@ def _set_readiness(status: Json, now: str, *, is_ready: bool, reason: str = "") 
 def _set_condition(status: Json, now: str, name: str, value: str, *, reason: str = "", message: str = "") -> None:
     """Set one condition in its place; its transition time moves only when its value does."""
     conditions: list[Json] = status.setdefault("conditions", [])
-    before = next((entry for entry in conditions if entry["type"] == name), {})
-    since = before["lastTransitionTime"] if before.get("status") == value else now
+    old_condition = next((entry for entry in conditions if entry["type"] == name), {})
+    since = old_condition["lastTransitionTime"] if old_condition.get("status") == value else now
     entry = {"type": name, "status": value, "lastTransitionTime": since}
     entry |= {key: text for key, text in (("reason", reason), ("message", message)) if text}
-    _put(conditions, before, entry)
+    _put(conditions, old_condition, entry)
 
 
-def _put(entries: list[Json], before: Json, entry: Json) -> None:
-    if before:
-        entries[entries.index(before)] = entry
+def _put(entries: list[Json], old: Json, entry: Json) -> None:
+    if old:
+        entries[entries.index(old)] = entry
     else:
         entries.append(entry)
 

@@ -100,10 +100,10 @@ class Window:
         self._deletions = Deletions()
 
     def make_controller(self, context: wiring.ControllerContext, api: ServedAPI) -> Controller:
-        made = wiring.make_controller(context, api)
-        self._controller = made if self._disturbance.block else replace(made, instruments=self._dying)
-        assert isinstance(made.reconciler, Reconciler)
-        self._reconciler = made.reconciler
+        controller = wiring.make_controller(context, api)
+        self._controller = controller if self._disturbance.block else replace(controller, instruments=self._dying)
+        assert isinstance(controller.reconciler, Reconciler)
+        self._reconciler = controller.reconciler
         self._caches = self._reconciler.observer.caches
         for informer in (self._caches.jobs, self._caches.pods, self._caches.services):
             informer.add_handler(self._deletions)

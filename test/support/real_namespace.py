@@ -52,16 +52,16 @@ class RealNamespace:
     # Where claims find their volume: a folder that every node has, or, when it is empty, whatever the cluster provides.
     volumes: str = ""
     storage_class: str = ""
-    made: list[str] = field(default_factory=list)
+    made_volumes: list[str] = field(default_factory=list)
 
     @property
     def name(self) -> str:
         return self.kubectl.namespace
 
     def job(self, name: str) -> Json:
-        found = self.kubectl.get("tfjob", name)
-        assert found is not None, f"there is no TFJob {self.name}/{name}"
-        return found
+        body = self.kubectl.get("tfjob", name)
+        assert body is not None, f"there is no TFJob {self.name}/{name}"
+        return body
 
     def state(self, name: str) -> str:
         conditions = self.job(name).get("status", {}).get("conditions") or [{"type": ""}]
@@ -69,8 +69,8 @@ class RealNamespace:
 
     def pods(self, name: str) -> dict[str, Json]:
         """The job's pods by replica, such as worker-0."""
-        found = self.kubectl.list("pods", selector=f"{OF_JOB}={name}")
-        return {pod["metadata"]["name"].removeprefix(f"{name}-"): pod for pod in found}
+        bodies = self.kubectl.list("pods", selector=f"{OF_JOB}={name}")
+        return {pod["metadata"]["name"].removeprefix(f"{name}-"): pod for pod in bodies}
 
     def uids(self, name: str) -> dict[str, str]:
         return {replica: pod["metadata"]["uid"] for replica, pod in self.pods(name).items()}
@@ -101,10 +101,10 @@ class RealNamespace:
         def is_shown() -> Json:
             job: Json = self.kubectl.get(kind, name) or {}
             status = job.get("status", {})
-            said = "\n".join([f"{kind} {self.name}/{name}: {json.dumps(status)}", *self._pod_lines(name)])
+            report = "\n".join([f"{kind} {self.name}/{name}: {json.dumps(status)}", *self._pod_lines(name)])
             if "Failed" in {status.get("state"), status.get("phase")}:
-                raise JobEndedError(said)
-            assert {field: status.get(field) for field in fields} == fields, said
+                raise JobEndedError(report)
+            assert {field: status.get(field) for field in fields} == fields, report
             return job
 
         return await eventually(is_shown, within=PATIENCE_SECONDS, every=_POLL_SECONDS)
@@ -114,8 +114,8 @@ class RealNamespace:
         self.kubectl.run("exec", f"{name}-{replica}", "--container=tensorflow", "--", "touch", "/tmp/end")
 
     def events(self, name: str, *, reason: str) -> list[Json]:
-        found = self.kubectl.list("events")
-        return [it for it in found if it["involvedObject"]["name"] == name and it["reason"] == reason]
+        all_events = self.kubectl.list("events")
+        return [it for it in all_events if it["involvedObject"]["name"] == name and it["reason"] == reason]
 
     async def wait_pods(self, name: str, *, only: AbstractSet[str], phase: str = "") -> None:
         """Wait until the job has these pods and no other, all of them in one phase if that matters."""
@@ -132,9 +132,9 @@ class RealNamespace:
     async def wait_condition_message(self, name: str, text: str, *, within: float = 90.0) -> str:
         def message() -> str:
             messages = [str(it["message"]) for it in self.job(name).get("status", {}).get("conditions") or ()]
-            found = next((it for it in messages if text in it), "")
-            assert found, f"no message has {text!r}\n{self.description(name)}"
-            return found
+            match = next((it for it in messages if text in it), "")
+            assert match, f"no message has {text!r}\n{self.description(name)}"
+            return match
 
         return await eventually(message, within=within, every=_POLL_SECONDS)
 
@@ -142,11 +142,11 @@ class RealNamespace:
         """Wait until a replica has said something; all that it has said. Fail at once when the job has failed."""
 
         def has_said() -> str:
-            said = self.log(name, replica)
-            if text not in said and self.state(name) == "Failed":
+            output = self.log(name, replica)
+            if text not in output and self.state(name) == "Failed":
                 raise JobEndedError(self.description(name))
-            assert text in said, f"{replica} has not said {text!r} but:\n{said[-1500:]}\n{self.description(name)}"
-            return said
+            assert text in output, f"{replica} has not said {text!r} but:\n{output[-1500:]}\n{self.description(name)}"
+            return output
 
         return await eventually(has_said, within=within, every=_POLL_SECONDS)
 
@@ -171,7 +171,7 @@ class RealNamespace:
         body = body or _claim(claim)
         if self.volumes:
             volume = f"{self.name}-{claim}"
-            self.made.append(volume)
+            self.made_volumes.append(volume)
             self.kubectl.create(_volume(volume, Path(self.volumes, volume), namespace=self.name, claim=claim))
         if self.storage_class:
             body["spec"]["storageClassName"] = self.storage_class
@@ -214,8 +214,8 @@ def small_job(name: str, program: Program, *, workers: int = 1, **run_policy: st
 def _documents() -> list[Json]:
     """All objects of the training examples, each call fresh ones, without aliases between their parts."""
     texts = [path.read_text() for path in sorted(_EXAMPLES.glob("*.yaml"))]
-    found: list[Json] = [body for text in texts for body in yaml.load_all(text, Loader=yaml.CSafeLoader)]
-    copies: list[Json] = json.loads(json.dumps(found))
+    bodies: list[Json] = [body for text in texts for body in yaml.load_all(text, Loader=yaml.CSafeLoader)]
+    copies: list[Json] = json.loads(json.dumps(bodies))
     return copies
 
 

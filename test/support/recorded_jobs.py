@@ -29,8 +29,10 @@ def merged(body: Mapping[str, Any], patch: Mapping[str, Any]) -> Json:
     new = {key: value for key, value in body.items() if patch.get(key, "") is not None}
     for key, value in patch.items():
         if value is not None:
-            known = body.get(key)
-            new[key] = merged(known if isinstance(known, dict) else {}, value) if isinstance(value, dict) else value
+            old_value = body.get(key)
+            new[key] = (
+                merged(old_value if isinstance(old_value, dict) else {}, value) if isinstance(value, dict) else value
+            )
     return new
 
 
@@ -38,17 +40,17 @@ def lived(job: Json, *moves: Callable[[Simulator], None]) -> Json:
     """The job after these events, in the version in which it was created."""
     api = registry.api_of(job)
     assert api is not None
-    seen = simulated(job, api)
-    seen.settle()
+    simulator = simulated(job, api)
+    simulator.settle()
     for move in moves:
-        move(seen)
-        seen.settle()
-    body = seen.body
+        move(simulator)
+        simulator.settle()
+    body = simulator.body
     if api.conversion is not None:
         body = api.conversion.convert(body, job["apiVersion"].rpartition("/")[2])
     return dict(body)
 
 
 def _read(name: str) -> Json:
-    found: Json = yaml.load((ROOT / "test/golden" / name).read_text(encoding="utf-8"), yaml.CSafeLoader)
-    return found
+    body: Json = yaml.load((ROOT / "test/golden" / name).read_text(encoding="utf-8"), yaml.CSafeLoader)
+    return body

@@ -13,11 +13,11 @@ _LOG_LINES = 40
 
 def report(kubectl: Kubectl, namespaces: Iterable[str]) -> str:
     """Everything about these namespaces that helps to see what went wrong."""
-    parts = [_said(kubectl, "get", "nodes", "--output=wide")]
+    parts = [_output(kubectl, "get", "nodes", "--output=wide")]
     for namespace in namespaces:
         here = kubectl.within(namespace)
         parts.append(f"\n===== namespace {namespace}")
-        parts += [_said(here, *question) for question in _QUESTIONS]
+        parts += [_output(here, *question) for question in _QUESTIONS]
         parts += _logs(here)
     return "\n".join(parts)
 
@@ -42,12 +42,12 @@ def _logs(kubectl: Kubectl) -> Iterator[str]:
         name, status = pod["metadata"]["name"], pod["status"]
         for container in (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())):
             question = ("logs", name, f"--container={container['name']}", f"--tail={_LOG_LINES}")
-            yield _said(kubectl, *question)
+            yield _output(kubectl, *question)
             if container["restartCount"]:
-                yield _said(kubectl, *question, "--previous")
+                yield _output(kubectl, *question, "--previous")
 
 
-def _said(kubectl: Kubectl, *question: str) -> str:
+def _output(kubectl: Kubectl, *question: str) -> str:
     try:
         done = kubectl.attempt(*question)
     except subprocess.SubprocessError as error:

@@ -89,8 +89,8 @@ class HistoryKeeper:
 
     def on_delete(self, last: Thing, *, final_state_known: bool) -> None:
         """Alive until now."""
-        known = self.alive.pop(last.metadata.uid)
-        assert final_state_known or known == last, "the last known state is another one"
+        last_known = self.alive.pop(last.metadata.uid)
+        assert final_state_known or last_known == last, "the last known state is another one"
         del self.keys[last.metadata.key]
         self.ended.add(last.metadata.uid)
 

@@ -110,8 +110,8 @@ async def eventually(
     deadline = clock.monotonic() + within
     while True:
         try:
-            found = check()
-            result = await found if inspect.isawaitable(found) else found
+            outcome = check()
+            result = await outcome if inspect.isawaitable(outcome) else outcome
             if result:
                 return result
             reason = f"it returned {result!r}"

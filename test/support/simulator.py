@@ -68,7 +68,7 @@ class Simulator(EmbeddedApi):
         self.writes = 0
         self.body: Json = {}
         """The job as it is stored, or was at last."""
-        self.made: list[Pod] = []
+        self.created_pods: list[Pod] = []
         self.clusters: dict[str, object] = {}
         """By the UID of a pod: the part of its TF_CONFIG on which all have to agree; nothing without TF_CONFIG."""
         self.records: list[JobRecord] = []
@@ -79,10 +79,14 @@ class Simulator(EmbeddedApi):
         self.operator = self._make_operator()
         self.server.store.listeners.append(self._on_commit)
         self.make_namespace(NAMESPACE)
-        given = {name: value for name, value in body["metadata"].items() if name in {"name", "labels", "annotations"}}
+        metadata = {
+            name: value for name, value in body["metadata"].items() if name in {"name", "labels", "annotations"}
+        }
         version = body["apiVersion"].rpartition("/")[2]
-        made = self.send(requests.create(replace(api.resource, version=version), NAMESPACE, body | {"metadata": given}))
-        self.key = key_of(made)
+        created = self.send(
+            requests.create(replace(api.resource, version=version), NAMESPACE, body | {"metadata": metadata})
+        )
+        self.key = key_of(created)
 
     @property
     def job(self) -> TrainingJob:
@@ -96,8 +100,8 @@ class Simulator(EmbeddedApi):
 
     @property
     def status(self) -> Json:
-        found: Json = self.body.get("status", {})
-        return found
+        content: Json = self.body.get("status", {})
+        return content
 
     @property
     def is_deleted(self) -> bool:
@@ -114,8 +118,8 @@ class Simulator(EmbeddedApi):
     @property
     def pods(self) -> dict[str, Pod]:
         collection = self.server.store.collection(str(resources.PODS))
-        found = map(self._read_pod, map(collection.objects.__getitem__, collection.paths()))
-        return {pod.name: pod for pod in found}
+        read_pods = map(self._read_pod, map(collection.objects.__getitem__, collection.paths()))
+        return {pod.name: pod for pod in read_pods}
 
     @property
     def services(self) -> list[str]:
@@ -147,14 +151,14 @@ class Simulator(EmbeddedApi):
     def settle(self) -> float | None:
         """Reconcile until there is nothing left to do now, and every terminating pod is gone; when there will be."""
         for _ in range(_MOST_PASSES):
-            before, result = self.server.store.version, None
+            version, result = self.server.store.version, None
             try:
                 result = self.work()
             except Crashed:
                 self.restart()
             if self.is_deleted:
                 return None
-            if result and result.after != 0 and before == self.server.store.version and not self._reap():
+            if result and result.after != 0 and version == self.server.store.version and not self._reap():
                 return result.after
         raise Restless(f"{_MOST_PASSES} reconciles and no end: {self.calls[-10:]}")
 
@@ -243,7 +247,7 @@ class Simulator(EmbeddedApi):
         # While it was idle the job had no pods, so their names are free again.
         run = takewhile(lambda record: not record.is_idle, reversed(self.records))
         given_up = {entry.uid for record in run for entry in record.restart_records if entry.replaced}
-        names = {pod.name for pod in self.made if pod.uid in given_up}
+        names = {pod.name for pod in self.created_pods if pod.uid in given_up}
         assert not (profile.names is NameStyle.GENERATED and name in names), f"pod {name} was given up before"
 
     def _make_operator(self) -> Harness:
@@ -257,19 +261,19 @@ class Simulator(EmbeddedApi):
             self.records.append(self.record)
         elif change.collection == str(resources.PODS) and change.old is None:
             pod = self._read_pod(change.new)
-            self.made.append(pod)
+            self.created_pods.append(pod)
             env = change.new.body["spec"]["containers"][0].get("env", [])
             config = next((entry["value"] for entry in env if entry["name"] == "TF_CONFIG"), None)
             if config is not None:
                 self.clusters[pod.uid] = msgspec.json.decode(config)["cluster"]
 
     def _read_pod(self, stored: Stored) -> Pod:
-        found = self._pods.get(stored)
-        if found is None:
+        pod = self._pods.get(stored)
+        if pod is None:
             read = self.operator.caches.readers.pod(stored.served("v1", None)[1]).pod
             assert read, "a pod of no replica"
-            found = self._pods[stored] = read
-        return found
+            pod = self._pods[stored] = read
+        return pod
 
     def _reap(self) -> bool:
         """The kubelet ends what was stopped, and pods that terminate are gone; whether there was any."""
@@ -288,15 +292,15 @@ class Simulator(EmbeddedApi):
     @property
     def conditions(self) -> str:
         """The conditions in their order; those that are False with a bang."""
-        found = self.status.get("conditions", [])
-        return " ".join(f"{'' if entry['status'] == 'True' else '!'}{entry['type']}" for entry in found)
+        entries = self.status.get("conditions", [])
+        return " ".join(f"{'' if entry['status'] == 'True' else '!'}{entry['type']}" for entry in entries)
 
     @property
     def shown_pods(self) -> str:
         """The pods by their short names, with their phases; ``worker-0#2`` is the second pod of worker 0."""
-        born = Counter((pod.type, pod.index) for pod in self.made)
-        shown = sorted(self.pods.values(), key=lambda pod: (list(ReplicaType).index(pod.type), pod.index))
-        return " ".join(f"{pod.type.label}-{pod.index}#{born[pod.type, pod.index]}:{pod.phase}" for pod in shown)
+        born = Counter((pod.type, pod.index) for pod in self.created_pods)
+        pods = sorted(self.pods.values(), key=lambda pod: (list(ReplicaType).index(pod.type), pod.index))
+        return " ".join(f"{pod.type.label}-{pod.index}#{born[pod.type, pod.index]}:{pod.phase}" for pod in pods)
 
     @property
     def summary(self) -> Json:
@@ -306,7 +310,7 @@ class Simulator(EmbeddedApi):
             "disruptions": self.record.disruptions,
             "pods": self.shown_pods,
             "services": sorted(self.services),
-            "made": sorted(pod.name for pod in self.made),
+            "made": sorted(pod.name for pod in self.created_pods),
             "deleted": self.is_deleted,
         }
 
@@ -337,11 +341,11 @@ def _run(work: Any) -> Any:  # noqa: ANN401
     return _loop().run_until_complete(work)
 
 
-def _without_times(found: object) -> object:
+def _without_times(part: object) -> object:
     """Without moments, which a crash may delay, and without the record and UIDs, of which the rest is rendered."""
-    if isinstance(found, dict):
-        return {name: _without_times(value) for name, value in found.items() if not _is_moment(name)}
-    return [_without_times(entry) for entry in found] if isinstance(found, list) else found
+    if isinstance(part, dict):
+        return {name: _without_times(value) for name, value in part.items() if not _is_moment(name)}
+    return [_without_times(entry) for entry in part] if isinstance(part, list) else part
 
 
 def _is_moment(name: str) -> bool:

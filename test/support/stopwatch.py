@@ -37,8 +37,8 @@ class Stopwatch:
 
     def assert_on_time(self, at: str, due: datetime) -> None:
         """What happened at this moment of the audit log was due then: not early, and at most a second late."""
-        found = datetime.fromisoformat(at)
-        late = found - due
+        moment = datetime.fromisoformat(at)
+        late = moment - due
         assert late >= timedelta(0), f"{-late} too early"
         assert late <= ON_TIME + timedelta(seconds=self._late), f"{late} late; the machine itself {self._late:.2f} s"
 
@@ -48,6 +48,6 @@ class Stopwatch:
 
     async def _tick(self) -> None:
         while True:
-            before = _CLOCK.monotonic()
+            began = _CLOCK.monotonic()
             await _CLOCK.sleep(_TICK)
-            self._late += max(_CLOCK.monotonic() - before - _TICK, 0.0)
+            self._late += max(_CLOCK.monotonic() - began - _TICK, 0.0)

@@ -22,8 +22,8 @@ MAIN = ("Initialized", "Running", "Failed", "Completed", "ReplicaFailure")
 
 def documented(name: str) -> Json:
     """A file of manifests/examples/t9k, as the manual prints it."""
-    found: Json = yaml.safe_load((ROOT / f"manifests/examples/t9k/{name}.yaml").read_text())
-    return found
+    body: Json = yaml.safe_load((ROOT / f"manifests/examples/t9k/{name}.yaml").read_text())
+    return body
 
 
 def over(base: Any, change: Any) -> Any:  # noqa: ANN401 (any piece of a manifest)
@@ -37,13 +37,13 @@ def over(base: Any, change: Any) -> Any:  # noqa: ANN401 (any piece of a manifes
         return change
     laid = list(base)
     for item in change:
-        place = next((index for index, known in enumerate(laid) if _is_same(known, item)), len(laid))
+        place = next((index for index, entry in enumerate(laid) if _is_same(entry, item)), len(laid))
         laid[place : place + 1] = [over(laid[place] if place < len(laid) else None, item)]
     return laid
 
 
-def _is_same(known: Json, item: Json) -> bool:
-    return all(known.get(key) == item[key] for key in ("type", "name") if key in item)
+def _is_same(old: Json, item: Json) -> bool:
+    return all(old.get(key) == item[key] for key in ("type", "name") if key in item)
 
 
 def job(name: str = "t", *types: Json, **spec: Any) -> Json:  # noqa: ANN401
@@ -76,8 +76,8 @@ class T9kNamespace(JobNamespace):
     """A namespace in which TensorFlowTrainingJobs run."""
 
     @classmethod
-    def of(cls, found: JobNamespace) -> "T9kNamespace":
-        return cls(found.plane, found.admin, found.kubelet, found.namespace)
+    def of(cls, namespace: JobNamespace) -> "T9kNamespace":
+        return cls(namespace.plane, namespace.admin, namespace.kubelet, namespace.namespace)
 
     async def submit(self, job: Any) -> Json:  # noqa: ANN401
         return await self.admin.create(TRAINING_JOBS.path(self.namespace), job)
@@ -107,9 +107,9 @@ class T9kNamespace(JobNamespace):
 
         async def check() -> Json:
             status: Json = (await self.job(name)).get("status", {})
-            found = "".join(entry["status"][0] for entry in status.get("conditions", []))
+            letters = "".join(entry["status"][0] for entry in status.get("conditions", []))
             assert phase in {"", status.get("phase")}, f"{status}"
-            assert found.startswith(flags), f"{flags}: {status.get('conditions')}"
+            assert letters.startswith(flags), f"{flags}: {status.get('conditions')}"
             if counts:
                 aggregate = {name: count for name, count in status.get("aggregate", {}).items() if count}
                 assert aggregate == counts, f"{status.get('aggregate')}"

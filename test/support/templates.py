@@ -27,8 +27,8 @@ class Template:
         return replace(self, container={**self.container, **fields})
 
     def resources(self, *, requests: Mapping[str, str] = _NOTHING, limits: Mapping[str, str] = _NOTHING) -> Self:
-        given = {"requests": dict(requests), "limits": dict(limits)}
-        return self.main(resources={name: value for name, value in given.items() if value})
+        amounts = {"requests": dict(requests), "limits": dict(limits)}
+        return self.main(resources={name: value for name, value in amounts.items() if value})
 
     def spec(self, **fields: object) -> Self:
         """Set raw fields of the pod spec: ``nodeSelector``, ``schedulerName``, ``volumes``, ..."""

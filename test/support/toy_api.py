@@ -75,13 +75,13 @@ class ToyCrd(Crd):
 
 def read(profile: Profile, metadata: Body, spec: object, stored: object) -> TrainingJob:
     fields = Fields({"spec": spec}).below("spec")
-    found = [Fields(role, "spec.roles", fields.problems) for role in entries(fields.body.get("roles"))]
+    role_fields = [Fields(role, "spec.roles", fields.problems) for role in entries(fields.body.get("roles"))]
     restart, clean_pods = _POLICIES[profile.restart_by]
-    roles = [_read_role(role, profile.container, restart) for role in found]
+    roles = [_read_role(role, profile.container, restart) for role in role_fields]
     job = job_of(metadata, stored, profile)
     job = replace(
         job,
-        replicas=tuple(sorted(roles, key=lambda found: list(ReplicaType).index(found.type))),
+        replicas=tuple(sorted(roles, key=lambda replica: list(ReplicaType).index(replica.type))),
         run_policy=RunPolicy(clean_pods=clean_pods),
         runtime_id=job.uid[:4],
         record=codec.read(job.stored_status.get("operator")),

@@ -63,7 +63,7 @@ KINDS = (
     Kind(
         BOXES, "box", subresources=frozenset({"status", "binding"}), returns_deleted=True,
         may_create_by_update=True, merge_keys={"spec.parts": "id"},
-        grace_seconds=lambda _, asked: 10 if asked is None else asked,
+        grace_seconds=lambda _, seconds: 10 if seconds is None else seconds,
         actions={"binding": lambda old, sent, _: {**old, "spec": {**old["spec"], "on": sent["target"]["name"]}}},
     ),
     Kind(
@@ -82,7 +82,7 @@ def server(
 ) -> ApiServer:
     """A server with the namespace ``team``, and UIDs that count."""
     numbers = iter(range(1, 10_000))
-    made = ApiServer(
+    api_server = ApiServer(
         clock,
         kinds=KINDS,
         journal=journal,
@@ -90,8 +90,8 @@ def server(
         uids=lambda: f"uid-{next(numbers):05}",
         has_controllers=has_controllers,
     )
-    call(made, "POST", "/api/v1/namespaces", {"metadata": {"name": "team"}})
-    return made
+    call(api_server, "POST", "/api/v1/namespaces", {"metadata": {"name": "team"}})
+    return api_server
 
 
 def call(
@@ -128,8 +128,8 @@ def watch(server: ApiServer, path: str, **query: str) -> WatchStream:
 
 def events(stream: WatchStream) -> list[str]:
     """What a watch has to say now: type, name and version of each."""
-    found = []
+    lines = []
     for line in map(msgspec.json.decode, stream.news()):
         metadata = line["object"]["metadata"]
-        found.append(f"{line['type']} {metadata.get('name', '')} {metadata.get('resourceVersion', '')}".strip())
-    return found
+        lines.append(f"{line['type']} {metadata.get('name', '')} {metadata.get('resourceVersion', '')}".strip())
+    return lines

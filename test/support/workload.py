@@ -75,13 +75,13 @@ class Workload:
         await eventually(self._is_settled, within=_PATIENCE, every=0.2)
 
     async def _is_settled(self) -> bool:
-        found = {job["metadata"]["name"]: job for job in await self.admin.list(TFJOBS.path(self.namespace))}
+        by_name = {job["metadata"]["name"]: job for job in await self.admin.list(TFJOBS.path(self.namespace))}
         for name, (_, end) in jobs().items():
             if not end:
-                assert name not in found, f"{name} is not deleted yet"
+                assert name not in by_name, f"{name} is not deleted yet"
                 continue
-            state = conditions(found[name]).get(end, {}).get("status")
-            assert state == "True", f"{name} is not {end} yet: {found[name].get('status')}"
+            state = conditions(by_name[name]).get(end, {}).get("status")
+            assert state == "True", f"{name} is not {end} yet: {by_name[name].get('status')}"
         return True
 
 

@@ -168,7 +168,7 @@ def temporary_namespaces(admin, purpose, tmp_path_factory):
     yield make
     for it in made:
         admin.run("delete", "namespace", it.name, "--wait=false")
-        for volume in it.made:
+        for volume in it.made_volumes:
             admin.run("delete", "persistentvolume", volume, "--wait=false")
 
 

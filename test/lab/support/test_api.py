@@ -42,7 +42,7 @@ async def ask(client, tls, server, folder):
 async def test_a_request_that_the_server_asks_for_again_is_sent_again(client, tls, tmp_path):
     async with serve(tls, [CHANGING, reply(201, b'{"made": true}')]) as server:
         assert await ask(client, tls, server, tmp_path) == {"made": True}
-        assert [json.loads(seen.body) for seen in server.seen] == [{"name": "j"}] * 2
+        assert [json.loads(seen.body) for seen in server.requests] == [{"name": "j"}] * 2
 
 
 @pytest.mark.parametrize(
@@ -60,4 +60,4 @@ async def test_a_request_is_not_sent_again_for_ever_or_without_being_asked(clien
     async with serve(tls, answer) as server:
         with pytest.raises((RefusedError, ApiRefusedError), match="503"):
             await ask(client, tls, server, tmp_path)
-        assert len(server.seen) == requests
+        assert len(server.requests) == requests

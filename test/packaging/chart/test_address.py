@@ -39,10 +39,10 @@ def alerts(text):
 
 @pytest.mark.parametrize("path", [rules.CHART, rules.OVERLAY], ids=["chart", "overlay"])
 def test_every_alert_links_to_its_runbook(tree, path):
-    found = {rule["alert"]: rule["annotations"]["runbook_url"] for rule in alerts(rules.render(tree(HOME))[path])}
+    links = {rule["alert"]: rule["annotations"]["runbook_url"] for rule in alerts(rules.render(tree(HOME))[path])}
 
-    assert set(found) == {rule["alert"] for rule in alerts((ROOT / rules.SOURCE).read_text())}
-    for name, link in found.items():
+    assert set(links) == {rule["alert"] for rule in alerts((ROOT / rules.SOURCE).read_text())}
+    for name, link in links.items():
         page = link.removeprefix(f"{HOME}/blob/main/")
         assert page.endswith(f"/{name}.md")
         assert (ROOT / page).is_file()

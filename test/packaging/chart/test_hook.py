@@ -107,8 +107,8 @@ async def test_it_ends_as_its_job_does_with_the_reason_and_leaves_no_job(plane, 
             await (kubelet.fail(name, Exit(exit_code)) if exit_code else kubelet.succeed(name))
         code, output = await outcome(process)
 
-    said = ["Failed:", f"pod {names[0]}: Failed", '"exitCode": 3'] if exit_code else ["Succeeded:"]
-    assert (code, [word for word in said if word not in output]) == (int(bool(exit_code)), []), output
+    words = ["Failed:", f"pod {names[0]}: Failed", '"exitCode": 3'] if exit_code else ["Succeeded:"]
+    assert (code, [word for word in words if word not in output]) == (int(bool(exit_code)), []), output
     await eventually(lambda: plane.admin.get(TFJOBS.path(namespace))["items"] == [])
 
 

@@ -59,10 +59,10 @@ async def test_users_of_a_kubeflow_profile_may_use_tfjobs_and_viewers_only_read_
 
 @pytest.mark.parametrize("role", ["view", "edit"])
 def test_the_roles_of_the_chart_are_collected_as_those_of_the_manifests_are(helm_3, role):
-    wanted = yaml.safe_load((RBAC / f"user-role-{role}.yaml").read_text())["metadata"]["labels"]
-    found = one(helm_3.objects(), "ClusterRole", f"tf-tf-operator-{role}")["metadata"]["labels"]
+    expected = yaml.safe_load((RBAC / f"user-role-{role}.yaml").read_text())["metadata"]["labels"]
+    labels = one(helm_3.objects(), "ClusterRole", f"tf-tf-operator-{role}")["metadata"]["labels"]
 
-    assert {name for name in found if "aggregate-to" in name} == {name for name in wanted if "aggregate-to" in name}
+    assert {name for name in labels if "aggregate-to" in name} == {name for name in expected if "aggregate-to" in name}
 
 
 async def test_kubectl_get_kubeflow_lists_tfjobs(plane, kubectl, request):

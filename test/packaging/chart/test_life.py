@@ -132,8 +132,8 @@ async def test_an_older_crd_that_kubectl_has_applied_is_taken_over_when_helm_and
     assert " ".join(TAKING_OVER[release.name]) in refusal
     release.ok("install", "tf", CHART, *here, *TAKING_OVER[release.name])
     assert plane.admin.get(CRD)["metadata"]["annotations"]["meta.helm.sh/release-name"] == "tf"
-    known = "runPolicy.startupDeadlineSeconds"
-    await eventually(lambda: "FIELD: startupDeadlineSeconds" in explain(kubectl, known), within=30)
+    field = "runPolicy.startupDeadlineSeconds"
+    await eventually(lambda: "FIELD: startupDeadlineSeconds" in explain(kubectl, field), within=30)
 
     release.ok("upgrade", "tf", next_chart, *here, *(FORCE[release.name] if how else ()))
     await eventually(lambda: "Of what colour the job is." in explain(kubectl, "colour"), within=30)

@@ -95,14 +95,14 @@ def test_the_commands_for_kubectl_install_the_image_of_the_reader(kubectl, plane
 
 @pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
 def test_the_parts_of_the_webhook_find_each_other_where_an_older_version_is_shown(render, version):
-    found = render(f"period-{version}")
-    spec = one(found, "Deployment")["spec"]["template"]["spec"]
+    objects = render(f"period-{version}")
+    spec = one(objects, "Deployment")["spec"]["template"]["spec"]
     (container,) = spec["containers"]
     command, *flags = container["args"]
     options = parse(flags, {})
-    secret, role = one(found, "Secret")["metadata"], next(r for r in of_kind(found, "Role") if is_webhook(r))
-    service = next(entry for entry in of_kind(found, "Service") if is_webhook(entry))
-    crd = one(found, "CustomResourceDefinition")
+    secret, role = one(objects, "Secret")["metadata"], next(r for r in of_kind(objects, "Role") if is_webhook(r))
+    service = next(entry for entry in of_kind(objects, "Service") if is_webhook(entry))
+    crd = one(objects, "CustomResourceDefinition")
     port = next(entry for entry in container["ports"] if entry["name"] == "webhook")
 
     assert (command, [str(api.resource) for api in options.apis]) == ("run", [crd["metadata"]["name"]])
@@ -112,10 +112,10 @@ def test_the_parts_of_the_webhook_find_each_other_where_an_older_version_is_show
         host=f"{service['metadata']['name']}.{service['metadata']['namespace']}.svc",
     )
     assert role["rules"][0]["resourceNames"] == [secret["name"]]
-    (rights,) = [entry["rules"][0] for entry in of_kind(found, "ClusterRole") if is_webhook(entry)]
+    (rights,) = [entry["rules"][0] for entry in of_kind(objects, "ClusterRole") if is_webhook(entry)]
     assert (rights["resources"], rights["resourceNames"]) == (["customresourcedefinitions"], [crd["metadata"]["name"]])
-    asked = crd["spec"]["conversion"]["webhook"]["clientConfig"]["service"]
-    assert (asked["name"], asked["path"]) == (service["metadata"]["name"], path_of(options.apis[0]))
+    target = crd["spec"]["conversion"]["webhook"]["clientConfig"]["service"]
+    assert (target["name"], target["path"]) == (service["metadata"]["name"], path_of(options.apis[0]))
     assert [entry["targetPort"] for entry in service["spec"]["ports"]] == ["webhook"]
     served = {entry["name"]: entry["storage"] for entry in crd["spec"]["versions"]}
     assert served == {options.apis[0].resource.version: True, version: False}
@@ -172,10 +172,12 @@ def test_the_dashboards_of_the_overlay_are_those_of_the_chart_and_found_by_the_s
     ours = of_kind(render("monitoring"), "ConfigMap")
     objects = helm_3.objects({"metrics": {"dashboards": {"enabled": True}}})
     charts = [body for body in of_kind(objects, "ConfigMap") if "dashboard" in body["metadata"]["name"]]
-    found, wanted = ({f: json.loads(t) for b in bodies for f, t in b["data"].items()} for bodies in (ours, charts))
+    of_overlay, of_chart = (
+        {f: json.loads(t) for b in bodies for f, t in b["data"].items()} for bodies in (ours, charts)
+    )
 
-    assert found == wanted
-    assert set(found) == {path.name for path in (CHART / "dashboards").glob("*.json")}
+    assert of_overlay == of_chart
+    assert set(of_overlay) == {path.name for path in (CHART / "dashboards").glob("*.json")}
     assert {body["metadata"]["labels"]["grafana_dashboard"] for body in (*ours, *charts)} == {"1"}
 
 

@@ -164,20 +164,20 @@ WAYS = {"chart": Chart, "chart-helm-4": Chart4, "overlay": Overlay}
 async def deployed(request, plane, node, tmp_path):
     """A way to deploy the operator, to a cluster without TFJobs."""
     await delete_crd(plane.admin)
-    found = WAYS[request.param](plane, tmp_path, Kubectl(plane.kubeconfig("admin"), tmp_path).run)
-    yield found
+    installation = WAYS[request.param](plane, tmp_path, Kubectl(plane.kubeconfig("admin"), tmp_path).run)
+    yield installation
     print(node.logs())  # noqa: T201
-    found.remove()
+    installation.remove()
     await delete_crd(plane.admin)
 
 
 @pytest.fixture(params=[Chart], ids=["helm-3"])
 async def chart(request, plane, node, tmp_path):
     await delete_crd(plane.admin)
-    found = request.param(plane, tmp_path, None)
-    yield found
+    installation = request.param(plane, tmp_path, None)
+    yield installation
     print(node.logs())  # noqa: T201
-    found.remove()
+    installation.remove()
     await delete_crd(plane.admin)
 
 
@@ -300,9 +300,9 @@ def is_listed(plane):
 
 def only_v1_is_left(plane):
     """And jobs can be read without the operator."""
-    found = plane.admin.get(CRD)
-    served = [version["name"] for version in found["spec"]["versions"]]
-    return is_listed(plane) and (served, found["status"]["storedVersions"]) == (["v1"], ["v1"])
+    crd = plane.admin.get(CRD)
+    served = [version["name"] for version in crd["spec"]["versions"]]
+    return is_listed(plane) and (served, crd["status"]["storedVersions"]) == (["v1"], ["v1"])
 
 
 async def test_an_operator_for_namespaces_converts_without_a_right_on_the_crd(plane, chart, namespace):
@@ -312,9 +312,9 @@ async def test_an_operator_for_namespaces_converts_without_a_right_on_the_crd(pl
         assert len(plane.admin.get(TFJOBS.path())["items"]) == 2
 
     user = f"system:serviceaccount:{NAMESPACE}:tf-tf-operator"
-    asked = {"group": "apiextensions.k8s.io", "resource": "customresourcedefinitions", "name": TFJOBS.qualified}
+    attributes = {"group": "apiextensions.k8s.io", "resource": "customresourcedefinitions", "name": TFJOBS.qualified}
     for verb in ("get", "patch", "update"):
-        spec = {"user": user, "resourceAttributes": asked | {"verb": verb}}
+        spec = {"user": user, "resourceAttributes": attributes | {"verb": verb}}
         review = plane.admin.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", {"spec": spec})
         assert not review["status"]["allowed"], verb
 

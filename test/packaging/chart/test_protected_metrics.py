@@ -18,8 +18,8 @@ EXAMPLES = re.findall(r"```yaml\n(.*?)```", SECTION, re.DOTALL)
 @pytest.fixture(scope="module")
 def example():
     """A function that gives the example that has a key."""
-    found = [(text, yaml.safe_load(text)) for text in EXAMPLES]
-    return lambda key: next((text, body) for text, body in found if key in body)
+    examples = [(text, yaml.safe_load(text)) for text in EXAMPLES]
+    return lambda key: next((text, body) for text, body in examples if key in body)
 
 
 def test_the_rule_for_readers_is_that_of_the_role(example, helm_3):

@@ -198,14 +198,14 @@ def test_the_operator_understands_its_arguments_and_warns_of_none(helm_3, values
 
 def test_defaults_of_values_are_the_defaults_of_flags(helm_3):
     container = container_of(helm_3.objects())
-    given = dict(argument.removeprefix("--").split("=", 1) for argument in container["args"][1:])
+    arguments = dict(argument.removeprefix("--").split("=", 1) for argument in container["args"][1:])
     renamed = {"leader-election-id": "tf-tf-operator"}
 
-    assert given == {name: renamed.get(name, flags.BY_NAME[name].default) for name in given}
+    assert arguments == {name: renamed.get(name, flags.BY_NAME[name].default) for name in arguments}
 
 
 def test_every_flag_can_be_chosen(helm_3):
-    chosen = {
+    values = {
         "watch": {"namespaces": ["a"]},
         "apis": {
             "mlkube": {"enabled": True},
@@ -222,14 +222,16 @@ def test_every_flag_can_be_chosen(helm_3):
         "elastic": {"horizontalPodAutoscalers": True, "restartInPlace": True},
         "metrics": {"secure": {"enabled": True, "certificateSecret": "certificate"}},
     }
-    with_certificate = {**chosen, "apis": {**chosen["apis"], "webhook": {"certificateSecret": "certificate"}}}
-    everywhere = {**chosen, "watch": {"namespaces": []}}
-    given = set().union(*(given_flags(helm_3.objects(found)) for found in (chosen, with_certificate, everywhere)))
+    with_certificate = {**values, "apis": {**values["apis"], "webhook": {"certificateSecret": "certificate"}}}
+    everywhere = {**values, "watch": {"namespaces": []}}
+    flag_names = set().union(
+        *(given_flags(helm_3.objects(choice)) for choice in (values, with_certificate, everywhere))
+    )
 
     # The pod's own account, and its own namespace, are what there is in a pod; files in a Secret have the names that
     # Kubernetes gives them.
     files = {"metrics-cert-name", "metrics-cert-key"}
-    assert set(flags.BY_NAME) - given == {"kubeconfig", "leader-election-namespace", *files}
+    assert set(flags.BY_NAME) - flag_names == {"kubeconfig", "leader-election-namespace", *files}
 
 
 def test_the_configuration_in_the_values_is_one_that_the_operator_reads(helm_3, tmp_path):
@@ -256,20 +258,20 @@ def test_no_object_is_outside_of_namespaces_when_namespaces_are_served_and_the_c
 
 
 def test_rights_in_a_namespace_are_those_of_the_manifests(helm_3):
-    wanted = yaml.safe_load((ROOT / "manifests/rbac/cluster-role.yaml").read_text())["rules"]
+    rules = yaml.safe_load((ROOT / "manifests/rbac/cluster-role.yaml").read_text())["rules"]
     objects = helm_3.objects(PROFILES["namespaced"])
     roles = [role for role in of_kind(objects, "Role") if role["metadata"]["name"] == "tf-tf-operator"]
 
-    assert [role["rules"] for role in roles] == [wanted, wanted]
-    assert one(helm_3.objects(), "ClusterRole", "tf-tf-operator")["rules"] == wanted
+    assert [role["rules"] for role in roles] == [rules, rules]
+    assert one(helm_3.objects(), "ClusterRole", "tf-tf-operator")["rules"] == rules
 
 
 def test_rights_to_ask_who_may_read_metrics_are_those_of_the_manifests_and_there_only_when_needed(helm_3):
     folder = ROOT / "manifests/overlays/protected-metrics"
     objects = helm_3.objects(PROFILES["protected"])
     for name in ("metrics-auth", "metrics-reader"):
-        wanted = yaml.safe_load((folder / f"cluster-role-{name}.yaml").read_text())["rules"]
-        assert one(objects, "ClusterRole", f"tf-tf-operator-{name}")["rules"] == wanted
+        rules = yaml.safe_load((folder / f"cluster-role-{name}.yaml").read_text())["rules"]
+        assert one(objects, "ClusterRole", f"tf-tf-operator-{name}")["rules"] == rules
     bindings = {body["metadata"]["name"]: body["subjects"] for body in of_kind(objects, "ClusterRoleBinding")}
 
     assert [subject["name"] for subject in bindings["tf-tf-operator-metrics-auth"]] == ["tf-tf-operator"]
@@ -278,10 +280,10 @@ def test_rights_to_ask_who_may_read_metrics_are_those_of_the_manifests_and_there
 
 
 def test_the_crd_is_that_of_the_manifests_and_stays_when_the_release_goes(helm_3):
-    wanted = yaml.load((ROOT / "manifests/crd/tfjobs.yaml").read_text(), Loader=yaml.CSafeLoader)
+    manifest = yaml.load((ROOT / "manifests/crd/tfjobs.yaml").read_text(), Loader=yaml.CSafeLoader)
     crd = one(helm_3.objects(), "CustomResourceDefinition")
 
-    assert crd["spec"] == wanted["spec"]
+    assert crd["spec"] == manifest["spec"]
     assert crd["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
 
 
@@ -293,8 +295,8 @@ def test_an_api_beside_tfjob_comes_with_its_crd_the_rights_that_it_needs_and_the
     objects = helm_3.objects(PROFILES["further APIs"])
 
     for file in ("mlkube/tfjobs.yaml", "t9k/tensorflowtrainingjobs.yaml", "tensorboard/tensorboards.yaml"):
-        wanted = yaml.load((ROOT / "manifests/crd" / file).read_text(), Loader=yaml.CSafeLoader)
-        assert one(objects, "CustomResourceDefinition", wanted["metadata"]["name"])["spec"] == wanted["spec"]
+        manifest = yaml.load((ROOT / "manifests/crd" / file).read_text(), Loader=yaml.CSafeLoader)
+        assert one(objects, "CustomResourceDefinition", manifest["metadata"]["name"])["spec"] == manifest["spec"]
     for role, source in (("", "cluster-role"), ("-edit", "user-role-edit"), ("-view", "user-role-view")):
         files = (ROOT / "manifests/rbac" / folder / f"{source}.yaml" for folder in FOLDERS)
         rules = [rule for file in files for rule in yaml.safe_load(file.read_text())["rules"]]
@@ -349,10 +351,10 @@ def test_the_packaged_chart_has_what_users_need_and_no_more(helm, tmp_path):
     helm.ok("package", CHART, "--destination", tmp_path)
     (archive,) = Path(tmp_path).glob("*.tgz")
     shutil.unpack_archive(archive, tmp_path / "unpacked")
-    found = {path.name for path in (tmp_path / "unpacked" / "tf-operator").iterdir()}
+    files = {path.name for path in (tmp_path / "unpacked" / "tf-operator").iterdir()}
 
-    assert {"Chart.yaml", "README.md", "values.yaml", "values.schema.json", "templates", "files"} <= found
-    assert not found & {"tests", "README.md.gotmpl"}
+    assert {"Chart.yaml", "README.md", "values.yaml", "values.schema.json", "templates", "files"} <= files
+    assert not files & {"tests", "README.md.gotmpl"}
     assert archive.stat().st_size < 300_000
 
 
@@ -397,11 +399,11 @@ def test_kube_score_finds_nothing_critical_and_nothing_to_warn_of(helm_3, name):
     command = [programs("kube-score")["kube-score"], "score", "--output-format", "ci", "-"]
 
     done = subprocess.run(command, input=helm_3.render(PROFILES[name]), capture_output=True, text=True, check=False)
-    found = [line for line in done.stdout.splitlines() if not line.startswith(("[OK]", "[SKIPPED]"))]
+    findings = [line for line in done.stdout.splitlines() if not line.startswith(("[OK]", "[SKIPPED]"))]
 
     # One replica is what its user asked for.
     expected = "[WARNING] tf-tf-operator/tf-operator apps/v1/Deployment" if name == "alone" else "none"
-    assert [line for line in found if not line.startswith(expected)] == []
+    assert [line for line in findings if not line.startswith(expected)] == []
 
 
 def test_what_kube_score_is_told_to_ignore_has_a_reason_beside_it():

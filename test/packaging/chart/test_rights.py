@@ -16,7 +16,7 @@ ACCOUNT = "system:serviceaccount:tf-operator:tf-tf-operator"
 NAMESPACE = "team"
 
 
-def given(objects):
+def granted(objects):
     """What the operator may do: in what it serves, in the whole cluster, and at home."""
     places = {"served": set(), "everywhere": set(), "at home": set()}
     for role in [*of_kind(objects, "ClusterRole"), *of_kind(objects, "Role")]:
@@ -46,19 +46,19 @@ def listed(option):
 @pytest.mark.parametrize("option", rights.OPTIONS, ids=lambda option: option.name)
 def test_the_table_of_rights_is_what_the_chart_gives(helm_3, option):
     by_default = listed(rights.OPTIONS[0])
-    found, wanted = given(helm_3.objects(dict(option.values))), listed(option)
+    by_place, by_table = granted(helm_3.objects(dict(option.values))), listed(option)
     if "certificateSecret" in json.dumps(option.values):
-        found["everywhere"] -= {("apiextensions.k8s.io", "customresourcedefinitions", "get")}
+        by_place["everywhere"] -= {("apiextensions.k8s.io", "customresourcedefinitions", "get")}
 
-    assert found == {place: by_default[place] | wanted[place] for place in found}
+    assert by_place == {place: by_default[place] | by_table[place] for place in by_place}
 
 
 @pytest.mark.parametrize("option", rights.OPTIONS, ids=lambda option: option.name)
 def test_an_operator_for_namespaces_has_in_the_whole_cluster_only_what_the_table_says(helm_3, option):
     objects = helm_3.objects({**option.values, "watch": {"namespaces": [NAMESPACE]}})
-    wanted = set() if "oldVersions" in option.name else listed(option)["everywhere"]
+    listed_rights = set() if "oldVersions" in option.name else listed(option)["everywhere"]
 
-    assert given(objects)["everywhere"] == wanted
+    assert granted(objects)["everywhere"] == listed_rights
     assert OWN[0] not in {role["metadata"]["name"] for role in of_kind(objects, "ClusterRole")}
 
 

@@ -67,11 +67,11 @@ def test_the_schema_lets_nothing_through_that_it_does_not_know():
 def test_every_value_is_in_the_schema_and_every_entry_of_the_schema_has_a_value():
     values = yaml.safe_load((CHART / "values.yaml").read_text())
 
-    def compare(found, schema):
-        known = schema.get("properties", {})
-        assert set(found) == set(known) - {"global", "enabled" if schema is SCHEMA else ""}
-        for name, value in found.items():
-            if "properties" in known[name] and value:
-                compare(value, known[name])
+    def compare(values, schema):
+        properties = schema.get("properties", {})
+        assert set(values) == set(properties) - {"global", "enabled" if schema is SCHEMA else ""}
+        for name, value in values.items():
+            if "properties" in properties[name] and value:
+                compare(value, properties[name])
 
     compare(values, SCHEMA)

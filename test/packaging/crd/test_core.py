@@ -14,7 +14,7 @@ def document(**definitions):
 
 
 def test_only_what_a_pod_template_reaches_is_kept():
-    found = core.keep(
+    definitions = core.keep(
         document(
             Pod={"properties": {"a": {"allOf": [{"$ref": f"{PREFIX}Part"}]}}},
             Part={"items": {"$ref": f"{PREFIX}Part"}},
@@ -22,15 +22,15 @@ def test_only_what_a_pod_template_reaches_is_kept():
         )
     )
 
-    assert list(found) == ["Part", "Pod", core.POD_TEMPLATE]
+    assert list(definitions) == ["Part", "Pod", core.POD_TEMPLATE]
 
 
 def test_descriptions_go_and_a_property_of_that_name_stays():
-    found = core.without_descriptions(
+    definition = core.without_descriptions(
         {"description": "A pod.", "properties": {"description": {"type": "string", "description": "Its text."}}}
     )
 
-    assert found == {"properties": {"description": {"type": "string"}}}
+    assert definition == {"properties": {"description": {"type": "string"}}}
 
 
 def test_the_newest_kubernetes_is_asked_whichever_is_run_otherwise(monkeypatch):
@@ -39,14 +39,14 @@ def test_the_newest_kubernetes_is_asked_whichever_is_run_otherwise(monkeypatch):
         module = get.programs("kube-apiserver")["kube-apiserver"]
         yield SimpleNamespace(admin=SimpleNamespace(get=lambda _: module))
 
-    def made(toolbox, names):
+    def make(toolbox, names):
         return {name: toolbox.tools()[name].module.name for name in names}
 
     oldest, *_, newest = sorted(path.name for path in (catalogue.FOLDER / "modules").glob("kubernetes-*"))
     monkeypatch.setattr(get, "_ENVIRONMENT", {catalogue.MINOR_VARIABLE: oldest.removeprefix("kubernetes-")})
     monkeypatch.setattr(get, "_paths", {"kube-apiserver": oldest})
     monkeypatch.setattr(get, "_refusals", [])
-    monkeypatch.setattr(get.Toolbox, "get", made)
+    monkeypatch.setattr(get.Toolbox, "get", make)
     monkeypatch.setattr(core.ControlPlane, "up", up)
 
     assert core.ask_apiserver() == newest

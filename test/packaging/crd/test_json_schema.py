@@ -28,9 +28,9 @@ def conform(*arguments, stdin=""):
     options = ["-strict", "-output=json", "-summary", "-ignore-missing-schemas", f"-schema-location={LAYOUT}"]
     command = [programs("kubeconform")["kubeconform"], *options, *map(str, arguments)]
     done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, timeout=60)
-    found = json.loads(done.stdout)
-    wrong = [f"{entry['filename']}: {entry['msg']}" for entry in found["resources"] if entry["msg"]]
-    return wrong, found["summary"]["valid"]
+    report = json.loads(done.stdout)
+    wrong = [f"{entry['filename']}: {entry['msg']}" for entry in report["resources"] if entry["msg"]]
+    return wrong, report["summary"]["valid"]
 
 
 def manifest(example):
@@ -48,10 +48,10 @@ def replica(body):
 def test_every_version_of_every_kind_that_is_served_has_a_schema():
     served = [api.resource for api in registry.SERVED if api.resource.version != "hub"]
     paths = {f"{it.group}/{api_kind(it)}_{it.version}.json" for it in served}
-    found = {str(path.relative_to(ROOT / json_schema.FOLDER)) for path in (ROOT / json_schema.FOLDER).rglob("*.json")}
+    files = {str(path.relative_to(ROOT / json_schema.FOLDER)) for path in (ROOT / json_schema.FOLDER).rglob("*.json")}
 
     assert len(paths) >= 3
-    assert paths <= found
+    assert paths <= files
 
 
 def api_kind(resource):
@@ -104,6 +104,6 @@ def test_the_schemas_know_the_pod_template_as_well():
 
 
 def test_what_may_be_null_for_the_server_may_be_null_for_an_editor():
-    asked = {"type": "string", "enum": ["a"], "nullable": True}
+    schema = {"type": "string", "enum": ["a"], "nullable": True}
 
-    assert json_schema.convert(asked) == {"type": ["string", "null"], "enum": ["a", None]}
+    assert json_schema.convert(schema) == {"type": ["string", "null"], "enum": ["a", None]}

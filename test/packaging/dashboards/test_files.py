@@ -40,9 +40,9 @@ def test_pictures_have_the_colours_of_grafana():
     panel = next(panel for panel in BODIES["overview"]["panels"] if panel["title"] == "Jobs created and ended")
     red, grey = "#f2495c", "#8e8e8e"
 
-    found = queries.colours(panel)
+    colours = queries.colours(panel)
 
-    assert (found["failed"], found["deleted"]) == (red, grey)
+    assert (colours["failed"], colours["deleted"]) == (red, grey)
 
 
 def test_names_by_which_people_link_to_them_stay_as_they_are():

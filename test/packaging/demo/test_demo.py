@@ -54,24 +54,24 @@ def remains(folder):
 
 def processes(folder):
     """The demo and all that it has started: they have its folder in their environment."""
-    found = []
+    commands = []
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):  # it has just ended
             if f"TMPDIR={folder}".encode() in (process / "environ").read_bytes():
-                found.append((process / "cmdline").read_text().replace("\0", " "))
-    return found
+                commands.append((process / "cmdline").read_text().replace("\0", " "))
+    return commands
 
 
 def read_until(descriptor, text, *, within):
     """What comes out of the demo, up to ``text``."""
-    found, deadline = "", time.monotonic() + within
-    while text not in found:
+    output, deadline = "", time.monotonic() + within
+    while text not in output:
         ready, _, _ = select.select([descriptor], [], [], max(deadline - time.monotonic(), 0))
-        assert ready, f"after {within:.0f} s there is no {text!r} in:\n{found}"
+        assert ready, f"after {within:.0f} s there is no {text!r} in:\n{output}"
         piece = os.read(descriptor, 65536)
-        assert piece, f"it has ended, and there is no {text!r} in:\n{found}"
-        found += piece.decode(errors="replace")
-    return found
+        assert piece, f"it has ended, and there is no {text!r} in:\n{output}"
+        output += piece.decode(errors="replace")
+    return output
 
 
 def test_in_a_pipe_a_job_is_followed_to_its_end_and_nothing_is_left(environment, job, tmp_path):
@@ -86,8 +86,8 @@ def test_in_a_pipe_a_job_is_followed_to_its_end_and_nothing_is_left(environment,
     )
 
     assert done.returncode == 0, done.stdout + done.stderr
-    for said in ("worker-0 | here is", "everything has been removed", f"export KUBECONFIG={tmp_path}"):
-        assert said in done.stdout
+    for text in ("worker-0 | here is", "everything has been removed", f"export KUBECONFIG={tmp_path}"):
+        assert text in done.stdout
     assert "TFJob default/small has succeeded" in done.stderr
     assert "\x1b" not in done.stdout
     assert remains(tmp_path) == []
@@ -111,9 +111,9 @@ def test_on_a_terminal_it_shows_a_table_stays_and_ends_by_ctrl_c(environment, jo
     in_terminal = partial(os.login_tty, inside)
     with subprocess.Popen([*DEMO, job], env=environment, preexec_fn=in_terminal) as process:  # noqa: PLW1509 (one thread)
         os.close(inside)
-        shown = read_until(terminal, "operator.log", within=PLAY_SECONDS)
-        kubeconfig = re.search(r"export KUBECONFIG=(\S+)", shown)
-        assert kubeconfig, shown
+        output = read_until(terminal, "operator.log", within=PLAY_SECONDS)
+        kubeconfig = re.search(r"export KUBECONFIG=(\S+)", output)
+        assert kubeconfig, output
         kubectl = programs("kubectl")["kubectl"]
         command = [kubectl, "--kubeconfig", kubeconfig[1], "get", "tfjob/small", "-o", "name"]
         assert subprocess.check_output(command, text=True) == "tfjob.kubeflow.org/small\n"
@@ -125,7 +125,7 @@ def test_on_a_terminal_it_shows_a_table_stays_and_ends_by_ctrl_c(environment, jo
         assert process.wait(END_SECONDS) == 0
     os.close(terminal)
 
-    assert "Succeeded" in shown, "the table"
+    assert "Succeeded" in output, "the table"
     assert remains(tmp_path) == []
 
 

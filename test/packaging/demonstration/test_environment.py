@@ -100,9 +100,9 @@ def test_what_programs_keep_at_home_is_in_the_environment_of_the_demo(installed,
             ["sh", "-c", 'touch ~/.rustup; echo "$XDG_CACHE_HOME $XDG_CONFIG_HOME $PIP_CONFIG_FILE" >~/settings'], step
         )
 
-    kept = {path.name: path.read_text() for path in (training.VENV / "home").iterdir()}
-    assert kept.keys() == {".keras", ".data", ".rustup", "settings"}
-    assert kept["settings"] == f"{home}/.cache  {home}/.pip/pip.conf\n"  # there is no folder of settings
+    content = {path.name: path.read_text() for path in (training.VENV / "home").iterdir()}
+    assert content.keys() == {".keras", ".data", ".rustup", "settings"}
+    assert content["settings"] == f"{home}/.cache  {home}/.pip/pip.conf\n"  # there is no folder of settings
     assert [path.name for path in home.iterdir()] == [".pip"]
 
 

@@ -12,10 +12,10 @@ from demonstration import live_picture
 
 
 def table(state):
-    made = Table(box=None)
-    made.add_column("REPLICA")
-    made.add_row(f"[cyan]worker-0[/] {state}")
-    return made
+    table = Table(box=None)
+    table.add_column("REPLICA")
+    table.add_row(f"[cyan]worker-0[/] {state}")
+    return table
 
 
 def test_the_picture_has_what_the_terminal_shows_and_nothing_that_was_drawn_over():
@@ -26,10 +26,12 @@ def test_the_picture_has_what_the_terminal_shows_and_nothing_that_was_drawn_over
         live.update(table("runs"), refresh=True)
     terminal.write(stream.getvalue())
 
-    shown = live_picture.picture([line for line in terminal.lines if line.strip()])
+    picture = live_picture.picture([line for line in terminal.lines if line.strip()])
 
-    texts = [unescape(text).replace("\xa0", " ").rstrip() for text in re.findall(r"<text [^>]*>([^<]*)</text>", shown)]
+    texts = [
+        unescape(text).replace("\xa0", " ").rstrip() for text in re.findall(r"<text [^>]*>([^<]*)</text>", picture)
+    ]
     assert [text for text in texts if text.strip()][-4:-3] == [f"a line above {'x' * 91}"]
-    assert "waits" not in shown
-    assert "worker-0" in shown
-    assert "font-face" not in shown
+    assert "waits" not in picture
+    assert "worker-0" in picture
+    assert "font-face" not in picture

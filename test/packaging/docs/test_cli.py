@@ -42,10 +42,10 @@ def test_the_examples_are_what_the_program_prints(capsys, folder):
     examples = EXAMPLE.findall(PAGE)
 
     assert len(examples) == 3
-    for command, shown in examples:
+    for command, output in examples:
         main.main(command.split())
         printed = capsys.readouterr()
-        assert printed.err + printed.out == shown
+        assert printed.err + printed.out == output
 
 
 def test_a_page_without_a_command_is_refused():

@@ -68,7 +68,7 @@ class Reader:
         script = "set -e -o pipefail\n"
         for block in blocks:
             text = re.sub(r"\b[A-Z]+\b", lambda word: MEANT.get(word[0], word[0]), block.text)
-            script += f"echo '### {block}'\n{block.before}\n{text}\n"
+            script += f"echo '### {block}'\n{block.setup}\n{text}\n"
         log = self.folder / "log"
         with log.open("wb") as output:
             shell = subprocess.Popen(

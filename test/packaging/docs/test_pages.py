@@ -56,8 +56,8 @@ def test_every_runbook_has_impact_diagnosis_and_mitigation(page):
 @pages
 def test_a_block_that_runs_what_is_in_the_venv_makes_it_first(page):
     for block in BLOCK.findall(page.read_text()):
-        before, used, _ = block.partition(".venv/")
-        assert not used or "make venv" in before, block
+        head, used, _ = block.partition(".venv/")
+        assert not used or "make venv" in head, block
 
 
 @pages
@@ -69,7 +69,7 @@ def test_an_upgrade_keeps_the_defaults_of_the_new_release(page):
 def commands_in(text):
     """Every kubectl command of a page: in blocks without comments and pipes, and in backticks."""
     blocks = "\n".join(re.findall(r"^ *```(?:sh)?\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE)).replace("\\\n", " ")
-    inline = [" ".join(found.split()) for found in re.findall(r"(?<!`)`(kubectl [^`]+)`(?!`)", text)]
+    inline = [" ".join(command.split()) for command in re.findall(r"(?<!`)`(kubectl [^`]+)`(?!`)", text)]
     lines = [line.strip() for line in blocks.splitlines() if line.strip().startswith("kubectl ")]
     return [re.split(r" \||\s+#", line)[0].strip() for line in (*lines, *inline)]
 
@@ -83,8 +83,8 @@ def test_kubectl_understands_every_command_of_a_page(page):
 
     for line in commands_in(page.read_text()):
         # With --help nothing is done, and a flag or verb that does not exist is an error all the same.
-        asked = [program, *shlex.split(line.partition(" -- ")[0])[1:], "--help"]
-        done = subprocess.run(asked, capture_output=True, text=True, check=False)
+        help_command = [program, *shlex.split(line.partition(" -- ")[0])[1:], "--help"]
+        done = subprocess.run(help_command, capture_output=True, text=True, check=False)
         assert (done.returncode, "Usage:" in done.stdout) == (0, True), f"{line}: {done.stderr}"
 
 
@@ -93,8 +93,8 @@ def test_the_program_logs_what_the_pages_search_for():
     texts = [
         (page.stem, text.strip('"()'))
         for page in (DOCS / "troubleshooting.md", *RUNBOOKS)
-        for found in SEARCHES.findall(page.read_text())
-        for text in found.split("|")
+        for message in SEARCHES.findall(page.read_text())
+        for text in message.split("|")
     ]
 
     assert len(texts) >= 10

@@ -25,10 +25,10 @@ def marked() -> set[str]:
 
 
 def test_each_row_has_a_test_and_each_marker_a_row() -> None:
-    found = marked()
+    marked_rows = marked()
 
-    assert sorted(set(ROWS) - found) == [], "no test proves these"
-    assert sorted(found - set(ROWS)) == [], "these are on no page"
+    assert sorted(set(ROWS) - marked_rows) == [], "no test proves these"
+    assert sorted(marked_rows - set(ROWS)) == [], "these are on no page"
 
 
 def test_each_file_of_a_folder_that_the_page_names_is_in_a_row() -> None:

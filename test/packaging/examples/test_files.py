@@ -62,7 +62,7 @@ def test_every_job_of_the_examples_says_why_it_fails_under_any_operator():
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_a_mounted_claim_is_made_by_the_same_file(path):
     documents = yaml.load_all(path.read_text(), yaml.CSafeLoader)
-    made = {item["metadata"]["name"] for item in documents if item["kind"] == "PersistentVolumeClaim"}
+    claims = {item["metadata"]["name"] for item in documents if item["kind"] == "PersistentVolumeClaim"}
     volumes = [volume for spec in pods(path) for volume in spec.get("volumes", ())]
 
-    assert made == {item["persistentVolumeClaim"]["claimName"] for item in volumes if "persistentVolumeClaim" in item}
+    assert claims == {item["persistentVolumeClaim"]["claimName"] for item in volumes if "persistentVolumeClaim" in item}

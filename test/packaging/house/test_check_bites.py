@@ -22,8 +22,8 @@ def tree(tmp_path):
         copy(ROOT / name, tmp_path / name)
     # The package with the breach, so that mypy need not read everything else, too.
     setup = tmp_path / "setup.cfg"
-    wanted = re.sub(r"(?ms)^files = .*?^mypy_path", "files = tf_operator/job\nmypy_path", setup.read_text())
-    setup.write_text(wanted)
+    shortened = re.sub(r"(?ms)^files = .*?^mypy_path", "files = tf_operator/job\nmypy_path", setup.read_text())
+    setup.write_text(shortened)
     return tmp_path
 
 

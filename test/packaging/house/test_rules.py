@@ -59,27 +59,27 @@ FUNCTION = 'def f():\n    """One.\n\n    Two.\n    """\n'
     ],
 )
 def test_a_file_breaks_the_rule_that_it_breaks(tree, path, text, rule):
-    found = violations(tree, **{path: text})
+    lines = violations(tree, **{path: text})
 
-    assert len(found) == bool(rule)
-    assert all(f":{rule}" in line for line in found)
+    assert len(lines) == bool(rule)
+    assert all(f":{rule}" in line for line in lines)
 
 
 def test_functions_are_short_by_habit(tree):
     text = "\n".join(f"def f{i}():\n" + "    x = 1\n" * 40 for i in range(3))
 
-    found = violations(tree, tf_operator__machinery__x_py=text)
+    lines = violations(tree, tf_operator__machinery__x_py=text)
 
-    assert [line.split(": ")[1] for line in found] == ["house-function-habit"] * 2
+    assert [line.split(": ")[1] for line in lines] == ["house-function-habit"] * 2
 
 
 def test_a_class_has_a_name_of_its_own_unless_it_is_private(tree):
     text = "class Reply:\n    pass\n\n\nclass _Page:\n    pass\n"
 
-    found = violations(tree, tf_operator__app__x_py=text, tf_operator__cli__x_py=text, test__x_py=text)
+    lines = violations(tree, tf_operator__app__x_py=text, tf_operator__cli__x_py=text, test__x_py=text)
 
-    (said,) = found
-    assert said.startswith("tf_operator/cli/x.py:1: house-class-names: there is another Reply at ")
+    (line,) = lines
+    assert line.startswith("tf_operator/cli/x.py:1: house-class-names: there is another Reply at ")
 
 
 def retired(tree, text):
@@ -92,9 +92,9 @@ def retired(tree, text):
 
 @pytest.mark.parametrize("text", ["The Old term.", "def test_the_old_term_stays(): ..."], ids=["prose", "name"])
 def test_a_retired_word_is_refused_in_prose_and_in_names(tree, text):
-    (found,) = retired(tree, text)
+    (line,) = retired(tree, text)
 
-    assert found.startswith("page.md:2: house-words: ")
+    assert line.startswith("page.md:2: house-words: ")
 
 
 def test_a_part_of_another_word_is_none_of_the_retired_ones(tree):
@@ -122,9 +122,9 @@ VAGUE = {
 def test_a_name_that_fits_anything_is_refused(tree, monkeypatch, text):
     monkeypatch.setattr(rules, "STILL_VAGUE", ())
 
-    (found,) = violations(tree, hack__x_py=text)
+    (line,) = violations(tree, hack__x_py=text)
 
-    assert re.match(r"hack/x\.py:\d: house-vague-names: .* fits anything: ", found)
+    assert re.match(r"hack/x\.py:\d: house-vague-names: .* fits anything: ", line)
 
 
 @pytest.mark.parametrize(("share", "refused"), [(5, 0), (6, 6)])

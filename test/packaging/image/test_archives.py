@@ -21,9 +21,9 @@ def built(monkeypatch, tmp_path):
     monkeypatch.setattr(image_archives, "_has_base", lambda name: True)
     monkeypatch.setattr(image_archives, "_run", lambda *command: runs.append(command[0]))
 
-    def export(name, kept):
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.write_text(source.read_text())
+    def export(name, path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(source.read_text())
 
     monkeypatch.setattr(image_archives, "_export", export)
     return source, runs
@@ -51,9 +51,9 @@ def test_an_image_is_built_again_when_a_file_that_goes_into_it_changes(built):
 
 def test_only_the_latest_archives_of_an_image_are_kept(built):
     source, _ = built
-    made = []
+    paths = []
     for text in ("one", "two", "three"):
         source.write_text(text)
-        made.append(image_archives.archive("toy"))
+        paths.append(image_archives.archive("toy"))
 
-    assert [path.exists() for path in made] == [False, True, True]
+    assert [path.exists() for path in paths] == [False, True, True]

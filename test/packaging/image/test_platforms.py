@@ -33,12 +33,12 @@ def image(tmp_path):
         (folder / name).chmod(0o755)
 
     def run(*arguments, tree=ROOT):
-        seen = tmp_path / "seen"
-        seen.write_text("")
-        environ = {"PATH": f"{folder}:/usr/bin:/bin", "SEEN": str(seen), "HOME": str(tmp_path)}
+        log = tmp_path / "seen"
+        log.write_text("")
+        environ = {"PATH": f"{folder}:/usr/bin:/bin", "SEEN": str(log), "HOME": str(tmp_path)}
         command = [tree / "hack/image", "--name", "example/op:1", *arguments]
         done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
-        return done, [line for line in seen.read_text().splitlines() if " info" not in line]
+        return done, [line for line in log.read_text().splitlines() if " info" not in line]
 
     return run
 

@@ -29,10 +29,10 @@ def closed(schema):
 
 def katib(name):
     """The schema of a type of the client, whose models know names and types of their fields."""
-    if found := re.fullmatch(r"list\[(.+)\]", name):
-        return {"type": "array", "items": katib(found[1])}
-    if found := re.fullmatch(r"dict\(str, (.+)\)", name):
-        return {"type": "object", "additionalProperties": katib(found[1])}
+    if match := re.fullmatch(r"list\[(.+)\]", name):
+        return {"type": "array", "items": katib(match[1])}
+    if match := re.fullmatch(r"dict\(str, (.+)\)", name):
+        return {"type": "object", "additionalProperties": katib(match[1])}
     if not hasattr(models, name):
         return SIMPLE.get(name, {})
     model = getattr(models, name)

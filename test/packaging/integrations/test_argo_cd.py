@@ -35,9 +35,9 @@ def health(body):
     runtime.globals()["obj"] = in_lua(runtime, body)
     runtime.execute(CLOSED)
     group = body["apiVersion"].partition("/")[0]
-    found = dict(runtime.execute(PATCH[KEY.format(group, body["kind"])]))
-    assert set(found) == {"status", "message"}
-    return found["status"], found["message"]
+    answer = dict(runtime.execute(PATCH[KEY.format(group, body["kind"])]))
+    assert set(answer) == {"status", "message"}
+    return answer["status"], answer["message"]
 
 
 def test_every_kind_that_the_operator_serves_has_a_check():
@@ -53,16 +53,16 @@ MEANINGS = {"Succeeded": "Healthy", "Failed": "Degraded", "Suspended": "Suspende
 
 
 def test_the_last_condition_of_every_golden_case_is_its_health():
-    seen = set()
+    types = set()
     for case in recorded_jobs.CASES:
         job = recorded_jobs.golden(case)
         if job["kind"] != "TFJob" or not job.get("status", {}).get("conditions"):
             continue
         last = job["status"]["conditions"][-1]
         assert health(job) == (MEANINGS.get(last["type"], "Progressing"), last["message"]), case
-        seen.add(last["type"])
+        types.add(last["type"])
 
-    assert seen == set(ConditionType)
+    assert types == set(ConditionType)
 
 
 def example(file):
@@ -108,10 +108,10 @@ T9K = t9k.job("t", t9k.replicas("worker", 2), runPolicy={"backoffLimit": 0})
     ],
 )
 def test_a_job_is_progressing_until_it_ends_or_is_stopped(job, moves, status, message):
-    found, said = health(recorded_jobs.lived(job, *moves))
+    actual, text = health(recorded_jobs.lived(job, *moves))
 
-    assert found == status
-    assert message in said
+    assert actual == status
+    assert message in text
 
 
 @pytest.mark.parametrize(

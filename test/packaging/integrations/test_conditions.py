@@ -21,8 +21,8 @@ QUERY = re.compile(r'#\((\w+)=="(\w+)"\)#')
 
 
 def document(file, kind):
-    found = yaml.load_all((EXAMPLES / file).read_text(), yaml.CSafeLoader)
-    return next(body for body in found if body["kind"] == kind)
+    bodies = yaml.load_all((EXAMPLES / file).read_text(), yaml.CSafeLoader)
+    return next(body for body in bodies if body["kind"] == kind)
 
 
 def at(body, path):
@@ -37,15 +37,15 @@ def at(body, path):
 
 def is_met(requirement, job):
     """One requirement of a selector: Argo asks each by itself."""
-    found = re.fullmatch(rf"({LABEL})(?:\s*(=|==|>|<)\s*({LABEL}))?", requirement.strip())
-    assert found, f"not a requirement of a label selector: {requirement}"
-    path, operator, wanted = found.groups()
+    match = re.fullmatch(rf"({LABEL})(?:\s*(=|==|>|<)\s*({LABEL}))?", requirement.strip())
+    assert match, f"not a requirement of a label selector: {requirement}"
+    path, operator, bound = match.groups()
     value = at(job, path)
     if operator is None or value is None:
         return value is not None
     if operator in "<>":
-        return int(value) > int(wanted) if operator == ">" else int(value) < int(wanted)
-    return str(value) == wanted
+        return int(value) > int(bound) if operator == ">" else int(value) < int(bound)
+    return str(value) == bound
 
 
 def by_argo(step, job):
@@ -59,11 +59,11 @@ def by_katib(template, job):
     """An array that is not empty means yes."""
     for outcome, expression in (("Failed", "failureCondition"), ("Succeeded", "successCondition")):
         path, *queries = template[expression].replace(".#(", "|#(").split("|")
-        found = at(job, path) or []
+        entries = at(job, path) or []
         for query in queries:
             key, value = QUERY.fullmatch(query).groups()
-            found = [entry for entry in found if entry.get(key) == value]
-        if found:
+            entries = [entry for entry in entries if entry.get(key) == value]
+        if entries:
             return outcome
     return None
 
@@ -91,7 +91,7 @@ partners = pytest.mark.parametrize(
 
 @partners
 def test_a_step_ends_as_the_job_of_each_golden_case_and_no_sooner(outcome, expressions):
-    seen = set()
+    endings = set()
     for case in set(recorded_jobs.CASES) - OF_OLD:
         job = recorded_jobs.golden(case)
         conditions = job.get("status", {}).get("conditions")
@@ -99,9 +99,9 @@ def test_a_step_ends_as_the_job_of_each_golden_case_and_no_sooner(outcome, expre
             continue
         last = conditions[-1]["type"]
         assert outcome(expressions, job) == (last if last in ("Succeeded", "Failed") else None), case
-        seen.add(last)
+        endings.add(last)
 
-    assert len(seen) >= 6
+    assert len(endings) >= 6
 
 
 LIVES = [

@@ -23,19 +23,21 @@ def parts():
     """Each block that shows a part of an object, and the example that the page names first."""
     for page in PAGES:
         text = page.read_text()
-        for kind, path, shown in PART.findall(text):
-            yield pytest.param(ROOT / LINK.search(text)[1], kind, path, yaml.safe_load(shown), id=f"{page.stem} {path}")
+        for kind, path, text_of_part in PART.findall(text):
+            yield pytest.param(
+                ROOT / LINK.search(text)[1], kind, path, yaml.safe_load(text_of_part), id=f"{page.stem} {path}"
+            )
 
 
-def covers(found, shown):
+def covers(actual, part_of_page):
     """Whether all that is shown is found; "..." stands for what is left out."""
-    if isinstance(shown, str) and shown.rstrip().endswith("..."):
-        return str(found).startswith(shown.rstrip().removesuffix("...")) or shown == "..."
-    if isinstance(shown, dict):
-        return isinstance(found, dict) and all(covers(found.get(key), value) for key, value in shown.items())
-    if isinstance(shown, list):
-        return isinstance(found, list) and all(any(covers(one, part) for one in found) for part in shown)
-    return found == shown
+    if isinstance(part_of_page, str) and part_of_page.rstrip().endswith("..."):
+        return str(actual).startswith(part_of_page.rstrip().removesuffix("...")) or part_of_page == "..."
+    if isinstance(part_of_page, dict):
+        return isinstance(actual, dict) and all(covers(actual.get(key), value) for key, value in part_of_page.items())
+    if isinstance(part_of_page, list):
+        return isinstance(actual, list) and all(any(covers(one, part) for one in actual) for part in part_of_page)
+    return actual == part_of_page
 
 
 def anywhere(body):
@@ -45,13 +47,13 @@ def anywhere(body):
         yield from anywhere(child)
 
 
-@pytest.mark.parametrize(("example", "kind", "path", "shown"), [*parts()])
-def test_a_part_that_a_page_shows_is_in_its_example(example, kind, path, shown):
+@pytest.mark.parametrize(("example", "kind", "path", "part_of_page"), [*parts()])
+def test_a_part_that_a_page_shows_is_in_its_example(example, kind, path, part_of_page):
     bodies = [body for body in yaml.load_all(example.read_text(), yaml.CSafeLoader) if body["kind"] == kind]
     for key in filter(None, path.split(".")):
         bodies = [body[key] for body in bodies]
 
-    assert any(covers(part, shown) for body in bodies for part in anywhere(body))
+    assert any(covers(part, part_of_page) for body in bodies for part in anywhere(body))
 
 
 def test_pages_do_show_parts():
@@ -74,10 +76,10 @@ def hanging():
 def test_a_program_that_hangs_says_where_when_it_is_asked_and_goes_on(hanging):
     assert hanging.stdout.readline() == "waiting for /data/part-0.tfrecord\n"
     hanging.send_signal(signal.SIGUSR1)
-    said = list(itertools.takewhile(lambda line: "in <module>" not in line, hanging.stderr))
+    lines = list(itertools.takewhile(lambda line: "in <module>" not in line, hanging.stderr))
 
-    assert "most recent call first" in said[0]
+    assert "most recent call first" in lines[0]
     # Perhaps in the middle of a look at the file.
-    assert "in wait_for_data" in said[-1]
+    assert "in wait_for_data" in lines[-1]
     assert "in wait_for_data" in (ROOT / "docs/troubleshooting.md").read_text()
     assert hanging.poll() is None

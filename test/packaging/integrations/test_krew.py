@@ -25,7 +25,7 @@ SEMVER = re.compile(r"v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?")
 
 
 @pytest.fixture
-def made(tmp_path):
+def plugin_files(tmp_path):
     """What is written for a project with an address."""
     archive, manifest = krew.write(krew.ROOT, tmp_path, at=ADDRESS)
     return archive, yaml.safe_load(manifest.read_text())
@@ -38,9 +38,9 @@ def unpacked(archive, folder):
     return folder / "kubectl-tfjob"
 
 
-def test_the_manifest_is_one_that_the_index_accepts(made):
+def test_the_manifest_is_one_that_the_index_accepts(plugin_files):
     """The rules of krew's own validation, and of its check of manifests."""
-    archive, plugin = made
+    archive, plugin = plugin_files
     spec = plugin["spec"]
     (platform,) = spec["platforms"]
 
@@ -60,10 +60,10 @@ def test_the_manifest_is_one_that_the_index_accepts(made):
     assert files[platform["bin"]] & stat.S_IXUSR
 
 
-def test_the_archive_is_the_same_each_time_and_has_no_manifest_without_an_address(made, tmp_path):
+def test_the_archive_is_the_same_each_time_and_has_no_manifest_without_an_address(plugin_files, tmp_path):
     (again,) = krew.write(krew.ROOT, tmp_path, at="")
 
-    assert again.read_bytes() == krew.archive(krew.ROOT, krew.version_of(krew.ROOT)) == made[0].read_bytes()
+    assert again.read_bytes() == krew.archive(krew.ROOT, krew.version_of(krew.ROOT)) == plugin_files[0].read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -71,8 +71,8 @@ def test_the_archive_is_the_same_each_time_and_has_no_manifest_without_an_addres
     [(("uvx", "pipx"), "uvx --quiet --from"), (("pipx",), "pipx run --quiet --spec")],
     ids=["uv", "pipx"],
 )
-def test_the_plugin_passes_its_arguments_on_as_they_are(made, tmp_path, present, beginning):
-    plugin, programs = unpacked(made[0], tmp_path), tmp_path / "programs"
+def test_the_plugin_passes_its_arguments_on_as_they_are(plugin_files, tmp_path, present, beginning):
+    plugin, programs = unpacked(plugin_files[0], tmp_path), tmp_path / "programs"
     programs.mkdir()
     for name in present:
         (programs / name).write_text(f'#!/bin/sh\nprintf "%s\\n" {name} "$@"\n')
@@ -84,8 +84,8 @@ def test_the_plugin_passes_its_arguments_on_as_they_are(made, tmp_path, present,
     assert done.stdout.splitlines() == [*beginning.split(), package, "kubectl-tfjob", *arguments]
 
 
-def test_without_uv_and_pipx_the_plugin_says_what_to_install(made, tmp_path):
-    plugin = unpacked(made[0], tmp_path)
+def test_without_uv_and_pipx_the_plugin_says_what_to_install(plugin_files, tmp_path):
+    plugin = unpacked(plugin_files[0], tmp_path)
     done = subprocess.run([plugin, "get"], env={"PATH": "/nowhere"}, capture_output=True, text=True, check=False)
 
     assert done.returncode == 127
@@ -94,7 +94,7 @@ def test_without_uv_and_pipx_the_plugin_says_what_to_install(made, tmp_path):
 
 @pytest.mark.nightly
 @pytest.mark.timeout(600)
-def test_the_plugin_runs_the_program_of_the_wheel(made, tmp_path):
+def test_the_plugin_runs_the_program_of_the_wheel(plugin_files, tmp_path):
     """With uv, and a folder with the wheel beside the package index."""
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
     source = tmp_path / "source"
@@ -104,7 +104,7 @@ def test_the_plugin_runs_the_program_of_the_wheel(made, tmp_path):
     variables = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"}
     variables |= {"PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}", "UV_FIND_LINKS": str(tmp_path)}
     variables |= {"UV_TOOL_DIR": str(tmp_path / "tools"), "UV_CACHE_DIR": str(tmp_path / "cache")}
-    plugin = unpacked(made[0], tmp_path)
+    plugin = unpacked(plugin_files[0], tmp_path)
     done = subprocess.run([plugin, "--version"], env=variables, capture_output=True, text=True, check=False)
 
     assert (done.returncode, done.stderr) == (0, "")

@@ -57,8 +57,8 @@ def test_our_part_of_an_example_is_accepted_by_a_server(kubectl, path):
 
     assert ours or path.stem == "argo-cd"
     for body in ours:
-        said = kubectl("create", "--dry-run=server", "--validate=strict", "--filename=-", stdin=json.dumps(body))
-        assert "(server dry run)" in said
+        output = kubectl("create", "--dry-run=server", "--validate=strict", "--filename=-", stdin=json.dumps(body))
+        assert "(server dry run)" in output
 
 
 def test_a_file_says_first_what_it_shows_and_where_more_is_said():
@@ -74,9 +74,9 @@ def module(name, checksum=""):
     variables = {**go.environ, "GOFLAGS": "-mod=mod"}
     command = [go.program, "mod", "download", "-json", name]
     done = subprocess.run(command, cwd="/", env=variables, capture_output=True, text=True, check=True, timeout=300)
-    found = json.loads(done.stdout)
-    assert checksum in ("", found["Sum"])
-    return Path(found["Dir"])
+    download = json.loads(done.stdout)
+    assert checksum in ("", download["Sum"])
+    return Path(download["Dir"])
 
 
 @pytest.fixture(scope="module")

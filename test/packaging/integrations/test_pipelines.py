@@ -42,9 +42,9 @@ def train(monkeypatch):
     kfp = ModuleType("kfp")
     kfp.dsl, kfp.compiler = plain, SimpleNamespace()
     monkeypatch.setitem(sys.modules, "kfp", kfp)
-    found = {"__name__": "pipelines"}
-    exec(EXAMPLE.read_text(), found)
-    return found["train"]
+    names = {"__name__": "pipelines"}
+    exec(EXAMPLE.read_text(), names)
+    return names["train"]
 
 
 @pytest.mark.parametrize("end", ["Succeeded", "Failed"])
@@ -76,7 +76,7 @@ def test_the_step_ends_as_its_job(train, monkeypatch, capsys, end):
 
 
 def test_the_page_shows_the_step_as_it_is():
-    shown = PAGE.read_text().split("```python\n")[1].split("```")[0].split("\n    from")[1]
+    code = PAGE.read_text().split("```python\n")[1].split("```")[0].split("\n    from")[1]
     lines = [line.partition("  # noqa")[0] for line in EXAMPLE.read_text().splitlines()]
 
-    assert "\n    from" + shown.rstrip() in "\n" + "\n".join(lines)
+    assert "\n    from" + code.rstrip() in "\n" + "\n".join(lines)

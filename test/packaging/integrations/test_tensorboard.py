@@ -21,8 +21,8 @@ def container(kind):
     """The container of the example's job, or of its Deployment."""
     bodies = {body["kind"]: body["spec"] for body in yaml.load_all(EXAMPLE.read_text(), yaml.CSafeLoader)}
     spec = bodies[kind]["tfReplicaSpecs"]["Worker"] if kind == "TFJob" else bodies[kind]
-    (found,) = spec["template"]["spec"]["containers"]
-    return found
+    (only,) = spec["template"]["spec"]["containers"]
+    return only
 
 
 @pytest.fixture

@@ -87,10 +87,10 @@ def test_every_query_of_the_documentation_is_one_that_prometheus_answers(monitor
 def test_every_query_of_the_page_on_monitoring_finds_series(monitored):
     # What kube-state-metrics would export is not there.
     queries = [query for query in queries_in(PAGES[0].read_text()) if query and "kube_tfjob" not in query]
-    found = {query: monitored.prometheus.query(query) for query in queries}
+    by_query = {query: monitored.prometheus.query(query) for query in queries}
 
-    assert len(found) >= 10
-    assert [query for query, samples in found.items() if not samples] == []
+    assert len(by_query) >= 10
+    assert [query for query, samples in by_query.items() if not samples] == []
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +105,11 @@ class Installation:
 
     def alerts(self):
         """The alerts about it."""
-        return {found.name: found for found in self.prometheus.alerts() if found.labels["namespace"] == self.namespace}
+        return {alert.name: alert for alert in self.prometheus.alerts() if alert.labels["namespace"] == self.namespace}
 
     def others(self):
         """The alerts about the healthy operator."""
-        return [found.name for found in self.prometheus.alerts() if found.labels["namespace"] != self.namespace]
+        return [alert.name for alert in self.prometheus.alerts() if alert.labels["namespace"] != self.namespace]
 
 
 @asynccontextmanager

@@ -87,9 +87,9 @@ def test_every_metric_of_the_panels_is_the_operators_own_or_listed_as_anothers(w
     served = {f"{name}_bucket" if kind == "histogram" else name for name, kind in families}
 
     panels = [panel for name in FILES for panel in panels_of(name)]
-    asked = {metric for panel in panels for target in panel["targets"] for metric in metrics_of(target["expr"])}
+    names = {metric for panel in panels for target in panel["targets"] for metric in metrics_of(target["expr"])}
 
-    assert asked - served == FOREIGN.keys()
+    assert names - served == FOREIGN.keys()
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -157,15 +157,15 @@ def test_a_panel_without_data_says_so_and_the_command_names_it(watched, tmp_path
 
 
 @pytest.mark.parametrize(
-    ("query", "said"),
+    ("query", "message"),
     [("sum(up{job=~", "parse error"), ('up{cluster="$cluster"}', "nothing is known of the variable 'cluster'")],
     ids=["refused", "unknown variable"],
 )
-def test_a_query_without_an_answer_is_an_error_that_names_the_panel(prometheus, query, said):
+def test_a_query_without_an_answer_is_an_error_that_names_the_panel(prometheus, query, message):
     body = read("overview")
     body["panels"][1]["targets"][0]["expr"] = query
     server = Prometheus(prometheus.url)
 
     with pytest.raises(queries.QueryError, match="panel 'Running': ") as error:
         queries.ask(body, server, queries.recent(server, 10, step=1.0), scrape_seconds=1.0, wishes={})
-    assert said in str(error.value)
+    assert message in str(error.value)

@@ -56,19 +56,23 @@ def number(value):
 
 def samples(metric, job):
     """The values of one metric, by the label that tells them apart."""
-    what = type_of(metric)
-    rule = metric["each"][what]
-    found = at(job, rule["path"])
-    if what == "stateSet":
-        state = at(found, rule.get("valueFrom", []))
+    kind = type_of(metric)
+    rule = metric["each"][kind]
+    value_at_path = at(job, rule["path"])
+    if kind == "stateSet":
+        state = at(value_at_path, rule.get("valueFrom", []))
         return {} if state is None else {entry: float(entry == state) for entry in rule["list"]}
-    if what == "info":
-        return {at(found, path): 1.0 for path in rule["labelsFromPath"].values() if at(found, path) is not None}
-    if isinstance(found, list):
+    if kind == "info":
+        return {
+            at(value_at_path, path): 1.0
+            for path in rule["labelsFromPath"].values()
+            if at(value_at_path, path) is not None
+        }
+    if isinstance(value_at_path, list):
         (path,) = rule["labelsFromPath"].values()
-        elements = {at(element, path): element for element in found}
+        elements = {at(element, path): element for element in value_at_path}
     else:
-        elements = found if "labelFromKey" in rule else {"": found}
+        elements = value_at_path if "labelFromKey" in rule else {"": value_at_path}
     values = {key: at(element, rule.get("valueFrom", [])) for key, element in (elements or {}).items()}
     if rule.get("nilIsZero"):
         values = {key: 0 if value is None else value for key, value in values.items()}
@@ -87,23 +91,25 @@ def test_the_configuration_has_no_field_that_kube_state_metrics_does_not_know():
 
 
 def test_the_jobs_of_every_api_have_metrics():
-    found = {(APIS[kind].resource, entry["groupVersionKind"]["version"]) for kind, entry in RESOURCES.items()}
+    versions = {(APIS[kind].resource, entry["groupVersionKind"]["version"]) for kind, entry in RESOURCES.items()}
 
-    assert found == {(api.resource, api.resource.version) for api in registry.SERVED if api.resource.version != "hub"}
+    assert versions == {
+        (api.resource, api.resource.version) for api in registry.SERVED if api.resource.version != "hub"
+    }
 
 
 @metrics
 def test_a_metric_has_a_type_that_exists_and_all_that_this_type_needs(kind, metric):
-    what = type_of(metric)
-    rule = metric["each"][what]
+    type_name = type_of(metric)
+    rule = metric["each"][type_name]
 
     assert set(metric) <= FIELDS["metric"]
-    assert set(metric["each"]) == {"type", what}
-    assert set(rule) <= FIELDS[what]
+    assert set(metric["each"]) == {"type", type_name}
+    assert set(rule) <= FIELDS[type_name]
     assert all(isinstance(part, str) for part in rule["path"])
     assert metric["help"].endswith(".")
-    assert metric["name"].endswith("_info") == (what == "info")
-    assert what != "stateSet" or {"list", "labelName"} <= set(rule)
+    assert metric["name"].endswith("_info") == (type_name == "info")
+    assert type_name != "stateSet" or {"list", "labelName"} <= set(rule)
 
 
 @pytest.mark.parametrize(
@@ -162,7 +168,7 @@ NEW = {"state": set(), "state_info": {}, "start_time": {}, "replicas_active": {}
 
 
 @pytest.mark.parametrize(
-    ("case", "has_status", "wanted"),
+    ("case", "has_status", "expected"),
     [
         ("restart-in-place-is-counted-once", True, RUNNING),
         ("status-chief-failed", True, FAILED),
@@ -172,13 +178,13 @@ NEW = {"state": set(), "state_info": {}, "start_time": {}, "replicas_active": {}
     ],
     ids=["running", "failed", "without a status", "mlkube", "T9k"],
 )
-def test_the_metrics_say_what_the_status_says(case, has_status, wanted):
+def test_the_metrics_say_what_the_status_says(case, has_status, expected):
     job = golden(case)
-    found = scrape(job if has_status else job | {"status": {}})
-    for name in {"state", "phase"} & found.keys():
-        found[name] = {state for state, value in found[name].items() if value}
+    scraped = scrape(job if has_status else job | {"status": {}})
+    for name in {"state", "phase"} & scraped.keys():
+        scraped[name] = {state for state, value in scraped[name].items() if value}
 
-    assert {name: found[name] for name in wanted} == wanted
+    assert {name: scraped[name] for name in expected} == expected
 
 
 def field(schema, path):
@@ -197,9 +203,9 @@ def field(schema, path):
 def test_a_metric_reads_fields_that_a_job_has(kind, metric):
     rule = metric["each"][type_of(metric)]
     inside = [rule.get("valueFrom", []), *rule.get("labelsFromPath", {}).values()]
-    found = field(APIS[kind].crd.load()["spec"]["versions"][0]["schema"]["openAPIV3Schema"], rule["path"])
-    if found and "items" in found:
-        found = found["items"]
-    elif found and "labelFromKey" in rule:
-        found = field(found, [next(iter(found.get("properties", {})), "any")])
-    assert rule["path"][:1] == ["metadata"] or all(field(found, path) for path in inside)
+    schema = field(APIS[kind].crd.load()["spec"]["versions"][0]["schema"]["openAPIV3Schema"], rule["path"])
+    if schema and "items" in schema:
+        schema = schema["items"]
+    elif schema and "labelFromKey" in rule:
+        schema = field(schema, [next(iter(schema.get("properties", {})), "any")])
+    assert rule["path"][:1] == ["metadata"] or all(field(schema, path) for path in inside)

@@ -38,7 +38,7 @@ def selectors(expression):
 
 def grouped(expression):
     """The labels by which it groups or matches."""
-    return {label for found in re.findall(r"\b(?:by|on) \(([^)]*)\)", expression) for label in found.split(", ")}
+    return {label for names in re.findall(r"\b(?:by|on) \(([^)]*)\)", expression) for label in names.split(", ")}
 
 
 SERIES = {sample.name: set(sample.labels) for family in full_registry().collect() for sample in family.samples}
@@ -68,14 +68,14 @@ def test_every_alert_fires_exactly_once_in_a_case_of_its_own_and_is_silent_in_an
 
 @alerts
 def test_an_alert_asks_only_for_metrics_and_labels_that_the_operator_exposes(rule):
-    found = selectors(rule["expr"])
-    assert found
+    pairs = selectors(rule["expr"])
+    assert pairs
 
-    for metric, matchers in found:
+    for metric, matchers in pairs:
         assert metric in SERIES
         matched = set(re.findall(r"(\w+)\s*(?:=~|!~|!=|=)", matchers))
         assert matched <= SERIES[metric] | OF_TARGETS, metric
-    labels = set().union(*(SERIES[metric] for metric, _ in found)) | OF_TARGETS
+    labels = set().union(*(SERIES[metric] for metric, _ in pairs)) | OF_TARGETS
     assert grouped(rule["expr"]) <= labels
     # A metric without braces would be that of every program in the cluster.
     rest = re.sub(r"\w+\{[^}]*\}(\[\w+\])?|\[\w+:\w+\]|\b(?:by|on) \([^)]*\)", "", rule["expr"])
@@ -130,7 +130,7 @@ def test_the_values_on_the_page_are_values_of_the_chart(tmp_path):
 
     rule = one(Helm("helm-3", tmp_path).objects(values), "PrometheusRule")
 
-    found = {entry["alert"]: entry for group in rule["spec"]["groups"] for entry in group["rules"]}
-    assert set(ALERTS) - set(found) == {"TFOperatorRateLimited"}
-    assert (found["TFJobsFailing"]["for"], found["TFJobsFailing"]["labels"]["severity"]) == ("1h", "info")
-    assert found["TFJobsFailing"]["annotations"]["runbook_url"].startswith("https://wiki.example/")
+    by_alert = {entry["alert"]: entry for group in rule["spec"]["groups"] for entry in group["rules"]}
+    assert set(ALERTS) - set(by_alert) == {"TFOperatorRateLimited"}
+    assert (by_alert["TFJobsFailing"]["for"], by_alert["TFJobsFailing"]["labels"]["severity"]) == ("1h", "info")
+    assert by_alert["TFJobsFailing"]["annotations"]["runbook_url"].startswith("https://wiki.example/")

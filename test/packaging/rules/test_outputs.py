@@ -12,10 +12,10 @@ ROOT = Path(__file__).resolve().parents[3]
 
 def test_the_chart_and_the_overlay_have_the_same_rules_as_the_source():
     rendered = outputs.render(ROOT)
-    wanted = yaml.safe_load((ROOT / outputs.SOURCE).read_text())
+    source = yaml.safe_load((ROOT / outputs.SOURCE).read_text())
 
-    assert yaml.safe_load(rendered[outputs.CHART]) == wanted
-    assert yaml.safe_load(rendered[outputs.OVERLAY])["spec"] == wanted
+    assert yaml.safe_load(rendered[outputs.CHART]) == source
+    assert yaml.safe_load(rendered[outputs.OVERLAY])["spec"] == source
 
 
 def test_a_source_without_groups_is_refused():

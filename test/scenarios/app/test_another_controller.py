@@ -96,11 +96,11 @@ async def test_it_does_not_start_while_another_controller_works_and_writes_nothi
         process = await start(plane, arguments=[ALONE], namespaces=[place])
         assert await process.wait(within=60) == 1
 
-    (refusal,) = process.said("cannot start")
+    (refusal,) = process.records_of("cannot start")
     assert refusal["error"].startswith("another controller reconciles TFJobs: 'manager' changed the status of ")
     assert f"{place}/j" in refusal["error"]
     assert "--override-existing-controller" in refusal["error"]
-    assert not process.said("workers started")
+    assert not process.records_of("workers started")
     assert not [record for record in process.records if "exception" in record]
     assert await admin.list(PODS.path(place)) == []
     (told,) = [event for event in await admin.list(EVENTS.path(place)) if event["reason"] == "AnotherController"]
@@ -114,4 +114,4 @@ async def test_an_old_controller_that_was_stopped_is_in_nobodys_way(plane, place
         await process.wait_for("checking whether the controller that ran these jobs is still active", within=60)
         await process.wait_for("workers started", within=60)
         await wait_pod(admin, place)
-        assert not process.said("cannot start")
+        assert not process.records_of("cannot start")

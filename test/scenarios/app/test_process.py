@@ -81,7 +81,7 @@ async def test_an_apiserver_that_is_not_there_makes_it_wait_alive_and_not_ready(
         status, body = await page(process, PROBES, "/readyz")
         assert status == 500
         assert b"the cache of tfjobs.kubeflow.org has not synced\n" in body
-        assert process.said("the watch ended; trying again")[0]["cause"] == "Unreachable"
+        assert process.records_of("the watch ended; trying again")[0]["cause"] == "Unreachable"
 
 
 async def test_an_event_loop_that_is_stuck_fails_the_probe_within_ten_seconds_and_metrics_still_answer(plane):

@@ -40,7 +40,7 @@ def test_the_embedded_server_answers_as_a_real_one(
     answers = normal(conversation, play(conversation, server, namespace), namespace)
 
     real, embedded = RECORDED[file][conversation.name], json.loads(json.dumps(answers))
-    assert excuses.unexcused(conversation, real=real, embedded=embedded, known=EXCUSES) == []
+    assert excuses.unexcused(conversation, real=real, embedded=embedded, known_excuses=EXCUSES) == []
 
 
 def test_every_difference_is_of_a_step_and_documented() -> None:

@@ -36,8 +36,8 @@ def _pods(job: Json) -> Iterator[Json]:
 
 
 def _created(collection: str, name: str, body: Json) -> Step:
-    made = step(f"POST {collection}?dryRun=All {json.dumps(body)} -> at metadata.name")
-    return replace(made, text=f"POST {collection} {name}")
+    dry_run = step(f"POST {collection}?dryRun=All {json.dumps(body)} -> at metadata.name")
+    return replace(dry_run, text=f"POST {collection} {name}")
 
 
 CONVERSATIONS: Final[Mapping[str, tuple[Conversation, ...]]] = {

@@ -89,13 +89,13 @@ class _EmbeddedWatch:
 
     def read(self, count: int) -> list[Json]:
         self._events += [event(line) for line in self._stream.news()]
-        found, self._events = self._events[:count], self._events[count:]
-        return found
+        events, self._events = self._events[:count], self._events[count:]
+        return events
 
     def rest(self) -> list[Json]:
-        found = self.read(1_000_000)
+        events = self.read(1_000_000)
         self.close()
-        return found
+        return events
 
     def close(self) -> None:
         self._stream.close()

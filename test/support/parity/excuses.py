@@ -25,11 +25,11 @@ class Excuse:
 
 def excuses() -> dict[tuple[str, str], Excuse]:
     """By conversation and the text of a step."""
-    found: dict[tuple[str, str], Excuse] = {}
+    by_step: dict[tuple[str, str], Excuse] = {}
     for entry in yaml.safe_load(FILE.read_text()):
         excuse = Excuse(entry["reason"], entry.get("other_code", False))
-        found |= {(name, text): excuse for name, texts in entry["steps"].items() for text in texts}
-    return found
+        by_step |= {(name, text): excuse for name, texts in entry["steps"].items() for text in texts}
+    return by_step
 
 
 def unexcused(
@@ -37,25 +37,25 @@ def unexcused(
     *,
     real: Sequence[Mapping[str, Any]],
     embedded: Sequence[Mapping[str, Any]],
-    known: Mapping[tuple[str, str], Excuse],
+    known_excuses: Mapping[tuple[str, str], Excuse],
 ) -> list[str]:
     """Differences that have no reason, and reasons that have no difference, each with its step."""
     texts = [*(step.text for step in conversation.steps), *["the rest of a watch"] * len(real)]
-    found = dict[str, list[str]]()
+    by_text = dict[str, list[str]]()
     for text, left, right in zip(texts, real, embedded, strict=False):
-        found.setdefault(text, []).extend(differences(left, right))
+        by_text.setdefault(text, []).extend(differences(left, right))
     missing = [] if len(real) == len(embedded) else [f"{len(embedded)} answers instead of {len(real)}"]
     return missing + [
-        complaint for text, one in found.items() for complaint in _complaints(conversation, text, one, known)
+        complaint for text, one in by_text.items() for complaint in _complaints(conversation, text, one, known_excuses)
     ]
 
 
 def _complaints(
-    conversation: Conversation, text: str, found: list[str], known: Mapping[tuple[str, str], Excuse]
+    conversation: Conversation, text: str, complaints: list[str], known_excuses: Mapping[tuple[str, str], Excuse]
 ) -> list[str]:
-    excuse = known.get((conversation.name, text))
+    excuse = known_excuses.get((conversation.name, text))
     if excuse is None:
-        return [f"{text}: {one}" for one in found]
-    if not found:
+        return [f"{text}: {one}" for one in complaints]
+    if not complaints:
         return [f"{text}: no longer differs; remove it from {FILE.name}"]
-    return [f"{text}: {one}" for one in found if one.startswith(".code:") and not excuse.has_other_code]
+    return [f"{text}: {one}" for one in complaints if one.startswith(".code:") and not excuse.has_other_code]

@@ -33,26 +33,26 @@ _SCRUBBED: Final = {
 
 def normal(conversation: Conversation, answers: Sequence[Answer], namespace: str) -> list[Any]:
     """One value for each answer; two servers of the same behaviour give the same."""
-    kept = [_without_noise(answer.body) for answer in answers]
-    steps = [*conversation.steps, *[None] * (len(kept) - len(conversation.steps))]
-    chosen = [_chosen(body, step) for body, step in zip(kept, steps, strict=True)]
-    known = _Known(kept, chosen, namespace)
+    bodies = [_without_noise(answer.body) for answer in answers]
+    steps = [*conversation.steps, *[None] * (len(bodies) - len(conversation.steps))]
+    selected = [_selected(body, step) for body, step in zip(bodies, steps, strict=True)]
+    names = _Known(bodies, selected, namespace)
     return [
-        {"code": answer.code, "body": known.named(body, answer.time)} | dict(answer.headers)
-        for answer, body in zip(answers, chosen, strict=True)
+        {"code": answer.code, "body": names.named(body, answer.time)} | dict(answer.headers)
+        for answer, body in zip(answers, selected, strict=True)
     ]
 
 
-def differences(wanted: Value, found: Value, path: str = "") -> Iterator[str]:
+def differences(expected: Value, actual: Value, path: str = "") -> Iterator[str]:
     """Where two normal answers differ: path, what was wanted, what was found."""
-    if isinstance(wanted, dict) and isinstance(found, dict):
-        for key in sorted(wanted.keys() | found.keys()):
-            yield from differences(wanted.get(key, "<none>"), found.get(key, "<none>"), f"{path}.{key}")
-    elif isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
-        for number, (left, right) in enumerate(zip(wanted, found, strict=True)):
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        for key in sorted(expected.keys() | actual.keys()):
+            yield from differences(expected.get(key, "<none>"), actual.get(key, "<none>"), f"{path}.{key}")
+    elif isinstance(expected, list) and isinstance(actual, list) and len(expected) == len(actual):
+        for number, (left, right) in enumerate(zip(expected, actual, strict=True)):
             yield from differences(left, right, f"{path}.{number}")
-    elif wanted != found:
-        yield f"{path}: {wanted!r} <> {found!r}"
+    elif expected != actual:
+        yield f"{path}: {expected!r} <> {actual!r}"
 
 
 def _mappings(body: Value) -> Iterator[dict[str, Any]]:
@@ -69,26 +69,26 @@ def _mappings(body: Value) -> Iterator[dict[str, Any]]:
 class _Known:
     """What was seen in a conversation, and its names."""
 
-    def __init__(self, bodies: Iterable[Value], chosen: Iterable[Value], namespace: str) -> None:
+    def __init__(self, bodies: Iterable[Value], selected: Iterable[Value], namespace: str) -> None:
         self._versions = set[int]()
         self._names = {namespace: "<ns>"}
         for body in bodies:
             self._see_names(body)
-        for body in chosen:
+        for body in selected:
             self._see_versions(body)
         self._texts = sorted(self._names.items(), key=lambda pair: -len(pair[0]))
 
     def _see_versions(self, body: Value) -> None:
         """Those of objects: lists and bookmarks have no UID."""
-        for found in _mappings(body):
-            is_object = "uid" in found or "metadata.resourceVersion" in found
-            version = str(found.get("resourceVersion") or found.get("metadata.resourceVersion"))
+        for mapping in _mappings(body):
+            is_object = "uid" in mapping or "metadata.resourceVersion" in mapping
+            version = str(mapping.get("resourceVersion") or mapping.get("metadata.resourceVersion"))
             if is_object and version.isdigit():
                 self._versions.add(int(version))
 
     def _see_names(self, body: Value) -> None:
-        for found in _mappings(body):
-            prefix, name, uid = found.get("generateName"), str(found.get("name", "")), found.get("uid")
+        for mapping in _mappings(body):
+            prefix, name, uid = mapping.get("generateName"), str(mapping.get("name", "")), mapping.get("uid")
             if uid and isinstance(uid, str):
                 self._names.setdefault(uid, f"<uid {len(self._names)}>")
             if prefix and name.startswith(prefix) and len(name) == len(prefix) + 5:
@@ -118,12 +118,12 @@ class _Known:
         return _timeless(self._text(text), now)
 
     def _text(self, text: str) -> str:
-        for known, name in self._texts:
-            text = text.replace(known, name)
+        for literal, name in self._texts:
+            text = text.replace(literal, name)
         text = _OF_DECODER.sub("json: cannot unmarshal ...", text)
         text = _ETCD_KEY.sub("Key: ...,", text)
         text = _TOO_OLD.sub(r"\1<v>\2<v>)", text)
-        return _PRECONDITION.sub(lambda found: found[1] + self._rank(found[2]), text)
+        return _PRECONDITION.sub(lambda match: match[1] + self._rank(match[2]), text)
 
     def _rank(self, text: str) -> str:
         if not text.isdigit() or text == "0":
@@ -143,7 +143,7 @@ def _timeless(text: str, now: float) -> str:
     return f"<now+{steps}s>" if steps else "<now>"
 
 
-def _chosen(body: Value, step: Step | None) -> Value:
+def _selected(body: Value, step: Step | None) -> Value:
     """What the step says that counts; all of a failure does."""
     if step is None:
         return body
@@ -189,28 +189,28 @@ def _name(entry: Value) -> str:
 def _without_noise(body: Value) -> Value:
     """Without what controllers add, and bookmarks that only say how far the server is."""
     if isinstance(body, dict):
-        kept = {key: _without_noise(value) for key, value in body.items() if key not in _DROPPED}
+        fields = {key: _without_noise(value) for key, value in body.items() if key not in _DROPPED}
         if isinstance(body.get("columnDefinitions"), list):
-            kept["columnDefinitions"] = [column | {"description": ""} for column in body["columnDefinitions"]]
+            fields["columnDefinitions"] = [column | {"description": ""} for column in body["columnDefinitions"]]
         if body.get("type") == "BOOKMARK":
-            kept["object"] = {key: kept["object"].get(key) for key in ("apiVersion", "kind", "metadata")}
-        return {key: value for key, value in kept.items() if not _is_emptied(key, body[key], value)}
+            fields["object"] = {key: fields["object"].get(key) for key in ("apiVersion", "kind", "metadata")}
+        return {key: value for key, value in fields.items() if not _is_emptied(key, body[key], value)}
     if isinstance(body, list):
         return [_without_noise(entry) for entry in body if not _is_noise(entry)]
     return body
 
 
-def _is_emptied(key: str, before: Value, after: Value) -> bool:
+def _is_emptied(key: str, old: Value, after: Value) -> bool:
     """Whether nothing is left of a list that had only noise, or there was nothing but the token of a last page."""
-    return (before != after and not after and key != "items") or (key == "continue" and not before)
+    return (old != after and not after and key != "items") or (key == "continue" and not old)
 
 
 def _is_noise(entry: Value) -> bool:
     if not isinstance(entry, dict):
         return False
-    found = entry.get("object")
-    if not isinstance(found, dict):
+    item = entry.get("object")
+    if not isinstance(item, dict):
         return bool(_OF_CONTROLLERS.fullmatch(_name(entry)))
-    rows = found.get("rows") or [{"object": found}]  # of a table
+    rows = item.get("rows") or [{"object": item}]  # of a table
     is_progress = entry.get("type") == "BOOKMARK" and "annotations" not in rows[0]["object"]["metadata"]
-    return is_progress or bool(_OF_CONTROLLERS.fullmatch(_name(found)))
+    return is_progress or bool(_OF_CONTROLLERS.fullmatch(_name(item)))

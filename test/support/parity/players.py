@@ -75,7 +75,7 @@ def _answer(step: Step, server: Server, context: Context, watches: dict[str, Ope
             return Answer(200, "a watch", server.now())
         answer = reply
     else:
-        answer = _asked(step, server, context)
+        answer = _ask(step, server, context)
     if step.label:
         context.answers[step.label] = answer.body
     return answer
@@ -88,13 +88,13 @@ def _read(step: Step, watches: dict[str, OpenWatch]) -> Value:
     if not step.last:
         return watch.read(step.count)
     events = list[Json]()
-    while (found := watch.read(1)) and at_path(found[0], "object.metadata.name") != step.last:
-        events += found
+    while (events_read := watch.read(1)) and at_path(events_read[0], "object.metadata.name") != step.last:
+        events += events_read
     watches.pop(step.target).close()
     return events
 
 
-def _asked(step: Step, server: Server, context: Context) -> Answer:
+def _ask(step: Step, server: Server, context: Context) -> Answer:
     target = context.filled(step.target)
     body = None if step.body is None else context.filled(step.body)
     end = time.monotonic() + _PATIENCE
@@ -154,7 +154,7 @@ class RealServer:
         names = list(names)
         for name in names:
             self._simple("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
-        for path in (f"{name}/{what}" for name in names for what in _OF_EACH_NAMESPACE):
+        for path in (f"{name}/{resource}" for name in names for resource in _OF_EACH_NAMESPACE):
             self._wait_for(f"/api/v1/namespaces/{path}")
 
     def install(self, crds: Iterable[Json]) -> None:
@@ -198,9 +198,9 @@ class _RealWatch:
         return [event for _, event in zip(range(count), self._events(5.0), strict=False)]
 
     def rest(self) -> list[Json]:
-        found = list(self._events(_QUIET))
+        events = list(self._events(_QUIET))
         self.close()
-        return found
+        return events
 
     def close(self) -> None:
         self._response.close()
@@ -252,12 +252,12 @@ def event(data: bytes) -> Json:
     if data.startswith(b"{"):
         line: Json = json.loads(data)
         return line
-    found = protobuf_messages.parse("apis.meta.v1.WatchEvent", data[4:])
-    return {"type": found.type, "object": json.loads(protobuf.to_json(found.object.raw))}
+    message = protobuf_messages.parse("apis.meta.v1.WatchEvent", data[4:])
+    return {"type": message.type, "object": json.loads(protobuf.to_json(message.object.raw))}
 
 
 def compared_headers(headers: Json, warnings: list[str]) -> Json:
     """The headers that are compared: warnings, and a content type that is not plain JSON."""
     kind = {name.lower(): value for name, value in headers.items()}.get("content-type", "")
-    found: Json = {"warnings": sorted(warnings)} if warnings else {}
-    return found if kind == "application/json" else found | {"type": kind}
+    headers_left: Json = {"warnings": sorted(warnings)} if warnings else {}
+    return headers_left if kind == "application/json" else headers_left | {"type": kind}

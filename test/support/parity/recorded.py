@@ -38,22 +38,22 @@ def answers_of(access: Access, files: Iterable[str]) -> dict[str, dict[str, list
         with RealServer(access) as server:
             return normal(case[1], play(case[1], server, namespace), namespace)
 
-    found: dict[str, dict[str, list[Any]]] = {}
+    by_file: dict[str, dict[str, list[Any]]] = {}
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         for (file, conversation), result in zip(cases, pool.map(answers, cases, namespaces), strict=True):
-            found.setdefault(file, {})[conversation.name] = result
-    return found
+            by_file.setdefault(file, {})[conversation.name] = result
+    return by_file
 
 
 def recording(file: str) -> dict[str, list[Any]]:
     """The recorded answers to the conversations of a file, by name."""
-    found: dict[str, list[Any]] = {}
+    by_conversation: dict[str, list[Any]] = {}
     for line in _path(file).read_text().splitlines():
         if line.startswith("== "):
-            found[line[3:]] = []
+            by_conversation[line[3:]] = []
         elif not line.startswith("> "):
-            found[next(reversed(found))].append(json.loads(line))
-    return found
+            by_conversation[next(reversed(by_conversation))].append(json.loads(line))
+    return by_conversation
 
 
 def lines(conversation: Conversation, answers: list[Any]) -> Iterator[str]:
@@ -66,8 +66,10 @@ def lines(conversation: Conversation, answers: list[Any]) -> Iterator[str]:
 
 def record(access: Access, files: Iterable[str]) -> None:
     """Write what the server answers."""
-    for file, found in answers_of(access, files).items():
-        text = [line for conversation in CONVERSATIONS[file] for line in lines(conversation, found[conversation.name])]
+    for file, answers in answers_of(access, files).items():
+        text = [
+            line for conversation in CONVERSATIONS[file] for line in lines(conversation, answers[conversation.name])
+        ]
         _path(file).write_text("\n".join(text) + "\n")
 
 

@@ -122,12 +122,12 @@ class Context:
     def filled(self, text: str) -> str:
         return _VALUE.sub(self._value, text)
 
-    def _value(self, found: re.Match[str]) -> str:
-        label, path, shift = found.groups()
+    def _value(self, match: re.Match[str]) -> str:
+        label, path, shift = match.groups()
         if label == "ns" and not path:
             return self.namespace
         if label not in self.answers:
-            return found[0]
+            return match[0]
         value = at_path(self.answers[label], path[1:])
         value = "" if value is None else value
         return str(int(value) + int(shift)) if shift else str(value)
@@ -151,11 +151,11 @@ def conversations(file: Path) -> Iterator[Conversation]:
 
 def step(line: str, fragments: Mapping[str, Any] = {}) -> Step:
     """One line as a step."""
-    found = _STEP.fullmatch(line)
-    assert found, f"not a step: {line}"
-    label, until, method = found["label"] or "", found["until"] or "", found["method"]
-    options = found["options"].split("/")[1:]
-    rest, _, filtered = found["rest"].partition(" -> ")
+    match = _STEP.fullmatch(line)
+    assert match, f"not a step: {line}"
+    label, until, method = match["label"] or "", match["until"] or "", match["method"]
+    options = match["options"].split("/")[1:]
+    rest, _, filtered = match["rest"].partition(" -> ")
     if method == "READ":
         watch, count = rest.split()
         is_last = not count.isdigit()
@@ -214,9 +214,9 @@ def _text(text: str, fragments: Mapping[str, Any], frame: Json) -> str | None:
 def _body(text: str, fragments: Mapping[str, Any]) -> Value:
     """Fragments and flow YAML, joined by ``+``: what comes later is merged into what was before."""
     body: Value = None
-    while (found := re.match(r"(\w+)(?:\+|$)", text)) and found[1] in fragments:
-        body = merged(body, fragments[found[1]])
-        text = text[found.end() :]
+    while (match := re.match(r"(\w+)(?:\+|$)", text)) and match[1] in fragments:
+        body = merged(body, fragments[match[1]])
+        text = text[match.end() :]
     return merged(body, yaml.safe_load(text)) if text else body
 
 

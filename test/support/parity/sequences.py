@@ -167,19 +167,19 @@ class _Writer:
 
     def _condition(self, name: str) -> Json:
         """A UID or a version that an earlier answer showed, which may be stale, if there was one."""
-        known = [label for written, label in self._written if written == name]
-        if not known or self._random.random() < 0.6:
+        labels = [label for written, label in self._written if written == name]
+        if not labels or self._random.random() < 0.6:
             return {}
         field = self._random.choice(("uid", "resourceVersion"))
-        return {field: f"<{self._random.choice(known)}.metadata.{field}>"}
+        return {field: f"<{self._random.choice(labels)}.metadata.{field}>"}
 
     def _metadata(self) -> Json:
-        found: Json = {}
+        metadata: Json = {}
         if self._random.random() < 0.6:
-            found["labels"] = self._random.choice(_LABELS)
+            metadata["labels"] = self._random.choice(_LABELS)
         if self._random.random() < 0.25:
-            found["finalizers"] = self._random.choice(_FINALIZERS)
-        return found
+            metadata["finalizers"] = self._random.choice(_FINALIZERS)
+        return metadata
 
     def _body(self, metadata: Json) -> Json:
         labels = {key: value for key, value in metadata.get("labels", {}).items() if value is not None}

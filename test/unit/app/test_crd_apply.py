@@ -52,7 +52,7 @@ async def test_the_definition_is_applied_as_a_whole_by_force_and_waited_for():
     async with Loopback(answers) as server:
         await apply(CRD, at(server), HastyClock())
 
-    patch, *reads = server.seen
+    patch, *reads = server.requests
     assert (patch.method, json.loads(patch.body)) == ("PATCH", CRD)
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/tfjobs.x"
     assert patch.target == f"{path}?fieldManager=tf-operator&force=true"

@@ -300,8 +300,8 @@ def test_explain_shows_the_last_lines_where_nothing_else_says_why(cluster, call,
 
     lines = "  Log:       chief-0 | step 1\n             chief-0 | ?[31mno data\n"
     assert (code, lines in printed) == (0, has_log), printed
-    assert [asked["tail_lines"] for asked in cluster.asked] == [10] * has_log
-    assert [asked["previous"] for asked in cluster.asked] == [phase == "Running"] * has_log
+    assert [asked["tail_lines"] for asked in cluster.log_options] == [10] * has_log
+    assert [asked["previous"] for asked in cluster.log_options] == [phase == "Running"] * has_log
 
 
 @pytest.mark.parametrize(

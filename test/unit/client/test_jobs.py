@@ -373,8 +373,8 @@ async def test_a_log_that_breaks_off_is_followed_from_where_it_was(jobs, cluster
     await cluster.clock.idle()
     cluster.logs["j-chief-0"] = lines
     await cluster.clock.advance(1)
-    assert cluster.asked[-1]["since_seconds"] == 1
-    assert cluster.asked[-1]["tail_lines"] is None
+    assert cluster.log_options[-1]["since_seconds"] == 1
+    assert cluster.log_options[-1]["tail_lines"] is None
     cluster.report("j", "Succeeded")
     await cluster.clock.advance(3)
     await following

@@ -276,7 +276,7 @@ async def test_a_leader_reads_the_lease_when_an_update_conflicts(me, clock, stor
 
 
 async def test_the_deadline_counts_from_before_the_renewal_was_sent(me, clock):
-    me.api.fates["update"] += [Fate(before=2, after=2.5), HANGS]
+    me.api.fates["update"] += [Fate(delay=2, after=2.5), HANGS]
     await clock.advance(2.2)
 
     await clock.advance(4.5)

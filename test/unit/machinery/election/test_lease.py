@@ -143,6 +143,6 @@ async def test_a_lock_of_its_own_sends_each_call_once():
                     await lock.read()
 
     assert lease.record == LeaseRecord()
-    assert [seen.target for seen in server.seen] == [
+    assert [seen.target for seen in server.requests] == [
         "/apis/coordination.k8s.io/v1/namespaces/tf-operator/leases/tf-operator"
     ] * 3

@@ -117,7 +117,7 @@ async def test_a_call_sends_its_request_and_returns_what_came_back(verb, method,
         found = await CALLS[verb](api)
 
     assert found == (OK.data.partition(b"\r\n\r\n")[2] if verb == "list" else BODY)
-    (seen,) = api.server.seen
+    (seen,) = api.server.requests
     assert (seen.method, seen.target) == (method, "/apis/kubeflow.org/v1" + target)
     assert (json.loads(seen.body) if seen.body else None) == body
 
@@ -163,10 +163,10 @@ async def test_a_failed_call_is_repeated_only_if_that_helps_and_carries_out_noth
 
             is_repeated = verb in repeated
             assert type(caught.value) is kind, verb
-            assert len(api.server.seen) == (client.ATTEMPTS if is_repeated else 1), verb
+            assert len(api.server.requests) == (client.ATTEMPTS if is_repeated else 1), verb
             assert instruments.repeats == [(verb, kind.__name__)] * (client.ATTEMPTS - 1 if is_repeated else 0)
             assert len(api.clock.slept) == len(instruments.repeats), verb
-            for counted in (api.server.seen, instruments.repeats, api.clock.slept):
+            for counted in (api.server.requests, instruments.repeats, api.clock.slept):
                 counted.clear()
 
 
@@ -193,13 +193,13 @@ async def test_every_call_is_repeated_when_the_server_is_unreachable(verb):
 async def test_a_success_without_an_object_is_an_error(answer, kind, is_repeated):
     async with serving(answer) as api:
         for verb in ("get", *WRITES):
-            api.server.seen.clear()
+            api.server.requests.clear()
             with pytest.raises(kind) as caught:
                 await CALLS[verb](api)
 
             assert type(caught.value) is kind
             assert caught.value.outcome_unknown
-            assert len(api.server.seen) == (5 if is_repeated and verb == "get" else 1), verb
+            assert len(api.server.requests) == (5 if is_repeated and verb == "get" else 1), verb
 
 
 async def test_the_waits_grow_and_are_jittered():
@@ -248,7 +248,7 @@ async def test_a_call_that_is_to_be_sent_once_is_not_repeated(answer):
         with pytest.raises(errors.ApiError):
             responses.read_page(await api.send_once(requests.list_page(JOBS, requests.EVERYWHERE, limit=5)))
 
-        assert len(api.server.seen) == 1
+        assert len(api.server.requests) == 1
 
 
 async def test_a_cancelled_call_is_not_repeated():
@@ -259,7 +259,7 @@ async def test_a_cancelled_call_is_not_repeated():
         with pytest.raises(asyncio.CancelledError):
             await call
 
-    assert len(api.server.seen) == 1
+    assert len(api.server.requests) == 1
 
 
 # Time
@@ -296,7 +296,7 @@ async def test_every_call_has_a_time_limit(verb, begun, code):
             )
 
     assert caught.value.outcome_unknown
-    assert len(api.server.seen) == 1, "40 s are more than the time after which a call is given up"
+    assert len(api.server.requests) == 1, "40 s are more than the time after which a call is given up"
     assert instruments.replies == [(verb, code)]
     assert api.clock.pending == 0
 
@@ -341,7 +341,7 @@ async def test_waiting_for_the_budget_is_not_part_of_the_time_limit(clock):
         call = asyncio.ensure_future(CALLS["create"](api))
         await clock.advance(99)
         assert not call.done()
-        assert len(api.server.seen) == 1
+        assert len(api.server.requests) == 1
         await clock.advance(1)
         assert await call == BODY
     assert instruments.waits == [("create", 0), ("create", 100)]
@@ -364,8 +364,8 @@ async def test_a_401_leads_to_one_read_of_the_credentials_and_one_more_attempt(v
     async with serving(only("new"), tokens=("old", "new")) as api:
         await CALLS[verb](api)
 
-    assert [seen.headers["authorization"] for seen in api.server.seen] == ["Bearer old", "Bearer new"]
-    assert api.source.asked == [False, True]
+    assert [seen.headers["authorization"] for seen in api.server.requests] == ["Bearer old", "Bearer new"]
+    assert api.source.refusals == [False, True]
     assert api.clock.slept == []
 
 
@@ -387,14 +387,14 @@ async def test_a_401_is_final_when_there_is_no_better_token(tokens, attempts, te
         with pytest.raises(errors.Unauthorized, match=text):
             await CALLS["get"](api)
 
-    assert len(api.server.seen) == attempts
+    assert len(api.server.requests) == attempts
 
 
 async def test_a_stream_is_opened_with_a_fresh_token_after_a_401():
     async with serving(only("new"), tokens=("old", "new")) as api, api.stream(WATCH) as chunks:
         assert b"".join([chunk async for chunk in chunks]) == OK.data.partition(b"\r\n\r\n")[2]
 
-    assert len(api.server.seen) == 2
+    assert len(api.server.requests) == 2
 
 
 async def test_no_error_shows_the_token():
@@ -429,7 +429,7 @@ async def test_a_stream_that_cannot_be_opened_raises_at_once_and_is_not_repeated
             async with api.stream(WATCH):
                 pytest.fail("opened")
 
-    assert len(api.server.seen) == 1
+    assert len(api.server.requests) == 1
 
 
 async def test_a_list_that_cannot_be_opened_is_asked_for_again():
@@ -437,7 +437,7 @@ async def test_a_list_that_cannot_be_opened_is_asked_for_again():
     async with serving(lambda _: next(answers)) as api, api.stream_repeated(WATCH) as chunks:
         assert await anext(chunks) == b"abc"
 
-    assert len(api.server.seen) == 3
+    assert len(api.server.requests) == 3
 
 
 @pytest.mark.parametrize("begun", [b"", HALF_A_HEAD.data, HALF_AN_ERROR.data], ids=["silence", "half a head", "error"])
@@ -498,7 +498,7 @@ async def test_nothing_is_sent_or_counted_when_the_guard_refuses_at_any_moment(v
         with pytest.raises(NotLeading):
             await CALLS[verb](api)
 
-        assert api.server.seen == []
+        assert api.server.requests == []
         assert budget.granted == granted
         assert (instruments.replies, instruments.repeats) == ([], [])
 
@@ -511,4 +511,4 @@ async def test_the_connection_of_a_request_that_was_not_sent_serves_the_next_one
         guard.left = 3
         await api.get(JOBS, KEY)
 
-        assert [seen.connection for seen in api.server.seen] == [1]
+        assert [seen.connection for seen in api.server.requests] == [1]

@@ -71,7 +71,7 @@ async def test_a_request_goes_out_as_it_was_built():
             assert (found.status, found.header("x-some"), found.header("nope")) == (200, "header", None)
         await exchange(connection, PATCH)
 
-    listed, patched = server.seen
+    listed, patched = server.requests
     assert listed.target == (
         "/api/v1/namespaces/ns/pods?labelSelector=a%20in%20(b,c),!d,e%3Df%26g&limit=5".replace("%20", "+")
     )
@@ -90,7 +90,7 @@ async def test_an_odd_name_is_not_unquoted_on_its_way():
     async with Loopback(OK) as server, connected(server) as connection:
         await exchange(connection, requests.get(PODS, ObjectKey("ns", "a b+c?d&e=é~..")))
 
-    assert server.seen[0].target == "/api/v1/namespaces/ns/pods/a%20b%2Bc%3Fd%26e%3D%C3%A9~.."
+    assert server.requests[0].target == "/api/v1/namespaces/ns/pods/a%20b%2Bc%3Fd%26e%3D%C3%A9~.."
 
 
 async def test_a_path_below_the_host_is_kept():
@@ -100,9 +100,9 @@ async def test_a_path_below_the_host_is_kept():
             assert connection.host == config.host
             await exchange(connection)
 
-    assert server.seen[0].target == "/k8s/clusters/c-1/api/v1/namespaces/ns/pods/a"
-    assert server.seen[0].headers["user-agent"] == "tfjob/1"
-    assert "authorization" not in server.seen[0].headers
+    assert server.requests[0].target == "/k8s/clusters/c-1/api/v1/namespaces/ns/pods/a"
+    assert server.requests[0].headers["user-agent"] == "tfjob/1"
+    assert "authorization" not in server.requests[0].headers
 
 
 @pytest.mark.parametrize("size", [100, connection.LARGE, connection.LARGE + 1, 3 * 1024 * 1024])
@@ -111,8 +111,8 @@ async def test_a_body_of_any_size_arrives_whole(size):
     async with Loopback(reply(201, b"{}")) as server, connected(server) as connection:
         await exchange(connection, request)
 
-    assert server.seen[0].body == request.body
-    assert server.seen[0].headers["content-length"] == str(len(request.body))
+    assert server.requests[0].body == request.body
+    assert server.requests[0].headers["content-length"] == str(len(request.body))
 
 
 @pytest.mark.parametrize("size", [100, connection.LARGE + 1])
@@ -129,10 +129,10 @@ async def test_a_guard_that_refuses_just_before_a_body_is_written_keeps_it_from_
         with pytest.raises(LookupError, match="no longer"):
             async with connection.send(request, before_send=no_longer_the_second_time):
                 pytest.fail("sent")
-        assert server.seen == []
+        assert server.requests == []
 
         await exchange(connection, request)
-        assert len(server.seen) == 1
+        assert len(server.requests) == 1
 
 
 async def test_a_connection_can_only_be_used_while_it_is_open():
@@ -185,7 +185,7 @@ async def test_an_incomplete_reply_is_an_error_of_unknown_outcome(answer, kind):
             assert str(caught.value)
             assert "\n" not in str(caught.value)
 
-    assert [seen.method for seen in server.seen] == ["GET", "POST"]
+    assert [seen.method for seen in server.requests] == ["GET", "POST"]
 
 
 @pytest.mark.parametrize(
@@ -228,10 +228,10 @@ async def test_a_failure_of_a_proxy_is_not_one_of_the_apiserver_and_shows_no_cre
             with pytest.raises(errors.Unreachable, match=text) as caught:
                 await exchange(connection, POST)
 
-    assert [(seen.method, seen.target) for seen in proxy.seen] == (
+    assert [(seen.method, seen.target) for seen in proxy.requests] == (
         [("CONNECT", "apiserver.invalid:443")] if status else []
     )
-    shown, error = [str(proxy.seen)], caught.value
+    shown, error = [str(proxy.requests)], caught.value
     while error is not None:
         shown.append(f"{error} {error!r} {error.args}")
         error = error.__cause__ or error.__context__
@@ -265,7 +265,7 @@ async def test_a_proxy_passes_tls_through_and_never_sees_the_token(authority):
 
     assert passed[0].startswith(b"CONNECT api.example.org:443 ")
     assert TOKEN.encode() not in b"".join(passed)
-    assert server.seen[0].headers["authorization"] == f"Bearer {TOKEN}"
+    assert server.requests[0].headers["authorization"] == f"Bearer {TOKEN}"
 
 
 async def test_the_apiserver_of_a_kubeconfig_is_reached_by_the_proxy_of_the_environment(tmp_path):
@@ -281,7 +281,7 @@ async def test_the_apiserver_of_a_kubeconfig_is_reached_by_the_proxy_of_the_envi
             with pytest.raises(errors.Unreachable, match="502"):
                 await exchange(connection)
 
-    assert [(seen.method, seen.target) for seen in proxy.seen] == [("CONNECT", "apiserver.invalid:6443")]
+    assert [(seen.method, seen.target) for seen in proxy.requests] == [("CONNECT", "apiserver.invalid:6443")]
 
 
 async def test_time_to_connect_is_limited_even_if_the_server_only_accepts(monkeypatch, authority):
@@ -303,7 +303,7 @@ async def test_a_request_that_gets_no_place_in_the_pool_was_not_sent(monkeypatch
         server.script = reply(201)
         assert (await exchange(connection, POST))[0] == 201
 
-    assert len(server.seen) == 2
+    assert len(server.requests) == 2
 
 
 # TLS
@@ -322,7 +322,7 @@ async def test_nothing_is_sent_to_a_server_with_a_certificate_of_another(authori
         with pytest.raises(errors.Unreachable, match=text) as caught:
             await exchange(connection, POST)
 
-    assert server.seen == []
+    assert server.requests == []
     assert "SSLContext" not in str(caught.value)
     assert str(server.port) in str(caught.value)
 
@@ -375,7 +375,7 @@ async def test_nothing_is_sent_again_when_the_reply_is_lost_on_a_connection_that
         with pytest.raises(errors.ReplyLost):
             await exchange(connection, request_)
 
-    assert [seen.connection for seen in server.seen] == [1, 1]
+    assert [seen.connection for seen in server.requests] == [1, 1]
 
 
 async def test_no_redirect_is_followed_so_no_other_server_sees_the_token():
@@ -387,8 +387,8 @@ async def test_no_redirect_is_followed_so_no_other_server_sees_the_token():
         for request in (GET, POST, PUT, PATCH, DELETE):
             assert (await exchange(connection, request))[0] == 307
 
-    assert len(server.seen) == 5
-    assert other.seen == []
+    assert len(server.requests) == 5
+    assert other.requests == []
 
 
 async def test_cookies_are_not_kept():
@@ -396,7 +396,7 @@ async def test_cookies_are_not_kept():
         await exchange(connection)
         await exchange(connection)
 
-    assert not any("cookie" in seen.headers for seen in server.seen)
+    assert not any("cookie" in seen.headers for seen in server.requests)
 
 
 async def test_a_connection_reads_neither_netrc_nor_the_variables_of_a_proxy(monkeypatch, tmp_path):
@@ -407,8 +407,8 @@ async def test_a_connection_reads_neither_netrc_nor_the_variables_of_a_proxy(mon
         async with connected(server, token="") as connection:
             assert (await exchange(connection))[0] == 200
 
-    assert "authorization" not in server.seen[0].headers
-    assert proxy.seen == []
+    assert "authorization" not in server.requests[0].headers
+    assert proxy.requests == []
 
 
 # Chunks

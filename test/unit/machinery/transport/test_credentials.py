@@ -286,7 +286,7 @@ async def test_an_id_token_that_is_about_to_expire_is_refreshed_once(tls, author
         assert await source.token(asked, folder=NOWHERE) == new
         assert await source.token(dict(asked), folder=NOWHERE) == new
 
-    discovery, renewal = server.seen
+    discovery, renewal = server.requests
     assert (renewal.method, renewal.target) == ("POST", "/token")
     assert parse_qs(renewal.body.decode()) == {
         "grant_type": ["refresh_token"],
@@ -306,9 +306,9 @@ async def test_a_refresh_token_is_replaced_by_the_next_one_of_the_issuer_or_of_t
             await clock.advance(550)
         assert await source.token(asked | {"refresh-token": "r9"}, folder=NOWHERE) == jwt()
 
-    sent = [parse_qs(seen.body.decode())["refresh_token"] for seen in server.seen if seen.method == "POST"]
+    sent = [parse_qs(seen.body.decode())["refresh_token"] for seen in server.requests if seen.method == "POST"]
     assert sent == [["r1"], ["r2"], ["r2"], ["r9"]]
-    assert all("authorization" not in seen.headers for seen in server.seen)  # a public client has no secret
+    assert all("authorization" not in seen.headers for seen in server.requests)  # a public client has no secret
 
 
 async def test_the_authority_of_an_issuer_may_be_a_file(tls, authority, tmp_path):
@@ -330,7 +330,7 @@ async def test_an_issuer_is_reached_by_the_proxy_of_the_environment(authority):
             with pytest.raises(ConfigurationError, match="gives no new token"):
                 await oidc_auth.OpenIdConnect(FakeClock(), environment).token(each, folder=NOWHERE)
 
-    assert [(seen.method, seen.target) for seen in proxy.seen] == [("CONNECT", "issuer.invalid:443")]
+    assert [(seen.method, seen.target) for seen in proxy.requests] == [("CONNECT", "issuer.invalid:443")]
 
 
 async def test_no_refresh_token_is_sent_to_an_issuer_that_is_not_verified(tls):
@@ -341,7 +341,7 @@ async def test_no_refresh_token_is_sent_to_an_issuer_that_is_not_verified(tls):
             with pytest.raises(ConfigurationError, match="certificate verify failed"):
                 await oidc_auth.OpenIdConnect(FakeClock()).token(asked, folder=NOWHERE)
 
-    assert server.seen == []
+    assert server.requests == []
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ async def test_credentials_are_read_again_when_they_are_a_minute_old(clock):
         found.append(await config.get())
 
     assert found == [ONE, TWO, TWO]
-    assert source.asked == [False, False]
+    assert source.refusals == [False, False]
 
 
 async def test_a_slow_read_delays_only_the_caller_that_began_it(clock):
@@ -48,7 +48,7 @@ async def test_a_slow_read_delays_only_the_caller_that_began_it(clock):
     assert not first.done()
     source.gate.set()
     assert await first is TWO
-    assert source.asked == [False, False]
+    assert source.refusals == [False, False]
 
 
 async def test_a_read_that_hangs_is_given_up_and_tried_again_after_ten_seconds(clock):
@@ -121,7 +121,7 @@ async def test_many_calls_with_the_same_401_share_one_read(clock, second):
 
     assert await asyncio.gather(*waiting) == [second] * 50
     assert (await config.get() is ONE) == (second is not TWO)
-    assert source.asked == [False, True]
+    assert source.refusals == [False, True]
 
 
 async def test_an_account_that_is_refused_for_good_causes_one_read_in_ten_seconds(clock):
@@ -130,11 +130,11 @@ async def test_an_account_that_is_refused_for_good_causes_one_read_in_ten_second
 
     for _ in range(100):
         assert await config.renewed(ONE) is ONE
-    assert source.asked == [False, True]
+    assert source.refusals == [False, True]
 
     await clock.advance(10)
     await config.renewed(ONE)
-    assert source.asked == [False, True, True]
+    assert source.refusals == [False, True, True]
 
 
 async def test_a_401_for_credentials_that_have_been_replaced_causes_no_read(clock):
@@ -144,7 +144,7 @@ async def test_a_401_for_credentials_that_have_been_replaced_causes_no_read(cloc
     await config.get()
 
     assert await config.renewed(ONE) is TWO
-    assert source.asked == [False, False]
+    assert source.refusals == [False, False]
 
 
 async def test_a_read_after_a_401_counts_as_the_one_of_the_minute(clock):
@@ -239,11 +239,11 @@ async def test_a_read_that_its_caller_gave_up_goes_on_for_the_others(clock):
     await clock.idle()
     given_up.cancel()
     await clock.idle()
-    reads = len(source.asked)
+    reads = len(source.refusals)
     source.gate.set()
 
     assert await waiting is TWO
-    assert len(source.asked) == reads
+    assert len(source.refusals) == reads
 
 
 async def test_a_loop_that_ends_waits_for_the_read_that_it_has_begun(clock):
@@ -256,7 +256,7 @@ async def test_a_loop_that_ends_waits_for_the_read_that_it_has_begun(clock):
         source.gate = asyncio.Event()
         async with Connection(config, clock=SystemClock()):
             reading = asyncio.ensure_future(config.get())
-            while len(source.asked) < 2:
+            while len(source.refusals) < 2:
                 await asyncio.sleep(0)
             reading.cancel()
             asyncio.get_running_loop().call_later(0.01, source.gate.set)
@@ -264,4 +264,4 @@ async def test_a_loop_that_ends_waits_for_the_read_that_it_has_begun(clock):
     await asyncio.to_thread(asyncio.run, serve())
 
     assert await config.get() is TWO
-    assert source.asked == [False, False]
+    assert source.refusals == [False, False]
