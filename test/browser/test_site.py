@@ -33,8 +33,8 @@ ENOUGH_AS_TEXT = {
     "reference/events.html",
     "reference/flags.html",
     "reference/metrics.html",
+    "reference/python.html",
     "release.html",
-    "security.html",
 }
 PATIENCE_SECONDS = 20.0
 QUERIES = {
