@@ -28,6 +28,7 @@ ENOUGH_AS_TEXT = {
     "faults.html",
     "glossary.html",
     "how-to/index.html",
+    "how-to/queue.html",
     "limits.html",
     "local-apiserver.html",
     "reference/events.html",
@@ -35,6 +36,7 @@ ENOUGH_AS_TEXT = {
     "reference/metrics.html",
     "reference/python.html",
     "release.html",
+    "scheduling.html",
 }
 PATIENCE_SECONDS = 20.0
 QUERIES = {
@@ -43,7 +45,7 @@ QUERIES = {
     "checkpoint": "concepts/storage.html",
     "laptop": "start/laptop.html",
     "gpu": "how-to/gpu.html",
-    "kueue": "scheduling.html",
+    "kueue": "how-to/kueue.html",
     "job hangs": "troubleshooting.html",
     "migrate": "migration.html",
     "helm upgrade": "install.html",
