@@ -18,8 +18,6 @@ PACKAGE = "tf_operator"
 STILL_VAGUE = (
     "tf_operator/cli/",
     "tf_operator/client/",
-    "tf_operator/controller/autoscaling/",
-    "tf_operator/planning/autoscaling/",
     "test/bench/",
     "test/browser/",
     "test/cluster/",

@@ -233,7 +233,7 @@ def read_elastic(entry: Body) -> ElasticRecord:
     """What the operator's own queue has decided."""
     return ElasticRecord(
         workers=count_of(entry, "workers") or None,
-        asked=count_of(entry, "specWorkers") or None,
+        asked_for=count_of(entry, "specWorkers") or None,
         admitted=count_of(entry, "admittedWorkers") if "admittedWorkers" in entry else None,
         admitted_servers=count_of(entry, _SERVERS) if _SERVERS in entry else None,
         node=text_of(entry, "node"),
@@ -248,7 +248,7 @@ def write_elastic(elastic: ElasticRecord) -> dict[str, Any]:
     admitted = {"admittedWorkers": elastic.admitted, _SERVERS: elastic.admitted_servers}
     return {name: count for name, count in admitted.items() if count is not None} | present(
         workers=elastic.workers,
-        specWorkers=elastic.asked,
+        specWorkers=elastic.asked_for,
         node=elastic.node,
         queuedTime=write_time(elastic.queued_at),
         admittedTime=write_time(elastic.admitted_at),

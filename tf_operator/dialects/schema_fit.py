@@ -55,28 +55,28 @@ class _Fitting:
 
     def object_(self, value: Body, schema: Body, field: str) -> dict[str, Any]:
         """The object without the fields that do not fit, and with those that it needs."""
-        found: dict[str, Any] = {}
+        fitted: dict[str, Any] = {}
         properties, others = schema.get("properties", {}), schema.get("additionalProperties")
         for name, part in value.items():
-            known, place = properties.get(name, others), _below(field, name)
-            if known is None or part is None:
-                found[name] = part
-            elif len(found) == schema.get("maxProperties"):
-                self.misfits.append(Misfit(place, f"is beyond the most, which is {len(found)}", part))
+            field_schema, place = properties.get(name, others), _below(field, name)
+            if field_schema is None or part is None:
+                fitted[name] = part
+            elif len(fitted) == schema.get("maxProperties"):
+                self.misfits.append(Misfit(place, f"is beyond the most, which is {len(fitted)}", part))
             else:
-                self._put(found, name, part, schema=known, place=place)
+                self._put(fitted, name, part, schema=field_schema, place=place)
         for name in schema.get("required", ()):
-            if found.get(name) is None:
+            if fitted.get(name) is None:
                 if value.get(name) is None:
                     self.misfits.append(Misfit(_below(field, name), "is required"))
-                found[name] = _least(properties[name])
-        return found
+                fitted[name] = _least(properties[name])
+        return fitted
 
-    def _put(self, found: dict[str, Any], name: str, part: object, *, schema: Body, place: str) -> None:
+    def _put(self, fields: dict[str, Any], name: str, part: object, *, schema: Body, place: str) -> None:
         if rule := _broken(part, schema):
             self.misfits.append(Misfit(place, rule, part))
         else:
-            found[name] = self._fitted(part, schema, place)
+            fields[name] = self._fitted(part, schema, place)
 
     def _fitted(self, value: object, schema: Body, place: str) -> object:
         """What has the right type, with everything in it that fits."""
@@ -87,22 +87,22 @@ class _Fitting:
         return int(value) if isinstance(value, float) else value
 
     def _list(self, value: list[Any], schema: Body, place: str) -> list[Any]:
-        found: dict[bytes, object] = {}
-        known, keys = schema["items"], schema.get("x-kubernetes-list-map-keys", ())
+        items: dict[bytes, object] = {}
+        item_schema, keys = schema["items"], schema.get("x-kubernetes-list-map-keys", ())
         for index, item in enumerate(value):
             at = f"{place}[{index}]"
-            if rule := _broken(item, known):
+            if rule := _broken(item, item_schema):
                 self.misfits.append(Misfit(at, rule, item))
                 continue
-            fitted = self._fitted(item, known, at)
+            fitted = self._fitted(item, item_schema, at)
             identity = _identity(fitted, keys) if keys else str(index).encode()
-            if identity in found:
+            if identity in items:
                 self.misfits.append(Misfit(at, f"has the {' and '.join(keys)} of an earlier item", item))
-            elif len(found) == schema.get("maxItems"):
-                self.misfits.append(Misfit(at, f"is beyond the most, which is {len(found)}", item))
+            elif len(items) == schema.get("maxItems"):
+                self.misfits.append(Misfit(at, f"is beyond the most, which is {len(items)}", item))
             else:
-                found[identity] = fitted
-        return list(found.values())
+                items[identity] = fitted
+        return list(items.values())
 
 
 def _below(field: str, name: str) -> str:
@@ -110,8 +110,8 @@ def _below(field: str, name: str) -> str:
 
 
 def _identity(item: object, keys: Sequence[str]) -> bytes:
-    found = item if isinstance(item, Mapping) else {}
-    return msgspec.json.encode([found.get(name) for name in keys])
+    fields = item if isinstance(item, Mapping) else {}
+    return msgspec.json.encode([fields.get(name) for name in keys])
 
 
 def _least(schema: Body) -> object:

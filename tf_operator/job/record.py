@@ -165,7 +165,7 @@ class ElasticRecord:
 
     workers: int | None = None
     """How many there are to be now; ``None`` for as many as the spec says."""
-    asked: int | None = None
+    asked_for: int | None = None
     """How many the spec said then: another number in it takes the place of what was decided."""
     admitted: int | None = None
     """For how many workers the job has room: more, by an edit, have to wait for theirs. ``None`` without a queue."""

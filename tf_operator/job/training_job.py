@@ -237,15 +237,15 @@ class TrainingJob:
     def without_room(self) -> Mapping[ReplicaType, int]:
         """How many replicas of which types wait for room in the queue that has admitted the others."""
         specs, elastic = self._as_decided().replicas, self.record.elastic
-        known = ((spec, elastic.admitted_of(spec.type)) for spec in specs)
-        return {spec.type: spec.count - most for spec, most in known if most is not None and spec.count > most}
+        admitted = ((spec, elastic.admitted_of(spec.type)) for spec in specs)
+        return {spec.type: spec.count - most for spec, most in admitted if most is not None and spec.count > most}
 
     def _as_decided(self) -> Self:
         elastic, workers = self.record.elastic, self.spec_of(ReplicaType.WORKER)
         if elastic.workers is None or workers is None:
             return self
-        if elastic.asked is not None and workers.count != elastic.asked:
-            return replace(self, record=self.record.changed(elastic=replace(elastic, workers=None, asked=None)))
+        if elastic.asked_for is not None and workers.count != elastic.asked_for:
+            return replace(self, record=self.record.changed(elastic=replace(elastic, workers=None, asked_for=None)))
         allowed = self.elastic.range_of(ReplicaType.WORKER) if self.elastic and not self.elastic.metrics else None
         if allowed is None:
             return self

@@ -68,7 +68,9 @@ def clusters(draw, waited=(timedelta(0), timedelta(minutes=3))):
             started = NOW - draw(some.sampled_from([timedelta(0), timedelta(minutes=3)]))
             bound = tuple(BoundPod(WORKER, index, f"{node}") for index, node in enumerate(pods))
             wanted = draw(some.sampled_from([0, workers + 1, workers + 9]))
-            job = replace(job, is_admitted=True, pods=bound, admitted_at=started, resized_at=resized, wanted=wanted)
+            job = replace(
+                job, is_admitted=True, pods=bound, admitted_at=started, resized_at=resized, requested_workers=wanted
+            )
         jobs.append(job)
     nodes = tuple(
         Node(f"{index}", shapes.amounts({"gpu": size}), shapes.amounts({"gpu": size - left}))
@@ -87,7 +89,7 @@ def test_what_is_decided_fits_and_keeps_every_bound(found):
     taken = Counter[type]()
     for decision in schedule.decisions:
         job, gpus = decision.job, decision.job.worker.requests[0][1]
-        assert job.elastic.least <= decision.workers <= max(job.elastic.most, job.wanted)
+        assert job.elastic.least <= decision.workers <= max(job.elastic.most, job.requested_workers)
         if isinstance(decision, Resize):
             is_due = job.resized_at is None or cluster.now - job.resized_at >= cluster.rules.resize_interval
             assert is_due or decision.is_as_asked

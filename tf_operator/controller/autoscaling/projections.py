@@ -64,7 +64,7 @@ class CachedNode:
 
     def differs(self, other: "CachedNode") -> bool:
         """Whether anything is another that the queue counts with: heartbeats are not."""
-        one, two = ((found.labels, found.allocatable, found.taints, found.is_usable) for found in (self, other))
+        one, two = ((node.labels, node.allocatable, node.taints, node.is_usable) for node in (self, other))
         return one != two
 
 
@@ -128,13 +128,13 @@ _READ_PRIORITY_CLASS: Final = decoder(_RawPriorityClass)
 
 def read_node(raw: msgspec.Raw | bytes) -> CachedNode:
     """Read a node."""
-    found = _READ_NODE(raw)
-    metadata, spec = found.metadata, found.spec
-    is_ready = any(entry.type == "Ready" and entry.status == "True" for entry in found.status.conditions)
+    raw_node = _READ_NODE(raw)
+    metadata, spec = raw_node.metadata, raw_node.spec
+    is_ready = any(entry.type == "Ready" and entry.status == "True" for entry in raw_node.status.conditions)
     return CachedNode(
         ObjectMeta(metadata.name, metadata.namespace, metadata.uid, metadata.resource_version),
         metadata.labels,
-        shapes.amounts_of(msgspec.json.decode(found.status.allocatable)),
+        shapes.amounts_of(msgspec.json.decode(raw_node.status.allocatable)),
         tuple(Taint(taint.key, taint.value, taint.effect) for taint in spec.taints),
         is_usable=is_ready and not spec.unschedulable,
     )
@@ -146,18 +146,18 @@ def counted_pod_reader(apis: tuple[ServedAPI, ...]) -> Callable[[msgspec.Raw | b
     owner_of = owner_reader(apis)
 
     def read_pod(raw: msgspec.Raw | bytes) -> CountedPod:
-        found = _READ_POD(raw)
-        spec, holds = found.spec, bool(found.spec.node_name) and found.status.phase not in _ENDED
+        raw_pod = _READ_POD(raw)
+        spec, holds = raw_pod.spec, bool(raw_pod.spec.node_name) and raw_pod.status.phase not in _ENDED
         body = {
             "containers": [entry.body() for entry in spec.containers],
             "initContainers": [entry.body() for entry in spec.init_containers],
             "overhead": msgspec.json.decode(spec.overhead),
             "resources": msgspec.json.decode(spec.resources),
         }
-        owner = owner_of(found.metadata).uid
+        owner = owner_of(raw_pod.metadata).uid
         requests = shapes.requests_of(body) if holds else ()
         return CountedPod(
-            found.metadata.core(), owner, spec.node_name if holds else "", requests, spec.priority_class_name
+            raw_pod.metadata.core(), owner, spec.node_name if holds else "", requests, spec.priority_class_name
         )
 
     return read_pod
@@ -165,5 +165,5 @@ def counted_pod_reader(apis: tuple[ServedAPI, ...]) -> Callable[[msgspec.Raw | b
 
 def read_priority_class(raw: msgspec.Raw | bytes) -> CachedPriorityClass:
     """Read a priority class."""
-    found = _READ_PRIORITY_CLASS(raw)
-    return CachedPriorityClass(found.metadata, found.value, found.global_default)
+    raw_class = _READ_PRIORITY_CLASS(raw)
+    return CachedPriorityClass(raw_class.metadata, raw_class.value, raw_class.global_default)

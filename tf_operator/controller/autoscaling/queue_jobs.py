@@ -47,7 +47,7 @@ class QueuedEntry(NamedTuple):
     """A job as the queue sees it, and as its API does."""
 
     job: TrainingJob
-    seen: QueueJob
+    queue_job: QueueJob
     classes: tuple[str, ...] = ()
     """The priority classes that new pods get; empty for none."""
 
@@ -78,19 +78,19 @@ class QueueJobs:
         """With which the known jobs were read."""
         self._resizes = resizes
         self._set_aside = set_aside
-        self._known: dict[str, tuple[str, QueuedEntry | None]] = {}
+        self._entries: dict[str, tuple[str, QueuedEntry | None]] = {}
         self._incomplete_since: dict[str, datetime] = {}
 
     def at(self, now: datetime) -> dict[str, tuple[JobSource, QueuedEntry]]:
         """All of them, by UID."""
         if self._settings_then is not (settings := self._settings()):
-            self._known, self._settings_then = {}, settings
-        found = {entry.seen.uid: (source, entry) for source in self._sources for entry in self._of(source, now)}
+            self._entries, self._settings_then = {}, settings
+        entries = {entry.queue_job.uid: (source, entry) for source in self._sources for entry in self._of(source, now)}
         there = {item.metadata.uid for source in self._sources for item in source.informer.store}
-        self._known = {uid: known for uid, known in self._known.items() if uid in there}
+        self._entries = {uid: cached for uid, cached in self._entries.items() if uid in there}
         self._set_aside.keep(there)
-        self._incomplete_since = {uid: since for uid, since in self._incomplete_since.items() if uid in found}
-        return found
+        self._incomplete_since = {uid: since for uid, since in self._incomplete_since.items() if uid in entries}
+        return entries
 
     def next_release(self, now: datetime) -> datetime | None:
         """When room is next not kept any more for pods that no scheduler places."""
@@ -117,34 +117,36 @@ class QueueJobs:
         self, stored: StoredJob, api: ServedAPI, values: Mapping[str, int], default: int, now: datetime
     ) -> QueuedEntry | None:
         uid, version = stored.metadata.uid, stored.metadata.resource_version
-        if self._known.get(uid, ("", None))[0] != version:
-            self._known[uid] = version, self._read(stored, api, now)
-        entry = self._known[uid][1]
+        if self._entries.get(uid, ("", None))[0] != version:
+            self._entries[uid] = version, self._read(stored, api, now)
+        entry = self._entries[uid][1]
         if entry is None:
             return None
-        job, seen = entry.job, entry.seen
-        pods = self._pods.by_index(OWNER, owner_value(job.key.namespace, job.uid)) if seen.is_admitted else ()
+        job, queue_job = entry.job, entry.queue_job
+        pods = self._pods.by_index(OWNER, owner_value(job.key.namespace, job.uid)) if queue_job.is_admitted else ()
         # A template may have been edited since; what pods have was checked when they were created.
         classes = {pod.priority_class for pod in pods if pod.node} or entry.classes
         priority = min(values.get(name, default) for name in classes)
-        seen = replace(seen, priority=priority) if priority else seen
-        return entry._replace(seen=self._with_pods(job, seen, pods, now) if seen.is_admitted else seen)
+        queue_job = replace(queue_job, priority=priority) if priority else queue_job
+        return entry._replace(
+            queue_job=self._with_pods(job, queue_job, pods, now) if queue_job.is_admitted else queue_job
+        )
 
     def _read(self, stored: StoredJob, api: ServedAPI, now: datetime) -> QueuedEntry | None:
         """``None`` for a job that neither waits nor has room: suspended, without pods, not seen by a reconcile."""
-        asked = job_of(stored, api)
-        record = asked.record
-        waits = admission.waits(asked)
-        if stored.problem or asked.is_being_deleted or not asked.is_ours or asked.run_policy.is_suspended:
+        requested = job_of(stored, api)
+        record = requested.record
+        waits = admission.waits(requested)
+        if stored.problem or requested.is_being_deleted or not requested.is_ours or requested.run_policy.is_suspended:
             return None
         if record.is_finished or (waits and record.phase is not JobPhase.QUEUED):
             return None
-        snapshot = invalid_edits.ignored(Snapshot(asked, now, settings=self._settings_then))
+        snapshot = invalid_edits.ignored(Snapshot(requested, now, settings=self._settings_then))
         if any(waits or not error.is_tolerated for error in validate(snapshot.job)):
             return None
         job = snapshot.decided().job
         workers, elastic = job.spec_of(ReplicaType.WORKER), record.elastic
-        counts = {spec.type for spec in (*asked.replicas, *job.replicas) if spec.count}
+        counts = {spec.type for spec in (*requested.replicas, *job.replicas) if spec.count}
         specs = [spec for spec in job.replicas if spec.type in counts]
         if not specs or shapes.rules_of(map(admission.pod_of, specs)) > shapes.MOST_RULES:
             return None
@@ -153,15 +155,15 @@ class QueueJobs:
         done = ((spec.type, len(record.of(spec.type).completed.below(spec.count))) for spec in specs)
         may_resize = self._resizes and not snapshot.ignored
         resizable = job.elastic if may_resize and job.elastic and not job.elastic.metrics else None
-        seen = QueueJob(
+        queue_job = QueueJob(
             key=job.key,
             uid=job.uid,
             created=parse_time(stored.metadata.creation_timestamp) or _BEGINNING,
             needs=tuple(ReplicaNeed(spec.type, spec.count, shapes.shape_of(pods[spec.type])) for spec in specs),
             elastic=resizable.range_of(ReplicaType.WORKER) if resizable else None,
             workers=workers.count if workers else 0,
-            wanted=_wanted(snapshot.job, is_resized=resizable is not None),
-            wanted_servers=_wanted_servers(snapshot.job),
+            requested_workers=_requested_workers(snapshot.job, is_resized=resizable is not None),
+            requested_servers=_requested_servers(snapshot.job),
             done=tuple(done),
             is_admitted=not waits,
             queued_at=elastic.queued_at,
@@ -171,17 +173,19 @@ class QueueJobs:
             longest=_longest(job),
             node=elastic.node,
         )
-        return QueuedEntry(asked, seen, tuple({text_of(pod, "priorityClassName") for pod in pods.values()}))
+        return QueuedEntry(requested, queue_job, tuple({text_of(pod, "priorityClassName") for pod in pods.values()}))
 
-    def _with_pods(self, job: TrainingJob, seen: QueueJob, pods: tuple[CountedPod, ...], now: datetime) -> QueueJob:
-        found = replace(seen, pods=tuple(_bound(job, pods)))
-        if not found.unplaced:
+    def _with_pods(
+        self, job: TrainingJob, queue_job: QueueJob, pods: tuple[CountedPod, ...], now: datetime
+    ) -> QueueJob:
+        counted = replace(queue_job, pods=tuple(_bound(job, pods)))
+        if not counted.unplaced:
             self._incomplete_since.pop(job.uid, None)
-            return found
+            return counted
         since = self._incomplete_since.setdefault(job.uid, now)
         pending = job.record.pending
         is_refused = pending is not None and pending.kind is PendingKind.REJECTED
-        return replace(found, is_reserved=not is_refused and now - since < KEEPS_ROOM_FOR)
+        return replace(counted, is_reserved=not is_refused and now - since < KEEPS_ROOM_FOR)
 
 
 def _bound(job: TrainingJob, pods: tuple[CountedPod, ...]) -> Iterator[BoundPod]:
@@ -191,14 +195,14 @@ def _bound(job: TrainingJob, pods: tuple[CountedPod, ...]) -> Iterator[BoundPod]
             yield BoundPod(*place, pod.node)
 
 
-def _wanted(job: TrainingJob, *, is_resized: bool) -> int:
+def _requested_workers(job: TrainingJob, *, is_resized: bool) -> int:
     """How many workers the spec has, if the queue has not decided about this number before."""
-    workers, known = job.spec_of(ReplicaType.WORKER), job.record.elastic
-    is_news = workers and known.admitted is not None and not (is_resized and known.asked == workers.count)
+    workers, elastic = job.spec_of(ReplicaType.WORKER), job.record.elastic
+    is_news = workers and elastic.admitted is not None and not (is_resized and elastic.asked_for == workers.count)
     return workers.count if workers and is_news else 0
 
 
-def _wanted_servers(job: TrainingJob) -> int:
+def _requested_servers(job: TrainingJob) -> int:
     """How many parameter servers the spec has, if there may be more of them than have room."""
     servers = job.spec_of(ReplicaType.PS)
     return servers.count if servers and job.record.elastic.admitted_servers is not None else 0

@@ -106,8 +106,8 @@ class AutoScaler:
 
     def on_update(self, old: StoredJob, new: StoredJob) -> None:
         """It may wait, have ended, or ask for something else; its progress changes nothing."""
-        before, now = ((found.summary.phase, found.metadata.generation) for found in (old, new))
-        self.usage.has_changed = self.usage.has_changed or before != now
+        old_state, new_state = ((stored.summary.phase, stored.metadata.generation) for stored in (old, new))
+        self.usage.has_changed = self.usage.has_changed or old_state != new_state
 
     def on_delete(self, last: StoredJob, *, final_state_known: bool) -> None:  # noqa: ARG002 (the protocol of handlers)
         """It holds nothing any more."""
@@ -133,11 +133,11 @@ class AutoScaler:
         if not self._is_current():
             return
         self.usage.has_changed, now = False, self.clock.now()
-        found = self.jobs.at(now)
+        entries = self.jobs.at(now)
         nodes = tuple(self.usage.node(node) for node in self.nodes.store)
-        self._unrecorded.keep(found)
-        jobs = tuple(self._unrecorded.without(entry.seen for _, entry in found.values()))
-        schedule = await self._schedule(Cluster(now, nodes, jobs, self.rules), found)
+        self._unrecorded.keep(entries)
+        jobs = tuple(self._unrecorded.without(entry.queue_job for _, entry in entries.values()))
+        schedule = await self._schedule(Cluster(now, nodes, jobs, self.rules), entries)
         moments = (schedule.wake_at, self.jobs.next_release(now))
         self._wake_at = min((moment for moment in moments if moment), default=None)
         retries = (self.set_aside.next_retry, self._unrecorded.next_retry)
@@ -145,16 +145,16 @@ class AutoScaler:
         self.instruments.waiting(schedule.waiting)
         self._note_kept(schedule.kept_for)
         for decision in schedule.decisions:
-            source, entry = found[decision.job.uid]
+            source, entry = entries[decision.job.uid]
             await self._record(decision, source, entry, now)
         self._due_since = None
 
     def _note_kept(self, job: QueueJob | None) -> None:
-        known, self._kept_for = self._kept_for, job.uid if job else ""
-        if job and job.uid != known:
+        previous, self._kept_for = self._kept_for, job.uid if job else ""
+        if job and job.uid != previous:
             _log.info("keeping room", job=str(job.key), priority=job.priority)
 
-    async def _schedule(self, cluster: Cluster, found: Mapping[str, tuple[JobSource, QueuedEntry]]) -> Schedule:
+    async def _schedule(self, cluster: Cluster, entries: Mapping[str, tuple[JobSource, QueuedEntry]]) -> Schedule:
         """The schedule of those jobs that can be planned; raises if it is no job's fault that there is none."""
         culprits = Counter[str]()
         while True:
@@ -170,7 +170,7 @@ class AutoScaler:
                 if culprits[namespace] >= MOST_CULPRITS:
                     left_out = {job.uid for job in cluster.jobs if job.key.namespace == namespace}
                 for uid in left_out:
-                    self.set_aside.add(found[uid][1].metadata, error)
+                    self.set_aside.add(entries[uid][1].metadata, error)
                 cluster = replace(cluster, jobs=tuple(job for job in cluster.jobs if job.uid not in left_out))
 
     def _is_current(self) -> bool:
@@ -183,7 +183,7 @@ class AutoScaler:
 
     async def _record(self, decision: Decision, source: JobSource, entry: QueuedEntry, now: datetime) -> None:
         job = entry.job
-        patch = source.api.elastic_patch(job, _decided(decision, job, now))
+        patch = source.api.elastic_patch(job, _record_of(decision, job, now))
         body = {"metadata": {"resourceVersion": job.resource_version}, "status": patch}
         try:
             await self.client.merge_patch(source.informer.resource, job.key, body, subresource="status")
@@ -199,20 +199,20 @@ class AutoScaler:
         _log.info("decided", job=str(job.key), workers=decision.workers, decision=type(decision).__name__)
 
 
-def _decided(decision: Decision, job: TrainingJob, now: datetime) -> ElasticRecord:
+def _record_of(decision: Decision, job: TrainingJob, now: datetime) -> ElasticRecord:
     """What is remembered of a decision."""
-    spec, known = job.spec_of(ReplicaType.WORKER), job.record.elastic
-    asked = spec.count if spec else None
+    spec, elastic = job.spec_of(ReplicaType.WORKER), job.record.elastic
+    spec_count = spec.count if spec else None
     if isinstance(decision, Resize):
-        record = replace(known, resized_at=known.resized_at if decision.is_as_asked else now)
+        record = replace(elastic, resized_at=elastic.resized_at if decision.is_as_asked else now)
         if decision.servers != decision.job.servers:
             record = replace(record, admitted_servers=decision.servers)
         if decision.workers == decision.job.workers:
             return record
-        return replace(record, workers=decision.workers, asked=asked, admitted=decision.workers)
-    started = ElasticRecord(node=decision.node, queued_at=known.queued_at or now, admitted_at=now)
+        return replace(record, workers=decision.workers, asked_for=spec_count, admitted=decision.workers)
+    started = ElasticRecord(node=decision.node, queued_at=elastic.queued_at or now, admitted_at=now)
     record = admission.with_room(started, job)
-    if decision.workers == asked:
+    if decision.workers == spec_count:
         return record
     admitted = None if record.admitted is None else decision.workers
-    return replace(record, workers=decision.workers, asked=asked, admitted=admitted)
+    return replace(record, workers=decision.workers, asked_for=spec_count, admitted=admitted)

@@ -64,7 +64,7 @@ class Unrecorded:
             if self._until.get(job.uid, now) <= now:
                 yield job
             elif job.is_admitted:
-                yield replace(job, elastic=None, wanted=0, wanted_servers=0)
+                yield replace(job, elastic=None, requested_workers=0, requested_servers=0)
 
     @property
     def next_retry(self) -> float | None:

@@ -15,15 +15,15 @@ class NodeUsage:
         """Whether anything is another than at the last plan; whoever plans resets it."""
         self._held: dict[str, Counter[str]] = {}
 
-    def node(self, found: CachedNode) -> Node:
+    def node(self, cached: CachedNode) -> Node:
         """The node with what is held of it."""
         return Node(
-            found.metadata.name,
-            found.allocatable,
-            shapes.amounts(self._held.get(found.metadata.name, {})),
-            labels=found.labels,
-            taints=found.taints,
-            is_usable=found.is_usable,
+            cached.metadata.name,
+            cached.allocatable,
+            shapes.amounts(self._held.get(cached.metadata.name, {})),
+            labels=cached.labels,
+            taints=cached.taints,
+            is_usable=cached.is_usable,
         )
 
     def on_add(self, item: CountedPod) -> None:

@@ -80,23 +80,23 @@ class FreeCapacity:
 
         ``None``, and nothing is taken, if there is no room for all of them.
         """
-        wanted = tuple(group for group in groups if group.number)
-        if not wanted:
+        needed = tuple(group for group in groups if group.number)
+        if not needed:
             return ()
-        if wanted in self._without_room:
+        if needed in self._without_room:
             return None
-        found = self._together(wanted, self._index.get(at))
-        if found is None:
-            found = self._spread(wanted)
-        if found is None:
-            self._without_room.add(wanted)
-        return found
+        placed = self._together(needed, self._index.get(at))
+        if placed is None:
+            placed = self._spread(needed)
+        if placed is None:
+            self._without_room.add(needed)
+        return placed
 
     def place_some(self, group: Group, *, at: str = "") -> tuple[Placed, ...]:
         """Take room for as many of these pods as there is, first on this node."""
-        found = tuple(self._first_fit(group, self._index.get(at)))
-        self._move(*found)
-        return found
+        placed = tuple(self._first_fit(group, self._index.get(at)))
+        self._move(*placed)
+        return placed
 
     def place_next(self, shape: Shape, full: dict[Shape, int], *, at: str = "") -> bool:
         """Take room for one pod, as ``place`` does, for callers that place thousands.
@@ -117,16 +117,16 @@ class FreeCapacity:
 
     def has_room_for(self, groups: Sequence[Group]) -> bool:
         """Whether ``place`` would take room for all these pods."""
-        found = self.place(groups)
-        self._move(*(part._replace(number=-part.number) for part in found or ()))
-        return found is not None
+        placed = self.place(groups)
+        self._move(*(part._replace(number=-part.number) for part in placed or ()))
+        return placed is not None
 
     def place_soonest(self, groups: Sequence[Group], later: Self) -> tuple[Placed, ...]:
         """Take room for as many of these pods as will fit in the end, where the least has to be given back for it.
 
         ``later`` is what is left in the end. The room is taken from both, whether it is already there or not.
         """
-        found = Counter[tuple[int, Shape]]()
+        numbers = Counter[tuple[int, Shape]]()
         for shape, number, _ in groups:
             requests = shape.requests
             nodes = [index for index in self._nodes_for(shape.places) if later.missing(index, requests) <= 0]
@@ -135,13 +135,13 @@ class FreeCapacity:
             left = number
             while heap and left:
                 _, index = heapq.heappop(heap)
-                found[index, shape] += 1
+                numbers[index, shape] += 1
                 left -= 1
                 for capacity in (self, later):
                     capacity.keep((Placed(index, shape, 1),))
                 if later.missing(index, requests) <= 0:
                     heapq.heappush(heap, (max(self.missing(index, requests), 0.0), index))
-        return tuple(Placed(index, shape, number) for (index, shape), number in found.items())
+        return tuple(Placed(index, shape, number) for (index, shape), number in numbers.items())
 
     def missing(self, node: int, requests: Amounts) -> float:
         """How much a node lacks of what is asked for, in parts of that; not above zero if it has it."""
@@ -192,25 +192,25 @@ class FreeCapacity:
         allowed = [set(other) for other in others]
         for index in _with_room(([first] if first in candidates else []) + candidates, needs):
             if self._has_room(index, needs) and all(index in some for some in allowed):
-                found = tuple(Placed(index, group.shape, group.number) for group in groups)
-                self._move(*found)
-                return found
+                placed = tuple(Placed(index, group.shape, group.number) for group in groups)
+                self._move(*placed)
+                return placed
         return None
 
     def _spread(self, groups: Sequence[Group]) -> tuple[Placed, ...] | None:
         """First fit over the nodes; what follows goes to the node with most of the others, if it can."""
-        found: list[Placed] = []
+        placed: list[Placed] = []
         for group in sorted(groups, key=lambda group: group.follows):
-            parts = self._first_fit(group, most_on(found) if group.follows else None)
+            parts = self._first_fit(group, most_on(placed) if group.follows else None)
             if sum(part.number for part in parts) < group.number:
-                self._move(*(part._replace(number=-part.number) for part in found))
+                self._move(*(part._replace(number=-part.number) for part in placed))
                 return None
             self._move(*parts)
-            found += parts
-        return tuple(found)
+            placed += parts
+        return tuple(placed)
 
     def _first_fit(self, group: Group, preferred: int | None) -> list[Placed]:
-        shape, left, found = group.shape, group.number, list[Placed]()
+        shape, left, placed = group.shape, group.number, list[Placed]()
         needs = self._scarcest_first(shape.requests)
         nodes = _with_room(self._nodes_for(shape.places), needs)
         if preferred in nodes:
@@ -220,11 +220,11 @@ class FreeCapacity:
             for column, amount in needs:
                 number = min(number, column[index] // amount)
             if number > 0:
-                found.append(Placed(index, shape, number))
+                placed.append(Placed(index, shape, number))
                 left -= number
                 if not left:
                     break
-        return found
+        return placed
 
     @staticmethod
     def _has_room(index: int, needs: list[tuple[list[int], int]]) -> bool:

@@ -41,9 +41,9 @@ class QueueJob:
     """``None`` for a job that the auto-scaler does not resize."""
     workers: int = 0
     """In force, or asked for."""
-    wanted: int = 0
+    requested_workers: int = 0
     """How many its user wants who has changed their number while it has room."""
-    wanted_servers: int = 0
+    requested_servers: int = 0
     """The same of parameter servers."""
     done: tuple[tuple[ReplicaType, int], ...] = ()
     """How many replicas of a type need no pod any more."""
@@ -93,13 +93,13 @@ class QueueJob:
         """Those of its pods that are to come, or are on no node yet."""
         bound = {(pod.type, pod.ordinal) for pod in self.pods}
         done = dict(self.done)
-        found = []
+        groups = []
         for need in self.needs:
-            wanted = self.workers if need.type is ReplicaType.WORKER else need.number
-            here = sum(kind is need.type and ordinal < wanted for kind, ordinal in bound)
-            left = max(wanted - here - done.get(need.type, 0), 0)
-            found.append(Group(need.shape, left, need.type is ReplicaType.PS))
-        return tuple(group for group in found if group.number)
+            total = self.workers if need.type is ReplicaType.WORKER else need.number
+            here = sum(kind is need.type and ordinal < total for kind, ordinal in bound)
+            left = max(total - here - done.get(need.type, 0), 0)
+            groups.append(Group(need.shape, left, need.type is ReplicaType.PS))
+        return tuple(group for group in groups if group.number)
 
     @property
     def servers(self) -> int:
@@ -109,7 +109,10 @@ class QueueJob:
     @property
     def growth(self) -> dict[ReplicaType, int]:
         """How many more replicas its user wants than it has room for; the parameter servers come first."""
-        missing = {ReplicaType.PS: self.wanted_servers - self.servers, ReplicaType.WORKER: self.wanted - self.workers}
+        missing = {
+            ReplicaType.PS: self.requested_servers - self.servers,
+            ReplicaType.WORKER: self.requested_workers - self.workers,
+        }
         return {kind: number for kind, number in missing.items() if self.is_admitted and number > 0}
 
     @property
@@ -152,7 +155,10 @@ class Resize(NamedTuple):
     def is_as_asked(self) -> bool:
         """Whether its user has made it, and has all of it: it is no further step of the auto-scaler."""
         job = self.job
-        return self.workers in {job.workers, job.wanted} and self.servers in {job.servers, job.wanted_servers}
+        return self.workers in {job.workers, job.requested_workers} and self.servers in {
+            job.servers,
+            job.requested_servers,
+        }
 
 
 Decision = Admit | Resize

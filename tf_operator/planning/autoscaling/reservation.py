@@ -32,7 +32,7 @@ class Held(NamedTuple):
     placed: tuple[Placed, ...]
 
 
-class Kept(NamedTuple):
+class Reservation(NamedTuple):
     """Room that is kept for a job, some of which others still have."""
 
     job: QueueJob
@@ -47,19 +47,19 @@ class Kept(NamedTuple):
 class Room:
     """What nodes have left, for each as the room allows that is kept for one of them."""
 
-    def __init__(self, free: FreeCapacity, now: datetime, kept: Kept | None) -> None:
+    def __init__(self, free: FreeCapacity, now: datetime, reservation: Reservation | None) -> None:
         self._free = self._rest = free
         self._now = now
-        self._kept = kept
-        if kept:
+        self._reservation = reservation
+        if reservation:
             self._rest = free.copy()
-            self._rest.keep(kept.placed)
+            self._rest.keep(reservation.placed)
 
     def copy(self) -> Self:
         """The same, to be changed by itself."""
         other = object.__new__(type(self))
-        other._now, other._kept, other._free = self._now, self._kept, self._free.copy()
-        other._rest = self._rest.copy() if self._kept else other._free
+        other._now, other._reservation, other._free = self._now, self._reservation, self._free.copy()
+        other._rest = self._rest.copy() if self._reservation else other._free
         return other
 
     @property
@@ -75,20 +75,20 @@ class Room:
         """Take room for a job with so many workers; ``None`` if there is none for it."""
         groups = job.groups(workers)
         for capacity in self._open_to(job):
-            found = capacity.place(groups)
-            if found is not None:
-                self._take_beside(capacity, found)
-                return found
+            placed = capacity.place(groups)
+            if placed is not None:
+                self._take_beside(capacity, placed)
+                return placed
         return None
 
     def more(self, job: QueueJob, kind: ReplicaType, number: int, *, least: int) -> int:
         """Take room for so many more replicas of a job, or as many as there is, if it is for ``least``; how many."""
         taken, left, shape = list[Placed](), number, job.shape_of(kind) or Shape()
         for capacity in self._open_to(job):
-            found = capacity.place_some(Group(shape, left), at=job.node)
-            self._take_beside(capacity, found)
-            taken += found
-            left -= sum(part.number for part in found)
+            placed = capacity.place_some(Group(shape, left), at=job.node)
+            self._take_beside(capacity, placed)
+            taken += placed
+            left -= sum(part.number for part in placed)
         if number - left >= least:
             return number - left
         back = [part._replace(number=-part.number) for part in taken]
@@ -98,28 +98,28 @@ class Room:
 
     def _take_beside(self, capacity: FreeCapacity, placed: Iterable[Placed]) -> None:
         """What was taken from one of the two is gone from the other, too."""
-        if self._kept:
+        if self._reservation:
             (self._rest if capacity is self._free else self._free).keep(placed)
 
     def take(self, placed: tuple[Placed, ...]) -> None:
         """Take room, whether there is any or not: no more than all of it."""
         self._free.take(placed)
-        if self._kept:
+        if self._reservation:
             self._rest.take(placed)
 
     def give(self, node: str, job: QueueJob) -> None:
         """A worker of this job on this node is given up."""
         self._free.give(node, job.worker)
-        if self._kept:
+        if self._reservation:
             self._rest.give(node, job.worker)
 
     def _open_to(self, job: QueueJob) -> tuple[FreeCapacity, ...]:
-        kept = self._kept
-        if kept is None or _has_precedence(job, kept.job):
+        reservation = self._reservation
+        if reservation is None or _has_precedence(job, reservation.job):
             return (self._free,)
-        is_held_up = kept.holds_up_equals or job.priority < kept.job.priority
+        is_held_up = reservation.holds_up_equals or job.priority < reservation.job.priority
         ends_at = job.ends_at(self._now)
-        ends_before = ends_at and kept.until and ends_at <= kept.until
+        ends_before = ends_at and reservation.until and ends_at <= reservation.until
         return (self._rest,) if is_held_up and not ends_before else (self._rest, self._free)
 
 
@@ -138,7 +138,7 @@ def find(
     *,
     now: datetime,
     after: timedelta,
-) -> Kept | None:
+) -> Reservation | None:
     """The room that is kept now. Of each job that waits, in the order of the queue, is said since when.
 
     Before the turn of the first it may be that of another of its priority: who asks for all nodes takes no turn away.
@@ -146,9 +146,9 @@ def find(
     """
     namespaces = set[str]()
     later: FreeCapacity | None = None
-    found: _Turn | None = None
+    best: _Turn | None = None
     for job, since in waiting:
-        if found and (found.holds_up_equals or job.priority < found.job.priority):
+        if best and (best.holds_up_equals or job.priority < best.job.priority):
             break
         groups = job.groups(job.least)
         if job.key.namespace in namespaces or now - since < after or free.has_room_for(groups):
@@ -158,15 +158,15 @@ def find(
             continue
         namespaces.add(job.key.namespace)
         turn = _turn(job, since, now, after)
-        if found is None or turn.holds_up_equals:
-            found = turn
-    if found is None or later is None:
+        if best is None or turn.holds_up_equals:
+            best = turn
+    if best is None or later is None:
         return None
-    groups = found.job.groups(found.job.least)
+    groups = best.job.groups(best.job.least)
     first = _soonest(free, later, groups)
-    more = _more(free, later, first, groups, (now - found.since) // after - 1)
+    more = _more(free, later, first, groups, (now - best.since) // after - 1)
     until = _until(free, held, first, now)
-    return Kept(found.job, (*first, *more), until, found.holds_up_equals, found.ends_at)
+    return Reservation(best.job, (*first, *more), until, best.holds_up_equals, best.ends_at)
 
 
 def _when_all_have_ended(free: FreeCapacity, held: Sequence[Held]) -> FreeCapacity:
@@ -179,9 +179,9 @@ def _when_all_have_ended(free: FreeCapacity, held: Sequence[Held]) -> FreeCapaci
 
 def _soonest(free: FreeCapacity, later: FreeCapacity, groups: Sequence[Group]) -> tuple[Placed, ...]:
     """Where all these pods will fit, and the least has to be given back for it."""
-    found = free.copy().place_soonest(groups, later.copy())
-    if sum(part.number for part in found) == sum(group.number for group in groups):
-        return found
+    placed = free.copy().place_soonest(groups, later.copy())
+    if sum(part.number for part in placed) == sum(group.number for group in groups):
+        return placed
     return later.copy().place(groups) or ()  # of pods that may be on few nodes others have taken the place
 
 
@@ -197,13 +197,13 @@ def _more(
 
 def _until(free: FreeCapacity, held: Sequence[Held], placed: tuple[Placed, ...], now: datetime) -> datetime | None:
     """When all this room is there at the latest, by the deadlines of the jobs that have it."""
-    wanted = defaultdict[tuple[int, str], int](int)
+    needs = defaultdict[tuple[int, str], int](int)
     for node, shape, number in placed:
         for name, amount in shape.requests:
-            wanted[node, name] += amount * number
-    known = ((found.job.ends_at(now), found.placed) for found in held)
-    ends = sorted(((end, placed) for end, placed in known if end), key=lambda entry: entry[0])
-    moments = [_moment(amount - free.left(*place), place, ends) for place, amount in wanted.items()]
+            needs[node, name] += amount * number
+    deadlines = ((holder.job.ends_at(now), holder.placed) for holder in held)
+    ends = sorted(((end, placed) for end, placed in deadlines if end), key=lambda entry: entry[0])
+    moments = [_moment(amount - free.left(*place), place, ends) for place, amount in needs.items()]
     certain = [moment for moment in moments if moment]
     return max(certain, default=None) if len(certain) == len(moments) else None
 

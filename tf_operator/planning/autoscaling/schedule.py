@@ -17,7 +17,7 @@ from tf_operator.job.record import ReplicaType
 from tf_operator.planning.autoscaling import reservation
 from tf_operator.planning.autoscaling.capacity import FreeCapacity, Node, Placed, most_on
 from tf_operator.planning.autoscaling.jobs import Admit, Decision, QueueJob, Resize, Schedule
-from tf_operator.planning.autoscaling.reservation import Held, Kept, Room
+from tf_operator.planning.autoscaling.reservation import Held, Reservation, Room
 from tf_operator.planning.autoscaling.shapes import MOST_RULES, Places, Shape
 from tf_operator.planning.snapshot import is_ahead
 
@@ -64,29 +64,29 @@ def make_schedule(cluster: Cluster) -> Schedule:
     waiting = list(_considered(job for job in cluster.jobs if not job.is_admitted))
     free = FreeCapacity(cluster.nodes)
     held = [Held(job, (*_bound(free, job), *_reserve(free, job))) for job in running]
-    kept = _kept(cluster, free, held, waiting)
-    room = Room(free, cluster.now, kept)
+    reserved = _find_reservation(cluster, free, held, waiting)
+    room = Room(free, cluster.now, reserved)
     decided = list(_admissions(cluster, room, running, waiting))
-    starting = {found.job.uid for found in decided}
+    starting = {decision.job.uid for decision in decided}
     left = [job for job in waiting if job.uid not in starting]
-    found = Schedule(
+    schedule = Schedule(
         tuple(decided),
         waiting=sum(not job.is_admitted for job in cluster.jobs if job.uid not in starting),
-        wake_at=kept.changes_at if kept else None,
-        kept_for=kept.job if kept and kept.job.uid not in starting else None,
+        wake_at=reserved.changes_at if reserved else None,
+        kept_for=reserved.job if reserved and reserved.job.uid not in starting else None,
     )
-    return _with_resizes(cluster, room, running, left, found) if cluster.rules.resizes else found
+    return _with_resizes(cluster, room, running, left, schedule) if cluster.rules.resizes else schedule
 
 
 def _with_resizes(
-    cluster: Cluster, room: Room, running: list[QueueJob], waiting: list[QueueJob], found: Schedule
+    cluster: Cluster, room: Room, running: list[QueueJob], waiting: list[QueueJob], schedule: Schedule
 ) -> Schedule:
     """Shrink for who has waited long enough, grow when nothing has started for long enough; else wait for that."""
     now, rules, resizes = cluster.now, cluster.rules, list[Resize]()
     resizes_at = {job.uid: moment for job in running if (moment := _resized_at(job, now))}
     moments = [moment + rules.resize_interval for moment in resizes_at.values()]
-    moments += [found.wake_at] if found.wake_at else []
-    if not found.decisions and not any(_leaves(job, cluster) for job in running):
+    moments += [schedule.wake_at] if schedule.wake_at else []
+    if not schedule.decisions and not any(_leaves(job, cluster) for job in running):
         due = [job for job in waiting if _due(job, cluster) <= now]
         pressing = _yielding(cluster, room, running, due)
         resizes = list(pressing.resizes) if pressing else []
@@ -100,7 +100,7 @@ def _with_resizes(
     moments += [_due(job, cluster) for job in waiting]
     moments += [resizes_at[job.uid] + rules.shrink_after for job in running if _leaves(job, cluster)]
     wake_at = min((moment for moment in moments if moment > now), default=None)
-    return replace(found, decisions=(*found.decisions, *resizes), wake_at=wake_at)
+    return replace(schedule, decisions=(*schedule.decisions, *resizes), wake_at=wake_at)
 
 
 # --- Admission -----------------------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ def _considered(jobs: Iterable[QueueJob]) -> Iterator[QueueJob]:
         numbers[namespace] += 1
         places = {need.shape.places for need in job.needs} - rules[namespace]
         rules[namespace] |= places
-        costs[namespace] += sum(found.rules for found in places)
+        costs[namespace] += sum(place.rules for place in places)
         if numbers[namespace] <= MOST_WAITING and costs[namespace] <= MOST_RULES:
             yield job
 
@@ -144,7 +144,9 @@ def _reserve(free: FreeCapacity, job: QueueJob) -> Iterator[Placed]:
         yield from free.place_some(group)
 
 
-def _kept(cluster: Cluster, free: FreeCapacity, held: Sequence[Held], waiting: Iterable[QueueJob]) -> Kept | None:
+def _find_reservation(
+    cluster: Cluster, free: FreeCapacity, held: Sequence[Held], waiting: Iterable[QueueJob]
+) -> Reservation | None:
     """The room that is kept for one that has waited for long."""
     after, now = cluster.rules.reserve_after, cluster.now
     since = ((job, _waits_since(job, now)) for job in waiting)
@@ -165,9 +167,9 @@ def _admissions(
     else:
         room.take(placed)
     for job in sorted([*waiting, *(job for job in running if job.growth)], key=_rank):
-        found = None if job is favoured else (_more if job.is_admitted else _start)(cluster, room, job)
-        if found is not None:
-            yield found
+        decision = None if job is favoured else (_more if job.is_admitted else _start)(cluster, room, job)
+        if decision is not None:
+            yield decision
 
 
 def _more(cluster: Cluster, room: Room, job: QueueJob) -> Resize | None:
@@ -264,12 +266,12 @@ def _after(room: Room, steps: Iterable[_Step]) -> Room:
     return later
 
 
-def _fewest(room: Room, steps: Sequence[_Step], wanted: QueueJob) -> Iterator[Resize]:
+def _fewest(room: Room, steps: Sequence[_Step], job: QueueJob) -> Iterator[Resize]:
     """As few as are needed: the shortest beginning of the list, and of that no job that can keep its workers."""
     enough, few = len(steps), 0
     while few < enough:
         middle = (few + enough) // 2
-        if _after(room, steps[:middle]).place(wanted, wanted.least) is None:
+        if _after(room, steps[:middle]).place(job, job.least) is None:
             few = middle + 1
         else:
             enough = middle
@@ -277,7 +279,7 @@ def _fewest(room: Room, steps: Sequence[_Step], wanted: QueueJob) -> Iterator[Re
     givers = {step.job.uid: step.job for step in taken}
     for uid in list(givers)[:-1][:MOST_SPARED]:
         without = [step for step in taken if step.job.uid != uid]
-        if _after(room, without).place(wanted, wanted.least) is not None:
+        if _after(room, without).place(job, job.least) is not None:
             taken = without
     lowest = {step.job.uid: step for step in taken}
     return (Resize(step.job, step.workers, step.job.servers) for step in lowest.values())

@@ -57,23 +57,23 @@ class Requirement(NamedTuple):
 
     def accepts(self, labels: Mapping[str, str], name: str) -> bool:
         """Whether the node is as required; what is not understood accepts no node."""
-        found = (name if self.key == _NAME_FIELD else None) if self.is_field else labels.get(self.key)
+        value = (name if self.key == _NAME_FIELD else None) if self.is_field else labels.get(self.key)
         match self.operator:
             case "In":
-                return found is not None and found in self.values
+                return value is not None and value in self.values
             case "NotIn":
-                return found is None or found not in self.values
+                return value is None or value not in self.values
             case "Exists":
-                return found is not None
+                return value is not None
             case "DoesNotExist":
-                return found is None
+                return value is None
             case "Gt" | "Lt":
-                return self._compares(found)
+                return self._compares(value)
         return False
 
-    def _compares(self, found: str | None) -> bool:
+    def _compares(self, value: str | None) -> bool:
         try:
-            one, other = int(found or ""), int(self.values[0])
+            one, other = int(value or ""), int(self.values[0])
         except (ValueError, IndexError):
             return False
         return one > other if self.operator == "Gt" else one < other
@@ -125,7 +125,7 @@ def shape_of(pod: Body) -> Shape:
 
 def rules_of(pods: Iterable[Body]) -> int:
     """How many rules about nodes pods have together, each counted once."""
-    return sum(found.rules for found in {_places(pod) for pod in pods})
+    return sum(places.rules for places in {_places(pod) for pod in pods})
 
 
 def requests_of(pod: Body) -> Amounts:
@@ -138,10 +138,10 @@ def requests_of(pod: Body) -> Amounts:
     beside: dict[str, int] = {}
     peak: dict[str, int] = {}
     for entry in _objects(pod.get("initContainers")):
-        found = _sum((_of_container(entry), beside))
-        peak = {name: max(peak.get(name, 0), found.get(name, 0)) for name in {*peak, *found}}
+        needed = _sum((_of_container(entry), beside))
+        peak = {name: max(peak.get(name, 0), needed.get(name, 0)) for name in {*peak, *needed}}
         if entry.get("restartPolicy") == "Always":
-            beside = found
+            beside = needed
     total = _sum((total, beside))
     total = {name: max(total.get(name, 0), peak.get(name, 0)) for name in {*total, *peak}}
     whole = _resources(pod)
@@ -149,14 +149,14 @@ def requests_of(pod: Body) -> Amounts:
     return amounts(_sum((total, _amounts(pod.get("overhead")), {PODS: ONE})))
 
 
-def amounts(found: Mapping[str, int]) -> Amounts:
+def amounts(by_name: Mapping[str, int]) -> Amounts:
     """As they are compared."""
-    return tuple(sorted((name, amount) for name, amount in found.items() if amount > 0))
+    return tuple(sorted((name, amount) for name, amount in by_name.items() if amount > 0))
 
 
-def amounts_of(found: object) -> Amounts:
+def amounts_of(value: object) -> Amounts:
     """A list of resources, such as what a node can allocate."""
-    return amounts(_amounts(found))
+    return amounts(_amounts(value))
 
 
 def _of_container(container: Body) -> dict[str, int]:
@@ -170,17 +170,17 @@ def _resources(body: Body) -> Body:
     return resources if isinstance(resources, Mapping) else _NOTHING
 
 
-def _amounts(found: object) -> dict[str, int]:
-    if not isinstance(found, Mapping):
+def _amounts(resources: object) -> dict[str, int]:
+    if not isinstance(resources, Mapping):
         return {}
-    return {str(name): amount for name, value in found.items() if (amount := _thousandths(str(value))) is not None}
+    return {str(name): amount for name, value in resources.items() if (amount := _thousandths(str(value))) is not None}
 
 
 @lru_cache(maxsize=4096)
 def _thousandths(text: str) -> int | None:
     """Rounded up: a pod never needs less than it asks for."""
-    found = quantity.parse(text)
-    return None if found is None else max(int((found * ONE).to_integral_value(rounding="ROUND_CEILING")), 0)
+    number = quantity.parse(text)
+    return None if number is None else max(int((number * ONE).to_integral_value(rounding="ROUND_CEILING")), 0)
 
 
 def _sum(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
@@ -193,21 +193,21 @@ def _sum(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
 
 def _places(pod: Body) -> Places:
     selector = pod.get("nodeSelector")
-    known = selector if isinstance(selector, Mapping) else _NOTHING
+    labels = selector if isinstance(selector, Mapping) else _NOTHING
     return Places(
-        selector=tuple(sorted((str(key), str(value)) for key, value in known.items())),
+        selector=tuple(sorted((str(key), str(value)) for key, value in labels.items())),
         terms=_terms(pod),
         tolerations=tuple(_tolerations(pod)),
     )
 
 
 def _terms(pod: Body) -> tuple[tuple[Requirement, ...], ...] | None:
-    found: object = pod
+    part: object = pod
     for name in ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"):
-        found = found.get(name) if isinstance(found, Mapping) else None
-    if not isinstance(found, Mapping):
+        part = part.get(name) if isinstance(part, Mapping) else None
+    if not isinstance(part, Mapping):
         return None
-    return tuple(tuple(_requirements(term)) for term in _objects(found.get("nodeSelectorTerms")))
+    return tuple(tuple(_requirements(term)) for term in _objects(part.get("nodeSelectorTerms")))
 
 
 def _requirements(term: Body) -> Iterator[Requirement]:
@@ -225,5 +225,5 @@ def _tolerations(pod: Body) -> Iterator[Toleration]:
         yield Toleration(str(entry.get("key") or ""), value, str(entry.get("effect") or ""))
 
 
-def _objects(found: object) -> list[Mapping[str, Any]]:
-    return [entry for entry in found if isinstance(entry, Mapping)] if isinstance(found, list) else []
+def _objects(value: object) -> list[Mapping[str, Any]]:
+    return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, list) else []

@@ -356,7 +356,7 @@ def test_phase_state_and_reason_follow_from_the_status_of_v1(
 
 def test_a_job_of_the_queue_says_when_it_was_queued_and_ran_as_the_fork_did() -> None:
     queue = {
-        "elastic": ElasticRecord(workers=2, asked=1, queued_at=datetime(2018, 5, 9, 15, 19, 36, tzinfo=UTC)),
+        "elastic": ElasticRecord(workers=2, asked_for=1, queued_at=datetime(2018, 5, 9, 15, 19, 36, tzinfo=UTC)),
         "first_run_time": datetime(2018, 5, 9, 16, tzinfo=UTC),
         "replicas": {ReplicaType.WORKER: ReplicaRecord(completed=Indexes.of([]))},
     }

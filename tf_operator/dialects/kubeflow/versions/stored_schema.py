@@ -67,15 +67,15 @@ def problems(annotations: Body) -> list[FieldError]:
 def _fields(text: object) -> list[str]:
     """The fields that an annotation names. Who may write the job may have written anything there."""
     try:
-        found = msgspec.json.decode(text) if isinstance(text, str) else []
+        decoded = msgspec.json.decode(text) if isinstance(text, str) else []
     except (msgspec.DecodeError, RecursionError):
         return []
-    named = found if isinstance(found, Mapping | list) else []
+    named = decoded if isinstance(decoded, Mapping | list) else []
     return [field[:_LONGEST_NAME] for field in [*named][:_MOST_NAMES] if isinstance(field, str)]
 
 
 @cache
 def _schema() -> Body:
     (version,) = Crd(_PACKAGE).load()["spec"]["versions"]
-    found: Body = version["schema"]["openAPIV3Schema"]
-    return found
+    schema: Body = version["schema"]["openAPIV3Schema"]
+    return schema

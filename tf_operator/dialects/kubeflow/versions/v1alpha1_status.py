@@ -123,7 +123,7 @@ def _counts(status: Body, record: JobRecord, spec: object) -> Iterable[TypeCount
         kind = TYPES[name]
         if kind is ReplicaType.MASTER and kind not in record.replicas:
             kind = ReplicaType.CHIEF
-        if kind is ReplicaType.WORKER and record.elastic.asked == count:
+        if kind is ReplicaType.WORKER and record.elastic.asked_for == count:
             count = record.elastic.workers or count
         counted = record.of(kind)
         failed = len(counted.failed) or (0 if ORIGIN in status else count_of(object_of(replicas, kind), "failed"))
