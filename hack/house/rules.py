@@ -17,7 +17,6 @@ PACKAGE = "tf_operator"
 # Packages whose names have not been replaced by nouns yet: none may be added.
 STILL_VAGUE = (
     "tf_operator/cli/",
-    "tf_operator/client/",
     "test/bench/",
     "test/browser/",
     "test/cluster/",

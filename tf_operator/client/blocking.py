@@ -307,8 +307,8 @@ class _Running(Generic[T]):
 
 async def _pump(source: AsyncGenerator[T, None], items: "asyncio.Queue[T | _End]") -> None:
     try:
-        async with aclosing(source) as found:
-            async for item in found:
+        async with aclosing(source) as stream:
+            async for item in stream:
                 await items.put(item)
     except Exception as error:  # noqa: BLE001 (raised in the caller's thread)
         await items.put(_End(error))

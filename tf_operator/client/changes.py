@@ -60,33 +60,33 @@ async def follow(
 
     Raises an ``ApiError`` when the first list fails, or when the API server says no; what passes is waited for.
     """
-    known = dict[ObjectKey, Body]()
+    objects = dict[ObjectKey, Body]()
     listed = await list_all(client, resource, scope)
-    yield _difference(known, listed.items)
+    yield _difference(objects, listed.items)
     version = listed.version
     pauses = ExponentialBackoff[str](base=_PAUSE, cap=_LONGEST_PAUSE)
     while True:
-        began, asked = clock.monotonic(), 0.0
+        began, retry_after = clock.monotonic(), 0.0
         try:
             if not version:
                 listed = await list_all(client, resource, scope)
                 version = listed.version
-                yield _difference(known, listed.items)
+                yield _difference(objects, listed.items)
             async with aclosing(_watch(client, resource, scope, version, clock)) as lines:
                 async for line in lines:
                     pauses.forget("")
                     body = msgspec.json.decode(line.object)
                     version = resource_version_of(body)
                     if line.type != "BOOKMARK":
-                        yield [_change(known, body, is_deleted=line.type == "DELETED")]
+                        yield [_change(objects, body, is_deleted=line.type == "DELETED")]
         except errors.Expired:
             version = ""
         except _PASSING as error:
-            asked = error.retry_after or 0.0
+            retry_after = error.retry_after or 0.0
         if clock.monotonic() - began > _HEALTHY:
             pauses.forget("")
         # Also after a clean end: a proxy may cut every watch at once.
-        await clock.sleep(max(asked, pauses.delay("")))
+        await clock.sleep(max(retry_after, pauses.delay("")))
 
 
 async def _watch(
@@ -102,25 +102,25 @@ async def _watch(
             except TimeoutError:
                 return
             for line in splitter.feed(chunk):
-                found = responses.read_line(line)
-                if found.type == "ERROR":
-                    raise responses.read_error(found.object)
-                yield found
+                watch_line = responses.read_line(line)
+                if watch_line.type == "ERROR":
+                    raise responses.read_error(watch_line.object)
+                yield watch_line
             if not chunk:
                 return
 
 
-def _difference(known: dict[ObjectKey, Body], items: Iterable[Body]) -> list[ObjectChange]:
+def _difference(objects: dict[ObjectKey, Body], items: Iterable[Body]) -> list[ObjectChange]:
     now = {key_of(body): body for body in items}
-    gone = [ObjectChange(body, is_deleted=True) for key, body in known.items() if key not in now]
-    known.clear()
-    known.update(now)
+    gone = [ObjectChange(body, is_deleted=True) for key, body in objects.items() if key not in now]
+    objects.clear()
+    objects.update(now)
     return [*gone, *map(ObjectChange, now.values())]
 
 
-def _change(known: dict[ObjectKey, Body], body: Body, *, is_deleted: bool) -> ObjectChange:
+def _change(objects: dict[ObjectKey, Body], body: Body, *, is_deleted: bool) -> ObjectChange:
     if is_deleted:
-        known.pop(key_of(body), None)
+        objects.pop(key_of(body), None)
     else:
-        known[key_of(body)] = body
+        objects[key_of(body)] = body
     return ObjectChange(body, is_deleted)

@@ -29,9 +29,9 @@ async def resource_of(client: ApiClient, body: Body) -> Resource:
     group, _, version = text_of(body, "apiVersion").rpartition("/")
     if api := registry.api_of(body):
         return replace(api.resource, version=version)
-    found = await served(client, f"{group}/{version}" if group else version)
+    listed = await served(client, f"{group}/{version}" if group else version)
     kind = text_of(body, "kind")
-    match = next((entry for entry in found if entry.kind == kind and "/" not in entry.name), None)
+    match = next((entry for entry in listed if entry.kind == kind and "/" not in entry.name), None)
     if match is None:
         api_version = text_of(body, "apiVersion") or "no apiVersion"
         raise NotPossible(f"the API server has no {kind or 'object without a kind'} of {api_version}")

@@ -80,5 +80,5 @@ def read_event(body: Body) -> JobEvent:
     )
 
 
-def _mapping(found: object) -> Body:
-    return found if isinstance(found, Mapping) else {}
+def _mapping(value: object) -> Body:
+    return value if isinstance(value, Mapping) else {}

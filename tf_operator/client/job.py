@@ -152,24 +152,24 @@ def type_in(job: Job, name: str) -> str:
 
 def _current(status: Body, phase: JobPhase) -> Body:
     """The condition that says what the phase is; else the last one."""
-    found = status.get("conditions")
-    entries = [entry for entry in found if isinstance(entry, Mapping)] if isinstance(found, list) else []
-    said = [entry for entry in entries if entry.get("type") == phase and entry.get("status") == "True"]
-    return next(reversed(said or entries), _NOTHING)
+    conditions = status.get("conditions")
+    entries = [entry for entry in conditions if isinstance(entry, Mapping)] if isinstance(conditions, list) else []
+    matches = [entry for entry in entries if entry.get("type") == phase and entry.get("status") == "True"]
+    return next(reversed(matches or entries), _NOTHING)
 
 
 def _replicas(spec: TrainingJob, statuses: Body) -> dict[str, ReplicaSummary]:
-    found = dict[str, ReplicaSummary]()
+    summaries = dict[str, ReplicaSummary]()
     for replica in spec.replicas:
         counts = _mapping(statuses.get(replica.type))
         active, succeeded, failed = (_count(counts.get(name)) for name in ("active", "succeeded", "failed"))
-        found[str(replica.type)] = ReplicaSummary(replica.count, active, succeeded, failed)
-    return found
+        summaries[str(replica.type)] = ReplicaSummary(replica.count, active, succeeded, failed)
+    return summaries
 
 
-def _count(found: Any) -> int:  # noqa: ANN401 (it is whatever somebody has written)
-    return found if isinstance(found, int) else 0
+def _count(value: Any) -> int:  # noqa: ANN401 (it is whatever somebody has written)
+    return value if isinstance(value, int) else 0
 
 
-def _mapping(found: object) -> Body:
-    return found if isinstance(found, Mapping) else _NOTHING
+def _mapping(value: object) -> Body:
+    return value if isinstance(value, Mapping) else _NOTHING

@@ -152,8 +152,8 @@ class AsyncTFJobs:
         """The jobs of the namespace, or of all, by name. ``selector``: by labels."""
         scope = Scope("" if all_namespaces else self.namespace, label_selector=selector)
         listed = await changes.list_all(self.client, self.api.resource, scope)
-        found = [self._job(body) for body in listed.items]
-        return JobList(sorted(found, key=lambda job: (job.namespace, job.name)))
+        jobs = [self._job(body) for body in listed.items]
+        return JobList(sorted(jobs, key=lambda job: (job.namespace, job.name)))
 
     async def watch(self, job: str | Job) -> AsyncGenerator[Job, None]:
         """The job now, and after each change, until it is deleted; ``NotFound`` when there is none."""
@@ -182,55 +182,55 @@ class AsyncTFJobs:
         ``WaitTimeout``, and ``NotFound`` when the job is deleted meanwhile.
         """
         is_reached = reached(until)
-        found = await self.get(job)
+        current = await self.get(job)
         try:
-            async with self._clock.timeout(timeout), aclosing(self.watch(found)) as seen:
-                async for found in seen:
-                    if is_reached(found) or found.is_finished:
-                        return found
+            async with self._clock.timeout(timeout), aclosing(self.watch(current)) as versions:
+                async for current in versions:
+                    if is_reached(current) or current.is_finished:
+                        return current
         except TimeoutError as error:
-            raise WaitTimeout(found, timeout or 0) from error
-        message = f"{found.kind} {found.namespace}/{found.name} was deleted"
+            raise WaitTimeout(current, timeout or 0) from error
+        message = f"{current.kind} {current.namespace}/{current.name} was deleted"
         raise errors.NotFound(404, errors.Status(reason="NotFound", message=message))
 
     async def pods(self, job: str | Job) -> tuple[JobPod, ...]:
         """The pods of a job, in the order of its replicas."""
-        found = await self._found(job)
-        listed = await changes.list_all(self.client, PODS, pods.scope_of(found))
-        return pods.read_pods(found, listed.items, self.api)
+        target = await self._resolve(job)
+        listed = await changes.list_all(self.client, PODS, pods.scope_of(target))
+        return pods.read_pods(target, listed.items, self.api)
 
     async def watch_pods(self, job: str | Job) -> AsyncGenerator[tuple[JobPod, ...], None]:
         """The pods of a job now, and after each change, for ever."""
-        found = await self._found(job)
-        known = dict[str, JobPod]()
-        async with aclosing(changes.follow(self.client, PODS, pods.scope_of(found), self._clock)) as batches:
+        target = await self._resolve(job)
+        current = dict[str, JobPod]()
+        async with aclosing(changes.follow(self.client, PODS, pods.scope_of(target), self._clock)) as batches:
             async for batch in batches:
                 for change in batch:
-                    pod = pods.read_pod(found, change.body, self.api)
+                    pod = pods.read_pod(target, change.body, self.api)
                     if pod and change.is_deleted:
-                        known.pop(pod.name, None)
+                        current.pop(pod.name, None)
                     elif pod:
-                        known[pod.name] = pod
-                yield pods.in_order(known.values())
+                        current[pod.name] = pod
+                yield pods.in_order(current.values())
 
     async def events(self, job: str | Job, *, with_pods: bool = True) -> tuple[JobEvent, ...]:
         """What was reported about a job and its pods, also about pods that are gone; the oldest first."""
-        found = await self._found(job)
-        bodies = (await changes.list_all(self.client, EVENTS, events.scope_of_job(found))).items
-        ours = [body for body in bodies if events.subject_uid(body) in {found.uid, ""}]
+        target = await self._resolve(job)
+        bodies = (await changes.list_all(self.client, EVENTS, events.scope_of_job(target))).items
+        ours = [body for body in bodies if events.subject_uid(body) in {target.uid, ""}]
         if with_pods:
-            others = (await changes.list_all(self.client, EVENTS, events.scope_of_pods(found.namespace))).items
-            ours += [body for body in others if pods.is_replica_name(found, events.read_event(body).name)]
+            others = (await changes.list_all(self.client, EVENTS, events.scope_of_pods(target.namespace))).items
+            ours += [body for body in others if pods.is_replica_name(target, events.read_event(body).name)]
         return tuple(events.read_events(ours))
 
     async def watch_events(self, job: str | Job) -> AsyncGenerator[JobEvent, None]:
         """What is reported about a job: what was, then each event, for ever; one that is counted up comes again."""
-        found = await self._found(job)
-        scope = events.scope_of_job(found)
+        target = await self._resolve(job)
+        scope = events.scope_of_job(target)
         async with aclosing(changes.follow(self.client, EVENTS, scope, self._clock)) as batches:
             async for batch in batches:
                 for change in batch:
-                    if not change.is_deleted and events.subject_uid(change.body) in {found.uid, ""}:
+                    if not change.is_deleted and events.subject_uid(change.body) in {target.uid, ""}:
                         yield events.read_event(change.body)
 
     async def logs(
@@ -251,12 +251,12 @@ class AsyncTFJobs:
         """
         if tail is not None and tail < 0:
             raise NotPossible(f"the last {tail} lines cannot be shown: name 0 or more")
-        found = await self._found(job)
+        target = await self._resolve(job)
         options = LogOptions(container, previous, tail, longest)
         if follow:
             follower = LogFollower(
                 self._client(reply_within=math.inf),
-                found,
+                target,
                 api=self.api,
                 clock=self._clock,
                 replica=replica,
@@ -266,7 +266,7 @@ class AsyncTFJobs:
                 async for line in lines:
                     yield line
             return
-        sources = logs.sources(found, await self.pods(found), replica)
+        sources = logs.sources(target, await self.pods(target), replica)
         async with aclosing(logs.read_each(self.client, sources, options)) as lines:
             async for line in lines:
                 yield line
@@ -290,7 +290,7 @@ class AsyncTFJobs:
         """The CPU and memory that the replicas of a job use; ``NotPossible`` where no metrics API is served."""
         from tf_operator.client import usage  # noqa: PLC0415 (as above)
 
-        current = await self._found(job)
+        current = await self._resolve(job)
         return await usage.read(self.client, current, await self.pods(current))
 
     async def run(
@@ -329,8 +329,8 @@ class AsyncTFJobs:
         ``Invalid`` unless the job is suspended, has an ``elasticPolicy`` that allows it, or has ``enableDynamicWorker``
         and it is about workers.
         """
-        found = await self._changeable(job)
-        return await self._patch(found, {"tfReplicaSpecs": {type_in(found, type): {"replicas": replicas}}})
+        current = await self._changeable(job)
+        return await self._patch(current, {"tfReplicaSpecs": {type_in(current, type): {"replicas": replicas}}})
 
     async def restart(self, job: str | Job, *, replica: str = "") -> tuple[JobPod, ...]:
         """Delete the pods whose programs have not ended, so that the operator makes new ones; those pods.
@@ -338,8 +338,8 @@ class AsyncTFJobs:
         It counts as a disruption, not towards ``backoffLimit``. What has ended stays. ``NotPossible`` for replicas
         that the job does not have, or under restart policy Never, whose job would fail.
         """
-        found = await self._changeable(job)
-        running = pods.to_restart(found, await self.pods(found), replica)
+        current = await self._changeable(job)
+        running = pods.to_restart(current, await self.pods(current), replica)
         for pod in running:
             await self.client.delete(PODS, ObjectKey(pod.namespace, pod.name), uid=pod.uid)
         return running
@@ -347,24 +347,24 @@ class AsyncTFJobs:
     async def delete(self, job: str | Job, *, foreground: bool = False) -> None:
         """Delete a job with its pods: the job first, or with ``foreground`` when its pods have ended."""
         self._check_change()
-        found = await self._found(job)
-        key = ObjectKey(found.namespace, found.name)
+        target = await self._resolve(job)
+        key = ObjectKey(target.namespace, target.name)
         propagation = "Foreground" if foreground else "Background"
-        await self.client.delete(self.api.resource, key, uid=found.uid, propagation=propagation)
+        await self.client.delete(self.api.resource, key, uid=target.uid, propagation=propagation)
 
     async def _set_suspended(self, job: str | Job, *, is_suspended: bool) -> Job:
-        found = await self._changeable(job)
-        return await self._patch(found, {"runPolicy": {"suspend": is_suspended}})
+        current = await self._changeable(job)
+        return await self._patch(current, {"runPolicy": {"suspend": is_suspended}})
 
     async def _changeable(self, job: str | Job) -> Job:
         """The job as it is now, if it is one whose spec this client knows how to change."""
         self._check_change()
-        found = await self.get(job)
+        fresh = await self.get(job)
         if self.api is not registry.DEFAULT:
-            raise NotPossible(f"{found.kind} of {self.api.resource.group} cannot be changed here: edit it with kubectl")
-        if found.is_finished:
-            raise NotPossible(f"{found.kind} {found.name} has {found.phase.lower()}: submit it again to run it again")
-        return found
+            raise NotPossible(f"{fresh.kind} of {self.api.resource.group} cannot be changed here: edit it with kubectl")
+        if fresh.is_finished:
+            raise NotPossible(f"{fresh.kind} {fresh.name} has {fresh.phase.lower()}: submit it again to run it again")
+        return fresh
 
     def _check_change(self) -> None:
         if self._choice is not None:
@@ -375,7 +375,7 @@ class AsyncTFJobs:
         body = {"metadata": {"uid": job.uid}, "spec": spec}
         return self._job(await self.client.merge_patch(self.api.resource, ObjectKey(job.namespace, job.name), body))
 
-    async def _found(self, job: str | Job) -> Job:
+    async def _resolve(self, job: str | Job) -> Job:
         return job if isinstance(job, Job) else await self.get(job)
 
     def _key(self, job: str | Job) -> ObjectKey:

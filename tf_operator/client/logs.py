@@ -105,7 +105,7 @@ def request(pod: JobPod, options: LogOptions, *, follow: bool, since: datetime |
 
 async def read(client: ApiClient, pod: JobPod, options: LogOptions) -> AsyncGenerator[LogLine, None]:
     """The lines of one pod that are there."""
-    async with aclosing(_timed(client, pod, request(pod, options, follow=False), options.longest)) as lines:
+    async with aclosing(_timed_lines(client, pod, request(pod, options, follow=False), options.longest)) as lines:
         async for line, _ in lines:
             yield line
 
@@ -149,8 +149,8 @@ async def follow(client: ApiClient, pod: JobPod, options: LogOptions, clock: Clo
     while True:
         after = last
         try:
-            asked = request(pod, options, follow=True, since=after)
-            async with aclosing(_timed(client, pod, asked, options.longest)) as lines:
+            log_request = request(pod, options, follow=True, since=after)
+            async with aclosing(_timed_lines(client, pod, log_request, options.longest)) as lines:
                 async for line, time in lines:
                     last, left = time or last, _ATTEMPTS
                     # Servers count in seconds, so some lines come a second time.
@@ -165,11 +165,11 @@ async def follow(client: ApiClient, pod: JobPod, options: LogOptions, clock: Clo
             return
 
 
-async def _timed(
-    client: ApiClient, pod: JobPod, asked: Request, longest: int | None
+async def _timed_lines(
+    client: ApiClient, pod: JobPod, log_request: Request, longest: int | None
 ) -> AsyncGenerator[tuple[LogLine, datetime | None], None]:
     splitter = responses.LineSplitter() if longest is None else LineCutter(longest)
-    async with client.stream(asked) as chunks:
+    async with client.stream(log_request) as chunks:
         async for chunk in chunks:
             for line in splitter.feed(chunk):
                 yield _line(pod, line)
@@ -213,10 +213,10 @@ class LogFollower:
         """The lines of all replicas, until the job has ended."""
         running = asyncio.get_running_loop().create_task(self._run())
         try:
-            while not isinstance(found := await self._lines.get(), _End):
-                yield found
-            if found.error:
-                raise found.error
+            while not isinstance(item := await self._lines.get(), _End):
+                yield item
+            if item.error:
+                raise item.error
         finally:
             running.cancel()
             with suppress(asyncio.CancelledError):
@@ -240,8 +240,8 @@ class LogFollower:
 
     async def _wait_job_ended(self) -> None:
         scope = Scope(self._job.namespace, field_selector=f"metadata.name={self._job.name}")
-        found = changes.follow(self._client, self._api.resource, scope, self._clock)
-        async with aclosing(found) as batches:
+        stream = changes.follow(self._client, self._api.resource, scope, self._clock)
+        async with aclosing(stream) as batches:
             async for batch in batches:
                 bodies = [change.body for change in batch if not change.is_deleted]
                 ours = [body for body in bodies if uid_of(body) == self._job.uid]

@@ -34,12 +34,12 @@ class PackageClient:
         """What the client is configured to do, as it is now."""
         headers = {name.lower(): str(value) for name, value in self._client.default_headers.items()}
         configuration = self._client.configuration
-        if found := sorted(headers.keys() - _HARMLESS - {"authorization"}):
+        if unsupported := sorted(headers.keys() - _HARMLESS - {"authorization"}):
             # To ignore one that impersonates would mean to act with more rights than was meant.
-            raise ConfigurationError(f"api_client: its default header {found[0]!r} is not supported")
+            raise ConfigurationError(f"api_client: its default header {unsupported[0]!r} is not supported")
         settings = configuration.auth_settings().values()
-        given = next((str(setting["value"] or "") for setting in settings), "")
-        authorization = given or headers.get("authorization", "")
+        credential = next((str(setting["value"] or "") for setting in settings), "")
+        authorization = credential or headers.get("authorization", "")
         return ClientConfig(
             str(configuration.host).rstrip("/"),
             checked(authorization, "api_client") if authorization else "",

@@ -94,9 +94,9 @@ def read_pods(job: Job, bodies: Iterable[Body], api: ServedAPI) -> tuple[JobPod,
     return in_order(pod for body in bodies if (pod := read_pod(job, body, api)))
 
 
-def in_order(found: Iterable[JobPod]) -> tuple[JobPod, ...]:
+def in_order(pods: Iterable[JobPod]) -> tuple[JobPod, ...]:
     """By type and index."""
-    return tuple(sorted(found, key=lambda pod: (_ORDER.index(pod.state.type), pod.state.index, pod.name)))
+    return tuple(sorted(pods, key=lambda pod: (_ORDER.index(pod.state.type), pod.state.index, pod.name)))
 
 
 def read_pod(job: Job, body: Body, api: ServedAPI) -> JobPod | None:
@@ -127,25 +127,25 @@ def read_pod(job: Job, body: Body, api: ServedAPI) -> JobPod | None:
 
 def replicas_of(job: Job) -> frozenset[str]:
     """The replicas that are wanted, as in ``worker-0``."""
-    wanted = job.spec.in_force().replicas
-    return frozenset(f"{spec.type.label}-{index}" for spec in wanted for index in range(spec.count))
+    specs = job.spec.in_force().replicas
+    return frozenset(f"{spec.type.label}-{index}" for spec in specs for index in range(spec.count))
 
 
-def restarts(job: Job, found: Iterable[JobPod]) -> dict[str, int]:
+def restarts(job: Job, pods: Iterable[JobPod]) -> dict[str, int]:
     """How often each replica was restarted, in place or by new pods, as far as its pod and the job's status tell.
 
     A status has the sum of each type, and of a replica what its next restart depends on. Where one replica alone was
     restarted, the sum is its number; of several, restarts in a row are known.
     """
-    there = {pod.replica: pod for pod in found}
+    there = {pod.replica: pod for pod in pods}
     numbers = {name: pod.restarts for name, pod in there.items()}
     records = job.spec.record.restart_records
     of_type = Counter(record.type for record in records)
     for record in records:
         name, total = f"{record.type.label}-{record.index}", job.spec.record.of(record.type).restarts
         own, pod = numbers.get(name, 0), there.get(name)
-        before = 0 if pod and pod.uid == record.uid else record.in_place
-        counted = total if of_type[record.type] == 1 else min(total, own + before + record.attempts)
+        earlier = 0 if pod and pod.uid == record.uid else record.in_place
+        counted = total if of_type[record.type] == 1 else min(total, own + earlier + record.attempts)
         numbers[name] = max(own, counted)
     return numbers
 
@@ -166,8 +166,8 @@ def to_restart(job: Job, job_pods: Iterable[JobPod], replica: str) -> tuple[JobP
 
 def shown_replicas(job: Job) -> str:
     """The same for a sentence: ``chief-0, worker-0 to worker-9``."""
-    wanted = [(spec.type.label, spec.count - 1) for spec in job.spec.in_force().replicas if spec.count]
-    return ", ".join(f"{label}-0{f' to {label}-{last}' if last else ''}" for label, last in wanted) or "none"
+    groups = [(spec.type.label, spec.count - 1) for spec in job.spec.in_force().replicas if spec.count]
+    return ", ".join(f"{label}-0{f' to {label}-{last}' if last else ''}" for label, last in groups) or "none"
 
 
 def is_replica_name(job: Job, name: str) -> bool:

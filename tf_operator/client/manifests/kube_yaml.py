@@ -64,16 +64,16 @@ def integer(text: str) -> int | float:
     """An integer as Go reads it; ``ValueError`` if it is larger than any number."""
     digits = text.replace("_", "")
     is_old_octal = re.fullmatch(r"[-+]?0[0-7]+", digits)
-    found = int(digits, 8 if is_old_octal else 0)
-    return found if abs(found) < _LARGEST else number(digits)
+    value = int(digits, 8 if is_old_octal else 0)
+    return value if abs(value) < _LARGEST else number(digits)
 
 
 def number(text: str) -> int | float:
     """A number of JSON, which has one kind: 2.0 is 2; ``ValueError`` if it is not finite."""
-    found = float(text)
-    if not math.isfinite(found):
+    value = float(text)
+    if not math.isfinite(value):
         raise ValueError("is not finite")
-    return int(found) if found.is_integer() and abs(found) < _LARGEST else found
+    return int(value) if value.is_integer() and abs(value) < _LARGEST else value
 
 
 def write(body: object) -> str:
@@ -116,12 +116,12 @@ class _Loader(yaml.SafeLoader):
         """As in JSON; a duplicate key is an error, whatever is merged into the mapping."""
         if not isinstance(node, yaml.MappingNode):
             _fail(node, "an object is expected here")
-        known = set[str]()
+        keys = set[str]()
         for key_node, _ in node.value:
             key = "" if key_node.tag == f"{_TAG}merge" else self._key(key_node)
-            if key in known:
+            if key in keys:
                 _fail(key_node, f"the key {key!r} is there twice")
-            known |= {key} - {""}
+            keys |= {key} - {""}
         self.flatten_mapping(node)
         return {self._key(key): self.construct_object(value, deep) for key, value in node.value}
 
@@ -145,8 +145,8 @@ class _Loader(yaml.SafeLoader):
         """A key as in JSON: a string."""
         if not isinstance(node, yaml.ScalarNode):
             _fail(node, "a key must be a string, not an object or a list")
-        found = self.construct_object(node)
-        return found if isinstance(found, str) else json.dumps(found)
+        key = self.construct_object(node)
+        return key if isinstance(key, str) else json.dumps(key)
 
 
 def _size(node: yaml.Node, sizes: dict[yaml.Node, int]) -> int:

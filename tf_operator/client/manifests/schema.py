@@ -44,11 +44,11 @@ def without_nulls(value: Any, schema: Schema) -> Any:  # noqa: ANN401 - any JSON
         return [without_nulls(item, schema.get("items", {})) for item in value]
     if not isinstance(value, Mapping):
         return value
-    known = {name: property_of(schema, name) for name in value}
+    properties = {name: property_of(schema, name) for name in value}
     return {
-        name: item if (inner := known[name]) is None else without_nulls(item, inner)
+        name: item if (inner := properties[name]) is None else without_nulls(item, inner)
         for name, item in value.items()
-        if item is not None or known[name] is None
+        if item is not None or properties[name] is None
     }
 
 
@@ -56,10 +56,10 @@ def check(value: object, schema: Schema) -> Findings:
     """Everything that the schema says about a value without nulls; of each field only the first rule that it breaks."""
     findings = Findings()
     reported = set[str]()
-    for found in (*schemas.violations(value, schema), *schemas.repeated(value, schema)):
-        path = _MAP_KEY.sub(r".\1", found.path)
+    for violation in (*schemas.violations(value, schema), *schemas.repeated(value, schema)):
+        path = _MAP_KEY.sub(r".\1", violation.path)
         if path not in reported:
-            findings.errors.append(FieldError(path, _WORDS[found.rule](found)))
+            findings.errors.append(FieldError(path, _WORDS[violation.rule](violation)))
         reported.add(path)
     _check_names(value, schema, "", findings)
     return findings
@@ -71,9 +71,9 @@ def _check_names(value: object, schema: Schema, path: str, findings: Findings) -
         for index, item in enumerate(value):
             _check_names(item, schema.get("items", {}), f"{path}[{index}]", findings)
     for name, item in value.items() if isinstance(value, Mapping) else ():
-        known = property_of(schema, name)
-        if known is not None:
-            _check_names(item, known, below(path, name), findings)
+        inner = property_of(schema, name)
+        if inner is not None:
+            _check_names(item, inner, below(path, name), findings)
         elif properties := schema.get("properties", {}):
             is_open = schema.get("x-kubernetes-preserve-unknown-fields", False)
             unknown = findings.warnings if is_open else findings.errors
@@ -89,44 +89,44 @@ def _hint(name: str, properties: Mapping[str, Schema]) -> str:
     return f"; did you mean {close[0]}?" if close else ""
 
 
-def _wrong_type(found: Violation) -> str:
-    if found.value is None:
+def _wrong_type(violation: Violation) -> str:
+    if violation.value is None:
         return "must not be null"
-    return f"must be {' or '.join(_TYPES[name] for name in found.limit)}, is {kind_of(found.value)}"
+    return f"must be {' or '.join(_TYPES[name] for name in violation.limit)}, is {kind_of(violation.value)}"
 
 
-def _wrong_format(found: Violation) -> str:
-    bits = schemas.BITS.get(found.limit)
+def _wrong_format(violation: Violation) -> str:
+    bits = schemas.BITS.get(violation.limit)
     return (
-        f"must fit into {bits} bits, is {found.value}"
+        f"must fit into {bits} bits, is {violation.value}"
         if bits
-        else f"must be a {found.limit}, is {kind_of(found.value)}"
+        else f"must be a {violation.limit}, is {kind_of(violation.value)}"
     )
 
 
-def _wrong_size(found: Violation) -> str:
-    size = len(found.value) if isinstance(found.value, Sequence | Mapping) else 0
-    if found.rule.startswith("max"):
-        return f"is too long: {size}, and at most {found.limit} are possible"
-    return f"is too short: {size}, and at least {found.limit} are needed"
+def _wrong_size(violation: Violation) -> str:
+    size = len(violation.value) if isinstance(violation.value, Sequence | Mapping) else 0
+    if violation.rule.startswith("max"):
+        return f"is too long: {size}, and at most {violation.limit} are possible"
+    return f"is too short: {size}, and at least {violation.limit} are needed"
 
 
-def _repeated(found: Violation) -> str:
-    keys = found.value if isinstance(found.value, Mapping) else {}
-    shown = ", ".join(f"{name} {value!r}" for name, value in keys.items()) or repr(found.value)
-    return f"{shown} is there twice"
+def _repeated(violation: Violation) -> str:
+    keys = violation.value if isinstance(violation.value, Mapping) else {}
+    item = ", ".join(f"{name} {value!r}" for name, value in keys.items()) or repr(violation.value)
+    return f"{item} is there twice"
 
 
 def _bound(words: str) -> Callable[[Violation], str]:
-    return lambda found: f"must be {words} {found.limit}, is {found.value}"
+    return lambda violation: f"must be {words} {violation.limit}, is {violation.value}"
 
 
 _NO_FORM: Final = "has none of the forms that are possible here"
 _WORDS: Final[Mapping[str, Callable[[Violation], str]]] = {
     "required": lambda _: "is required",
     "type": _wrong_type,
-    "enum": lambda found: f"must be one of {', '.join(map(repr, found.limit))}, is {kind_of(found.value)}",
-    "pattern": lambda found: f"does not have the right form, is {kind_of(found.value)}",
+    "enum": lambda violation: f"must be one of {', '.join(map(repr, violation.limit))}, is {kind_of(violation.value)}",
+    "pattern": lambda violation: f"does not have the right form, is {kind_of(violation.value)}",
     "format": _wrong_format,
     "minimum": _bound("at least"),
     "maximum": _bound("at most"),

@@ -49,10 +49,10 @@ def check(body: Body, *, namespace: str = "", domain: str = "") -> Validation:
         return _unreadable(FieldError("metadata", str(error)))
     fresh = as_new(schema.without_nulls(body, _schema(api)), namespace or "default")
     job = api.read_object(fresh)
-    found = schema.check(fresh, _schema(api))
+    findings = schema.check(fresh, _schema(api))
     errors = (*_wrong_namespace(body, namespace), *spec_problems.of_new(job, domain))
-    more = found.errors or list(_server_checks(fresh, job))
-    return Validation(job, (*errors, *_not_reported_yet(more, errors)), (*warnings, *found.warnings))
+    more = findings.errors or list(_server_checks(fresh, job))
+    return Validation(job, (*errors, *_not_reported_yet(more, errors)), (*warnings, *findings.warnings))
 
 
 def _unreadable(error: FieldError) -> Validation:
@@ -93,17 +93,17 @@ def _warnings(body: Body, api: ServedAPI) -> Iterator[FieldError]:
         yield FieldError("metadata.generateName", rule)
 
 
-def _not_reported_yet(found: list[FieldError], known: tuple[FieldError, ...]) -> Iterator[FieldError]:
+def _not_reported_yet(errors: list[FieldError], reported: tuple[FieldError, ...]) -> Iterator[FieldError]:
     """The errors in fields about which nothing is reported yet."""
-    fields = {error.field.lower() for error in known}  # a type of replica may be written in any letter case
-    return (error for error in found if error.field.lower() not in fields)
+    fields = {error.field.lower() for error in reported}  # a type of replica may be written in any letter case
+    return (error for error in errors if error.field.lower() not in fields)
 
 
 @cache
 def _schema(api: ServedAPI) -> Schema:
     versions = api.crd.load()["spec"]["versions"]
-    found: Mapping[str, Any] = next(
+    root: Mapping[str, Any] = next(
         version["schema"]["openAPIV3Schema"] for version in versions if version["name"] == api.resource.version
     )
-    properties = found["properties"] | {"metadata": object_meta.SCHEMA}
-    return {**found, "properties": properties}
+    properties = root["properties"] | {"metadata": object_meta.SCHEMA}
+    return {**root, "properties": properties}
