@@ -1,7 +1,6 @@
-"""Carries out plans: record, act, confirm.
+"""Carries out plans, in the order of ``steps``: record, act, confirm.
 
-Record: what the actions destroy the evidence of is stored first, guarded by the version of the job that was decided
-on. Act: deletes, then what pods depend on, then pods. Confirm: progress is stored last, and not for every pod: what
+What is recorded is guarded by the version of the job that was decided on. Progress is not stored for every pod: what
 happens within half a second, or longer where a status is large, is one write. Events and counts follow a status that
 has been stored, so each is reported once.
 
@@ -14,12 +13,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, assert_never
 
-from tf_operator.controller import log_context, shares
+from tf_operator.controller import log_context, shares, steps
 from tf_operator.controller.job_notes import JobNotes
 from tf_operator.controller.rejections import Rejections, is_answer
 from tf_operator.controller.reporter import PlanReporter
 from tf_operator.controller.result import DONE, NOW, Result, Turn
 from tf_operator.controller.shares import Share, Shares, Stop
+from tf_operator.controller.steps import Act, DeleteJob, ResumeJob, StoreStatus
 from tf_operator.controller.writes import Writer
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.job.report import EventKind
@@ -45,7 +45,7 @@ _AT_FIRST: Final[Mapping[Stage, int]] = {
 }
 """How many actions of a stage are begun at once, before the first is done."""
 
-Step = Callable[[], Awaitable[bool | None]]
+Write = Callable[[], Awaitable[bool | None]]
 """``False`` when what was to be done is still to be done."""
 
 
@@ -68,24 +68,29 @@ class Executor:
         """Carry out a plan, or as much of it as is the job's share; what is to follow."""
         job = snapshot.job
         self._report_late(job)
-        if plan.deletes_job:
-            return await self._delete_job(job, plan)
-        if plan.resumes_job:
-            await self._resume_job(job)
-            return NOW
-        if plan.status_first:
-            await self._store_status(snapshot, plan, self.api.status_patch(plan.report))
-            if plan.cleans_up and self.shares.line.has_waiting:
-                return Result(0.0, Turn.GIVES_WAY)
         next_plan, noted = Result.of(plan.requeue_after), self.notes.rejected_extras.get(job.uid)
-        with_status = None if plan.status_first else partial(self._confirm, snapshot, plan, UNFINISHED_WAITS)
-        is_done, stop = await self._act_or(with_status, job, plan.actions, self.shares.begin(job, next_plan.after))
-        if stop is Stop.CHANGED:
-            return NOW
-        confirmed = DONE
-        if not plan.status_first:
-            waits = self.api.progress_waits(job)
-            confirmed = await self._confirm(snapshot, plan, max(waits, UNFINISHED_WAITS) if stop else waits)
+        is_done, stop, confirmed = True, None, DONE
+        taken = steps.steps(plan, self.api.status_patch(plan.report))
+        for number, step in enumerate(taken, 1):
+            match step:
+                case DeleteJob():
+                    return await self._delete_job(job, plan)
+                case ResumeJob():
+                    await self._resume_job(job)
+                    return NOW
+                case StoreStatus(is_progress=False):
+                    await self._store_status(snapshot, plan, step.patch)
+                    if plan.cleans_up and self.shares.line.has_waiting:
+                        return Result(0.0, Turn.GIVES_WAY)
+                case Act():
+                    or_else = partial(self._confirm_all, snapshot, plan, steps.after_failure(taken[number:]))
+                    is_done, stop = await self._act_or(or_else, job, step, self.shares.begin(job, next_plan.after))
+                    if stop is Stop.CHANGED:
+                        return NOW
+                case StoreStatus():
+                    waits = self.api.progress_waits(job)
+                    wait = max(waits, UNFINISHED_WAITS) if stop else waits
+                    confirmed = await self._confirm(snapshot, plan, step.patch, collected_for=wait)
         if stop:
             return Result(0.0, Turn.GIVES_WAY)
         is_done = is_done and self.notes.rejected_extras.get(job.uid) is noted  # else the next plan reports it
@@ -127,9 +132,8 @@ class Executor:
         self.notes.departed_pods.note_recorded(job.uid, tuple(pod for pod in snapshot.pods if pod.is_gone))
         self.notes.status_batches.note_written(job.uid)
 
-    async def _confirm(self, snapshot: Snapshot, plan: Plan, collected_for: float) -> Result:
+    async def _confirm(self, snapshot: Snapshot, plan: Plan, patch: Body, *, collected_for: float) -> Result:
         """Write progress, unless more of it is likely to follow at once: then it is to be written later."""
-        patch = self.api.status_patch(plan.report)
         if patch:
             waits = self.notes.status_batches.time_left(snapshot.job.uid, collected_for)
             if waits > 0:
@@ -137,32 +141,32 @@ class Executor:
         await self._store_status(snapshot, plan, patch)
         return DONE
 
+    async def _confirm_all(self, snapshot: Snapshot, plan: Plan, left: Sequence[StoreStatus]) -> None:
+        """What is stored although the actions failed."""
+        for step in left:
+            await self._confirm(snapshot, plan, step.patch, collected_for=UNFINISHED_WAITS)
+
     async def _act_or(
-        self,
-        or_else: Callable[[], Awaitable[object]] | None,
-        job: TrainingJob,
-        actions: Sequence[Action],
-        share: Share,
+        self, or_else: Callable[[], Awaitable[object]], job: TrainingJob, act: Act, share: Share
     ) -> tuple[bool, Stop | None]:
-        """Act; when the server fails, store the progress all the same: deadlines count from a start that is stored."""
+        """Act; when the server fails, store the progress all the same."""
         try:
-            return await self._act(job, actions, share)
+            return await self._act(job, act, share)
         except errors.ApiError:
-            if or_else:
-                await or_else()
+            await or_else()
             raise
 
-    async def _act(self, job: TrainingJob, actions: Sequence[Action], share: Share) -> tuple[bool, Stop | None]:
+    async def _act(self, job: TrainingJob, act: Act, share: Share) -> tuple[bool, Stop | None]:
         """Stage by stage. Whether that was all, and why it stopped."""
         stop, is_done = None, True
         try:
-            for stage, at_first in _AT_FIRST.items():
-                steps = [self._step(job, action) for action in actions if action.stage is stage]
-                done = await shares.carry_out(steps, share, at_first=at_first)
+            for stage, actions in act.stages:
+                writes = [self._write(job, action) for action in actions]
+                done = await shares.carry_out(writes, share, at_first=_AT_FIRST[stage])
                 is_done, stop = is_done and False not in done.outcomes, done.stop
                 if stop:
                     return is_done, stop
-            self._clear_rejections(job, actions, is_done=is_done)
+            self._clear_rejections(job, [action for _, actions in act.stages for action in actions], is_done=is_done)
         except _CreateRejected:
             pass
         finally:
@@ -182,7 +186,7 @@ class Executor:
         if names := self.notes.status_batches.take_created(job.uid):
             self.reporter.event(job, Event(EventKind.CHILDREN_CREATED, _created_message(names)))
 
-    def _step(self, job: TrainingJob, action: Action) -> Step:
+    def _write(self, job: TrainingJob, action: Action) -> Write:
         """The call that an action is."""
         owner, resource = _owner(job), action.resource
         match action:

@@ -1,0 +1,56 @@
+"""In which order a plan is carried out: record, act, confirm. Pure, so that every prefix of it can be tried.
+
+Record: what the actions destroy the evidence of is stored first. Act: stage by stage. Confirm: progress is stored last.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tf_operator.meta import Body
+from tf_operator.planning.actions import Action, Plan, Stage
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteJob:
+    """Delete the job itself; there is no status any more that could say so."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeJob:
+    """Change the spec of the job itself. What else is to be done, the next plan says."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreStatus:
+    """Store the status, guarded by the version of the job that was decided on, and report what is stored."""
+
+    patch: Body
+    """Empty when it says nothing new: then nothing is sent, and what was seen counts as recorded all the same."""
+    is_progress: bool = False
+    """It may wait for more of it, and is stored although what comes before it fails."""
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """Carry out the actions of each stage; a stage begins when the one before it is done."""
+
+    stages: tuple[tuple[Stage, tuple[Action, ...]], ...]
+
+
+Step = DeleteJob | ResumeJob | StoreStatus | Act
+
+
+def steps(plan: Plan, patch: Body) -> tuple[Step, ...]:
+    """What is done, in this order; ``patch`` is that of the status of the plan's report."""
+    if plan.deletes_job:
+        return (DeleteJob(),)
+    if plan.resumes_job:
+        return (ResumeJob(),)
+    act = Act(tuple((stage, tuple(action for action in plan.actions if action.stage is stage)) for stage in Stage))
+    status = StoreStatus(patch, is_progress=not plan.status_first)
+    return (status, act) if plan.status_first else (act, status)
+
+
+def after_failure(left: Sequence[Step]) -> tuple[StoreStatus, ...]:
+    """What is done all the same when the server has failed: deadlines count from a start that is stored."""
+    return tuple(step for step in left if isinstance(step, StoreStatus) and step.is_progress)
