@@ -19,7 +19,7 @@ from tf_operator.controller.rejections import Rejections, is_answer
 from tf_operator.controller.reporter import PlanReporter
 from tf_operator.controller.result import DONE, NOW, Result, Turn
 from tf_operator.controller.shares import Share, Shares, Stop
-from tf_operator.controller.steps import Act, DeleteJob, ResumeJob, StoreStatus
+from tf_operator.controller.steps import Act, DeleteJob, ResumeJob, Step, StoreStatus
 from tf_operator.controller.writes import Writer
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.job.report import EventKind
@@ -68,29 +68,32 @@ class Executor:
         """Carry out a plan, or as much of it as is the job's share; what is to follow."""
         job = snapshot.job
         self._report_late(job)
+        match taken := steps.steps(plan, self.api.status_patch(plan.report)):
+            case (DeleteJob(),):
+                return await self._delete_job(job, plan)
+            case (ResumeJob(),):
+                await self._resume_job(job)
+                return NOW
+        return await self._take(snapshot, plan, taken)
+
+    async def _take(self, snapshot: Snapshot, plan: Plan, taken: Sequence[Step]) -> Result:
+        """Take one step after the other."""
+        job, is_done, stop, confirmed = snapshot.job, True, None, DONE
         next_plan, noted = Result.of(plan.requeue_after), self.notes.rejected_extras.get(job.uid)
-        is_done, stop, confirmed = True, None, DONE
-        taken = steps.steps(plan, self.api.status_patch(plan.report))
         for number, step in enumerate(taken, 1):
-            match step:
-                case DeleteJob():
-                    return await self._delete_job(job, plan)
-                case ResumeJob():
-                    await self._resume_job(job)
+            if isinstance(step, Act):
+                or_else = partial(self._confirm_all, snapshot, plan, steps.after_failure(taken[number:]))
+                is_done, stop = await self._act_or(or_else, job, step, self.shares.begin(job, next_plan.after))
+                if stop is Stop.CHANGED:
                     return NOW
-                case StoreStatus(is_progress=False):
-                    await self._store_status(snapshot, plan, step.patch)
-                    if plan.cleans_up and self.shares.line.has_waiting:
-                        return Result(0.0, Turn.GIVES_WAY)
-                case Act():
-                    or_else = partial(self._confirm_all, snapshot, plan, steps.after_failure(taken[number:]))
-                    is_done, stop = await self._act_or(or_else, job, step, self.shares.begin(job, next_plan.after))
-                    if stop is Stop.CHANGED:
-                        return NOW
-                case StoreStatus():
-                    waits = self.api.progress_waits(job)
-                    wait = max(waits, UNFINISHED_WAITS) if stop else waits
-                    confirmed = await self._confirm(snapshot, plan, step.patch, collected_for=wait)
+            elif isinstance(step, StoreStatus) and step.is_progress:
+                waits = self.api.progress_waits(job)
+                wait = max(waits, UNFINISHED_WAITS) if stop else waits
+                confirmed = await self._confirm(snapshot, plan, step.patch, collected_for=wait)
+            elif isinstance(step, StoreStatus):
+                await self._store_status(snapshot, plan, step.patch)
+                if plan.cleans_up and self.shares.line.has_waiting:
+                    return Result(0.0, Turn.GIVES_WAY)
         if stop:
             return Result(0.0, Turn.GIVES_WAY)
         is_done = is_done and self.notes.rejected_extras.get(job.uid) is noted  # else the next plan reports it
