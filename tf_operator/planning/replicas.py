@@ -224,14 +224,19 @@ def _outcome(pod: Pod, rules: ReplicaRules, policy: Policy, record: RestartRecor
     state = pod_state.state_of(pod, policy)
     if state is not PodState.SUCCEEDED or not pod.is_terminating:
         return PodState.ENDED if state is PodState.SUCCEEDED and policy.runs_again else state
-    may_be_surplus = rules.is_dynamic or (rules.is_elastic and pod.index > 0)
-    if not may_be_surplus and not _is_suspended_away(pod, rules.job.record):
+    if not _may_be_taken_away(pod, rules):
         return state
     return PodState.DISRUPTED if pod.is_gone else PodState.TERMINATING
 
 
-def _is_suspended_away(pod: Pod, record: JobRecord) -> bool:
-    """Whether a terminating pod is from before the job was suspended or queued, or last went on after that."""
+def _may_be_taken_away(pod: Pod, rules: ReplicaRules) -> bool:
+    """Whether the operator may have deleted the pod itself: there were too many, or the job was idle."""
+    may_be_surplus = rules.is_dynamic or (rules.is_elastic and pod.index > 0)
+    return may_be_surplus or _is_from_before(pod, rules.job.record)
+
+
+def _is_from_before(pod: Pod, record: JobRecord) -> bool:
+    """Whether a pod is from before the job was suspended or queued, or last went on after that."""
     if record.is_idle:
         return True
     continued_at, made_at = record.continued_at, pod.created_at
@@ -256,7 +261,8 @@ def _loss(
     is_tolerated = rules.is_dynamic or not policy.ends_job
     for pod, state in states:
         is_known = record is not None and record.replaced and record.uid == pod.uid
-        if is_known or state not in _IS_LOST or (pod.is_gone and state is PodState.DISRUPTED and not had_started):
+        is_missed = had_started or not (pod.phase == "Succeeded" or _may_be_taken_away(pod, rules))
+        if is_known or state not in _IS_LOST or (pod.is_gone and state is PodState.DISRUPTED and not is_missed):
             continue
         loss = ReplicaLoss(
             rules.spec.type,
@@ -267,7 +273,7 @@ def _loss(
             is_tolerated=is_tolerated,
         )
         return _assess(loss, rules, had_run=had_started or pod_state.has_run(pod))
-    if states or was_failed or not had_started:
+    if not all(pod.is_gone for pod, _ in states) or was_failed or not had_started:
         return None
     vanished = ReplicaLoss(rules.spec.type, index, name, PodState.DISRUPTED, is_tolerated=is_tolerated)
     return _assess(vanished, rules, had_run=True)
