@@ -217,7 +217,7 @@ def _size(view: JobView, kind: ReplicaType, recorded: ReplicaRecord) -> int | No
 
 
 def _going_on(view: JobView, record: JobRecord) -> JobRecord:
-    phase = _current(view, record.phase)
+    phase = _current(view, record)
     return record.changed(
         phase=phase,
         restarting=_restarting(view, record) if phase is JobPhase.RESTARTING else None,
@@ -250,8 +250,11 @@ def _cleaned_up(snapshot: Snapshot, record: JobRecord) -> JobRecord:
     return record.changed(clean_up_time=snapshot.now)
 
 
-def _current(view: JobView, previous: JobPhase) -> JobPhase:
+def _current(view: JobView, record: JobRecord) -> JobPhase:
     """Restarting lasts until every replacement runs; then the job is what the deciding replica is."""
+    if record.continued_at != view.snapshot.job.record.continued_at:
+        return record.phase  # it goes on only now: what was lost is from before
+    previous = record.phase
     begins = any(_is_lost_for_now(replica) or replica.is_resized for replica in view.replicas)
     was_restarting = previous is JobPhase.RESTARTING
     if begins or (was_restarting and any(_is_being_replaced(view, replica) for replica in view.replicas)):
