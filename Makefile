@@ -42,7 +42,7 @@ demo: $(if $(REAL),venv) ## Train with TensorFlow on this machine, without a clu
 test: SPARE := 3
 test: venv ## Run the unit tests, the simulation and the scenarios, without any program of Kubernetes
 	@rm -f .coverage .coverage.*
-	$(PYTEST) --server=$(SERVER) -m 'not nightly' $(if $(COVER),$(MEASURED)) test/unit test/simulation $(INTEGRATION)
+	$(PYTEST) --server=$(SERVER) -m 'not nightly' $(if $(COVER),$(MEASURED)) test/unit test/simulation test/proof $(INTEGRATION)
 
 # All of them, or with ONLY=kubernetes_only what `make test` leaves out.
 .PHONY: scenarios
@@ -133,7 +133,7 @@ generate: venv ## Write everything that is generated
 ##@ What is too long for every change
 
 .PHONY: nightly
-nightly: mutants scenarios test-matrix schedulers wheels release-try trainings local-trainings conversions histories local-server parity go-programs quiet kueue browser pages soak test-busy pythons bench ## Mutants, other minors, long trainings, ten minutes of faults, measurements
+nightly: mutants scenarios test-matrix schedulers wheels release-try trainings local-trainings conversions histories proof-night local-server parity go-programs quiet kueue browser pages soak test-busy pythons bench ## Mutants, other minors, long trainings, ten minutes of faults, measurements
 
 .PHONY: test-busy
 test-busy: venv ## Run `make test` while four processes spin, so that no test depends on a fast machine
@@ -195,6 +195,11 @@ parity: venv ## 10,000 random sequences of requests, and an old kubectl, to the 
 	PARITY_SEQUENCES=10000 $(BIN)/pytest -q --timeout 0 test/scenarios/parity/test_sequences.py
 	$(BIN)/pytest -q -m nightly test/scenarios/parity/test_kubectl.py
 
+.PHONY: proof-night
+proof-night: venv ## Search every state of the same jobs with one more fault each, and find planted defects by the search alone
+	PROOF=night $(BIN)/pytest -q --timeout 0 test/proof/test_search.py
+	$(BIN)/pytest -q -m nightly test/proof/test_bites.py
+
 .PHONY: local-server
 local-server: venv ## Send 10,000 bad requests to the embedded API server, and interrupt its start 20 times
 	BAD_REQUESTS=10000 $(BIN)/pytest -q --timeout 0 test/simulation/test_bad_requests.py
@@ -222,7 +227,7 @@ bench: venv ## Measure: the initial list of 10,000 pods, and what jobs cost, eac
 
 .PHONY: check
 check: COVER := 1
-check: lint types contracts verify docs test scenarios faults chart monitoring cluster images e2e cover ## Everything that CI runs (as root on Linux: clusters and images need it)
+check: lint types contracts verify docs proof test scenarios faults chart monitoring cluster images e2e cover ## Everything that CI runs (as root on Linux: clusters and images need it)
 
 .PHONY: lint
 lint: venv ## Style, bugs and formatting (ruff); workflows (actionlint, zizmor)
@@ -247,6 +252,10 @@ verify: venv ## Everything generated is what its source says
 	after=$$(git diff | git hash-object --stdin; git status --porcelain); \
 	[ "$$before" = "$$after" ] || { git --no-pager diff --stat; \
 		echo "make verify: a generated file was not what its source says; commit what hack/generate has written" >&2; exit 1; }
+
+.PHONY: proof
+proof: venv ## Search every state of small jobs, more than two million, against the sentences of docs/behaviour.md
+	PROOF=gate $(BIN)/pytest -q --timeout 0 test/proof/test_search.py
 
 .PHONY: docs
 docs: venv ## The documentation site, into site/: every page in the navigation, every link and anchor, no other host

@@ -22,6 +22,7 @@ STILL_VAGUE = (
     "test/cluster/",
     "test/faults/",
     "test/lab/",
+    "test/proof/",
     "test/scenarios/",
     "test/schedulers/",
     "test/simulation/",

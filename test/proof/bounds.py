@@ -1,0 +1,140 @@
+"""Which jobs are searched, and what may happen to each."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any, Final
+
+from proof import oracle
+from support.builders import TFJobBuilder, merge, tfjob
+from support.resources import Json
+from tf_operator.dialects.kubeflow import v1
+from tf_operator.dialects.served import ServedAPI
+from tf_operator.planning.snapshot import Settings
+
+Spec = tuple[int, int, int, int]
+"""Whether the job is suspended, its number of workers and its limit (-1 where it has none), and its generation."""
+
+NO_DELAYS: Final = Settings(restart_delay=timedelta(0))
+FOREIGN: Final[Json] = {"type": "Audited", "status": "True", "reason": "X", "message": "by somebody else"}
+FAILURES: Final = frozenset({"fails for good", "fails"})
+LOSSES: Final = frozenset({"is evicted", "is deleted", "is drained", "is collected"})
+OPERATOR: Final = frozenset({"is killed", "loses a reply", "is refused"})
+ALL: Final = FAILURES | LOSSES | OPERATOR
+EDITS: Final[Mapping[str, Callable[[Spec], Spec]]] = {
+    "suspends the job": lambda spec: (1, *spec[1:3], spec[3] + 1),
+    "resumes the job": lambda spec: (0, *spec[1:3], spec[3] + 1),
+    "scales to 1": lambda spec: (spec[0], 1, spec[2], spec[3] + 1),
+    "scales to 2": lambda spec: (spec[0], 2, spec[2], spec[3] + 1),
+    "scales to 3": lambda spec: (spec[0], 3, spec[2], spec[3] + 1),
+    "sets the limit to 0": lambda spec: (*spec[:2], 0, spec[3] + 1),
+}
+"""What people change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """One job, and how much may go wrong with it."""
+
+    name: str
+    job: TFJobBuilder
+    faults: int = 2
+    edits: int = 0
+    may: frozenset[str] = ALL
+    """Which faults there are."""
+    people: tuple[str, ...] = ()
+    """Which edits there are."""
+    api: ServedAPI = v1.API
+    settings: Settings = NO_DELAYS
+    is_timed: bool = False
+    """Whether time passes in steps that the plans ask for; otherwise no rule waits for anything."""
+    foreign: Json | None = field(default_factory=lambda: FOREIGN)
+    has_sidecars: bool = False
+
+    def start(self) -> Spec:
+        spec = self.job.body()["spec"]
+        policy, workers = spec.get("runPolicy", {}), spec["tfReplicaSpecs"].get("Worker", {}).get("replicas", -1)
+        return int(policy.get("suspend", False)), workers, policy.get("backoffLimit", -1), 1
+
+    def generation(self, spec: Spec) -> int:
+        return spec[3]
+
+    def body(self, spec: Spec) -> Json:
+        """The job as it is stored."""
+        policy: dict[str, Any] = {"suspend": bool(spec[0])} | ({"backoffLimit": spec[2]} if spec[2] >= 0 else {})
+        patch: dict[str, Any] = {"runPolicy": policy}
+        if spec[1] >= 0:
+            patch["tfReplicaSpecs"] = {"Worker": {"replicas": spec[1]}}
+        return merge(self.job.body(), {"spec": patch})
+
+    def as_asked(self, spec: Spec) -> oracle.Job:
+        """The job as the oracle knows it."""
+        found = self.body(spec)["spec"]
+        policy = found.get("runPolicy", {})
+        return oracle.Job(
+            {
+                kind: oracle.Replicas(entry.get("replicas", 1), entry.get("restartPolicy", "Never"))
+                for kind, entry in found["tfReplicaSpecs"].items()
+            },
+            is_suspended=policy.get("suspend", False),
+            limit=policy.get("backoffLimit"),
+            clean=policy.get("cleanPodPolicy", "None"),
+            all_workers=found.get("successPolicy") == "AllWorkers",
+            is_dynamic=found.get("enableDynamicWorker", False),
+        )
+
+
+PAIR: Final = tfjob("job").chief(restart="ExitCode").workers(1, restart="ExitCode")
+NEVER: Final = tfjob("job").chief(restart="Never").workers(1, restart="Never")
+IN_PLACE: Final = FAILURES | LOSSES | OPERATOR | {"restarts in place", "ends beside a sidecar"}
+SUSPENSION: Final = ("suspends the job", "resumes the job")
+
+SPARE: Final = frozenset({"fails", "is drained", "is killed"})
+
+BOUNDS: Final = (
+    Bound("chief and worker, ExitCode", PAIR.backoff_limit(1)),
+    Bound("chief and worker, Never, cleanPodPolicy All", NEVER.clean_pods("All"), may=ALL | {"is rejected"}),
+    Bound(
+        "workers, OnFailure, cleanPodPolicy Running",
+        tfjob("job").workers(2, restart="OnFailure").clean_pods("Running").backoff_limit(2),
+        may=IN_PLACE,
+    ),
+    Bound(
+        "chief and server, Always",
+        tfjob("job").chief(restart="ExitCode").parameter_servers(1, restart="Always").backoff_limit(2),
+        may=IN_PLACE,
+    ),
+    Bound("all workers, ExitCode", tfjob("job").workers(2, restart="ExitCode").success_policy().clean_pods("All")),
+    Bound("suspended and resumed, ExitCode", PAIR.backoff_limit(1), faults=1, edits=2, people=SUSPENSION),
+    Bound(
+        "suspended and resumed, Never",
+        tfjob("job").workers(1, restart="Never").clean_pods("Running"),
+        edits=2,
+        people=SUSPENSION,
+    ),
+    Bound(
+        "the limit is lowered",
+        PAIR.backoff_limit(2),
+        edits=1,
+        people=("sets the limit to 0",),
+        may=FAILURES | {"is killed", "loses a reply"},
+    ),
+    Bound(
+        "dynamic workers are scaled, Never",
+        tfjob("job").workers(2, restart="Never").dynamic_workers(),
+        faults=1,
+        edits=2,
+        people=("scales to 1", "scales to 2"),
+        may=SPARE,
+    ),
+)
+BY_NAME: Final = {bound.name: bound for bound in BOUNDS}
+FEW: Final = tuple(replace(bound, faults=1) for bound in BOUNDS)
+LIGHT: Final = replace(FEW[5], may=SPARE | {"fails for good"})
+SIZES: Final[Mapping[str, tuple[Bound, ...]]] = {
+    "quick": (FEW[0], FEW[1], FEW[2], FEW[3], FEW[4], FEW[7]),
+    "planted": (*FEW[:5], FEW[7], LIGHT, FEW[6], FEW[8]),
+    "gate": BOUNDS,
+    "night": tuple(replace(bound, faults=bound.faults + 1) for bound in BOUNDS),
+}
+"""What ``make test``, ``make proof`` and ``make nightly`` search, and where planted defects have to show."""

@@ -1,0 +1,510 @@
+"""What has to be so, as sentences of docs/behaviour.md: written from that page, and knowing nothing of planning.
+
+The world reports what happens to pods as facts, and the oracle holds everything that the operator writes, and every
+state in which it rests, against them. A fact that *happened* may have been missed, by an operator that was down when
+the pod went; so it allows an end, or a count. A fact that is *settled* was in what the operator had decided on when it
+stored a status; so it demands one. Between the two the operator is free.
+"""
+
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+Json = Mapping[str, Any]
+Replica = tuple[str, int]
+
+ENDS = ("Succeeded", "Failed")
+IN_PLACE = frozenset({"OnFailure", "Always"})
+RETRYABLE_FROM = 128
+ORDER = {
+    "": {"Created", "Running", "Restarting", "Suspended", "Succeeded", "Failed"},
+    "Created": {"Running", "Restarting", "Suspended", "Succeeded", "Failed"},
+    "Running": {"Restarting", "Suspended", "Succeeded", "Failed"},
+    "Restarting": {"Running", "Suspended", "Succeeded", "Failed"},
+    "Suspended": {"Created", "Succeeded", "Failed"},
+    "Succeeded": set(),
+    "Failed": set(),
+}
+"""Which state may follow which; a state is the last condition."""
+
+
+class Look(NamedTuple):
+    """A pod as ``kubectl get`` shows it, and in what order it came to that."""
+
+    kind: str
+    ordinal: int
+    birth: int
+    """The how manieth pod of its replica it is."""
+    phase: str
+    code: int | None = None
+    """With which its program has ended for good in this pod."""
+    restarts: int = 0
+    """Of its program, in place."""
+    has_run: bool = False
+    shows_run: bool = False
+    """Whether its status still says so: that of an evicted pod does not."""
+    is_terminating: bool = False
+    is_gone: bool = False
+    is_disrupted: bool = False
+    """Evicted, preempted or drained, or rejected by its node."""
+    ended_first: bool = False
+    """Its program had ended before anybody deleted or disrupted the pod."""
+    is_from_before: bool = False
+    """It was made before the job was last resumed."""
+
+    @property
+    def replica(self) -> Replica:
+        return self.kind, self.ordinal
+
+
+@dataclass(frozen=True, slots=True)
+class Replicas:
+    """Of one type: as the spec says."""
+
+    count: int
+    policy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What of the spec decides how a job has to end. ``replicas`` by type."""
+
+    replicas: Mapping[str, Replicas]
+    is_suspended: bool = False
+    limit: int | None = None
+    clean: str = "None"
+    all_workers: bool = False
+    is_dynamic: bool = False
+    final_codes: frozenset[int] | None = None
+    """Where other codes than those below 128 are final under ExitCode."""
+
+    def policy(self, kind: str) -> str:
+        return self.replicas[kind].policy if kind in self.replicas else "Never"
+
+    def wanted(self) -> Iterator[Replica]:
+        for kind, found in self.replicas.items():
+            yield from ((kind, index) for index in range(found.count))
+
+    def is_final(self, code: int) -> bool:
+        return code < RETRYABLE_FROM if self.final_codes is None else code in self.final_codes
+
+
+class Fact(NamedTuple):
+    """Something that has happened to a pod, and counts."""
+
+    what: str
+    """``ok``, ``failed``, ``final``, ``lost``, ``again``; and ``ran``, where it matters whether it has."""
+    kind: str
+    ordinal: int
+    birth: int
+    number: int = 0
+    """Of a restart in place."""
+
+
+Facts = frozenset[Fact]
+NONE: Facts = frozenset()
+
+
+def facts(job: Job, look: Look) -> Iterator[Fact]:
+    """What a pod shows: "Failures and disruptions", the table and the sentences below it."""
+    place, policy = (look.kind, look.ordinal, look.birth), job.policy(look.kind)
+    if look.shows_run and policy == "Never":
+        yield Fact("ran", *place)
+    if policy in IN_PLACE:
+        # Under OnFailure and Always, "the kubelet restarts it in place".
+        shown = 0 if look.is_disrupted and look.phase == "Failed" else look.restarts
+        yield from (Fact("again", *place, number) for number in range(1, shown + 1))
+    if look.code == 0 and (look.ended_first or not look.is_disrupted):
+        # "A program that exits with 0 has completed if it exited before the pod's condition DisruptionTarget was set."
+        # "A pod that is deleted without an eviction and ends in phase Succeeded has succeeded"
+        yield Fact("ok", *place)
+        return
+    has_failed = look.code is not None and look.code != 0 and (look.phase == "Failed" or policy not in IN_PLACE)
+    if has_failed and (look.ended_first or not (look.is_disrupted or look.is_terminating or look.is_gone)):
+        assert look.code is not None
+        is_final = policy == "Never" or (policy == "ExitCode" and job.is_final(look.code))
+        yield Fact("final" if is_final else "failed", *place)
+        return
+    if look.shows_run if look.is_gone else look.is_disrupted and look.phase == "Failed":
+        # "One that goes before its program has run is made again, and counts nowhere."
+        yield Fact("lost", *place)
+
+
+def possible(job: Job, look: Look) -> Iterator[Fact]:
+    """What may be made of it by somebody who has not seen all: a pod that is gone counts as lost then."""
+    yield from facts(job, look)
+    if job.policy(look.kind) in IN_PLACE:
+        place = look.kind, look.ordinal, look.birth
+        yield from (Fact("again", *place, number) for number in range(1, look.restarts + 1))
+    if look.has_run and job.policy(look.kind) == "Never":
+        yield Fact("ran", look.kind, look.ordinal, look.birth)
+    if look.is_gone or look.is_disrupted:
+        yield Fact("lost", look.kind, look.ordinal, look.birth)
+    if look.is_gone or look.is_terminating:
+        seen_last = look._replace(code=None, is_gone=True, is_terminating=False, ended_first=False)
+        yield from facts(job, seen_last)
+        yield from facts(job, look._replace(ended_first=True))
+
+
+def seen(job: Job, looks: Iterable[Look], *, is_idle: bool) -> Iterator[Fact]:
+    """What nobody can miss who sees these pods. "A terminating pod has not failed": only when it is gone it is lost.
+
+    ``is_idle``: the job is suspended, or has been until now.
+    """
+    wanted = set(job.wanted())
+    for look in looks:
+        if look.replica not in wanted or (look.is_terminating and not look.is_gone):
+            continue
+        # "A program that is stopped by the suspension and exits with 0 runs again." "A disruption does not count then."
+        is_from_before = is_idle or job.is_suspended or look.is_from_before
+        # Of a dynamic worker that is gone nobody knows whether there were too many.
+        is_doubtful = is_from_before or (job.is_dynamic and look.kind == "Worker")
+        dropped = {"lost", "ok"} if is_doubtful and look.is_gone else {"lost"} if is_from_before else set()
+        yield from (fact for fact in facts(job, look) if fact.what not in dropped)
+
+
+def after_edit(before: Job, after: Job, settled: Facts) -> Facts:
+    """What is still so: a replica that has succeeded runs again "after scaling down and up"."""
+    gone = set(before.wanted()) - set(after.wanted())
+    return frozenset(fact for fact in settled if (fact.kind, fact.ordinal) not in gone)
+
+
+def _of(found: Facts, *what: str) -> Iterator[Fact]:
+    return (fact for fact in found if fact.what in what)
+
+
+def completed(job: Job, found: Facts) -> set[Replica]:
+    """Replicas that have succeeded: they do not run again, "except under Always"."""
+    done = {(fact.kind, fact.ordinal) for fact in _of(found, "ok") if job.policy(fact.kind) != "Always"}
+    return done & set(job.wanted())
+
+
+def has_succeeded(job: Job, found: Facts) -> bool:
+    """The table of "End of a job"."""
+    done = {(fact.kind, fact.ordinal) for fact in _of(found, "ok")}
+    for leader in ("Chief", "Master"):
+        if leader in job.replicas and job.replicas[leader].count:
+            return (leader, 0) in done
+    workers = job.replicas.get("Worker")
+    if workers and workers.count:
+        deciding = range(workers.count) if job.all_workers else range(1)
+        return all(("Worker", index) in done for index in deciding)
+    return all(replica in done for replica in job.wanted()) and not job.is_dynamic
+
+
+def _lost(found: Facts) -> set[Fact]:
+    """Pods that were lost, and had not failed before."""
+    failed = {fact[1:4] for fact in _of(found, "failed", "final")}
+    return {fact for fact in _of(found, "lost") if fact[1:4] not in failed}
+
+
+def causes(job: Job, found: Facts, *, surely: bool = False) -> Iterator[str]:
+    """The reasons of ``Failed`` that these facts give; or, ``surely``, give in whatever order they have come about."""
+    wanted = set(job.wanted())
+    final = {(fact.kind, fact.ordinal) for fact in _of(found, "final")} & wanted
+    workers = {replica for replica in wanted if replica[0] == "Worker"}
+    if job.is_dynamic:
+        # "the job continues without a worker that fails for good, as long as one is left".
+        done = {(fact.kind, fact.ordinal) for fact in _of(found, "ok")}
+        final -= set() if workers - done <= final else workers
+    if final:
+        yield "TFJobFailed"
+    # Under Never "the job fails if the replica had run; otherwise, or for a dynamic worker, a new pod".
+    ran = {fact[1:] for fact in _of(found, "ran") if not (job.is_dynamic and fact.kind == "Worker")}
+    lost = _lost(found) if surely else set(_of(found, "lost"))
+    if any(fact[1:] in ran and (fact.kind, fact.ordinal) in wanted for fact in lost):
+        yield "TFJobReplicaLost"
+    if job.limit is None:
+        return
+    counted, in_place = set(_of(found, "failed", "again")), set(_of(found, "again"))
+    # "With limit 2, the third failure is final; with 0, the first. Restarts in place fail the job when they reach the
+    # limit, as in a batch Job."
+    has_reached = in_place and len(in_place if surely else counted) >= job.limit
+    if len(counted) > job.limit or has_reached:
+        yield "TFJobBackoffLimitExceeded"
+
+
+# --- What is stored
+
+
+def end_of(status: Json) -> str:
+    """Succeeded, Failed, or nothing."""
+    return next((entry["type"] for entry in _conditions(status) if entry["type"] in ENDS and _is_true(entry)), "")
+
+
+def state_of(status: Json) -> str:
+    """The last condition of ours: where the job stands."""
+    ours = [entry["type"] for entry in _conditions(status) if entry["type"] in ORDER]
+    return ours[-1] if ours else ""
+
+
+def _conditions(status: Json) -> list[Json]:
+    found: list[Json] = status.get("conditions", [])
+    return found
+
+
+def _is_true(entry: Json) -> bool:
+    return bool(entry["status"] == "True")
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A status that the operator stores, and what it knew: ``seen`` are the facts in what it had decided on."""
+
+    job: Job
+    before: Json
+    after: Json
+    happened: Facts
+    settled: Facts
+    seen: Facts
+
+
+def on_status(write: Stored) -> Iterator[str]:
+    """Sentences about every write of a status."""
+    yield from _ends_are_final(write)
+    yield from _an_end_has_a_cause(write)
+    yield from _conditions_follow_one_another(write)
+    yield from _counts_are_of_what_happened(write)
+    yield from _others_keep_their_conditions(write)
+
+
+def _ends_are_final(write: Stored) -> Iterator[str]:
+    before, after = end_of(write.before), end_of(write.after)
+    if sum(entry["type"] in ENDS and _is_true(entry) for entry in _conditions(write.after)) > 1:
+        yield "a job has both ends"
+    if before and after != before:
+        yield f"a job that has {before} comes back to life"
+    if before and write.before.get("completionTime") != write.after.get("completionTime"):
+        yield "the completion time of a job that has ended changes"
+    if bool(after) != ("completionTime" in write.after):
+        yield "a job has a completion time if and only if it has ended"
+
+
+def _an_end_has_a_cause(write: Stored) -> Iterator[str]:
+    after = end_of(write.after)
+    if end_of(write.before) or not after:
+        return
+    if after == "Succeeded":
+        if not has_succeeded(write.job, write.happened):
+            yield "a job succeeds whose deciding replicas have not"
+        return
+    reason = next(entry["reason"] for entry in _conditions(write.after) if entry["type"] == "Failed")
+    if reason in {"TFJobDeadlineExceeded", "TFJobStartupDeadlineExceeded"}:
+        return
+    if reason not in causes(write.job, write.happened):
+        yield f"a job fails with {reason}, and nothing of that kind has happened"
+    if has_succeeded(write.job, write.seen | write.settled):
+        yield "success wins over a failure that is seen at the same time"
+
+
+def _conditions_follow_one_another(write: Stored) -> Iterator[str]:
+    before, after, entries = state_of(write.before), state_of(write.after), _conditions(write.after)
+    ours = [entry for entry in entries if entry["type"] in ORDER]
+    if not ours or not _is_true(ours[-1]):
+        yield "the last condition is the current state, and always True"
+    if before != after and after not in ORDER[before]:
+        yield f"a job goes from {before or 'nothing'} to {after}"
+    if len({entry["type"] for entry in entries}) != len(entries):
+        yield "a condition is there twice"
+    true = {entry["type"] for entry in ours if _is_true(entry)}
+    if len(true - {"Created"} - ({"Suspended"} if true & {*ENDS} else set())) > 1:
+        yield f"several states are True: {sorted(true)}"
+
+
+def _counts_are_of_what_happened(write: Stored) -> Iterator[str]:
+    for field, what in (("restarts", ("failed", "again")), ("disruptions", ("lost",))):
+        count, most = write.after.get(field, 0), len(set(_of(write.happened, *what)))
+        if count < write.before.get(field, 0):
+            yield f"status.{field} falls"
+        if count > most:
+            yield f"status.{field} is {count}, and no more than {most} have happened"
+    if not end_of(write.after):
+        restarts = write.after.get("restarts", 0)
+        if write.job.limit is not None and restarts > write.job.limit:
+            yield f"a job goes on with {restarts} restarts and a limit of {write.job.limit}"
+        least = len(set(_of(write.settled | write.seen, "failed", "again")))
+        if restarts < least:
+            yield f"status.restarts is {restarts}, and {least} failures were seen"
+
+
+def _others_keep_their_conditions(write: Stored) -> Iterator[str]:
+    before = {entry["type"] for entry in _conditions(write.before) if entry["type"] not in ORDER}
+    if lost := before - {entry["type"] for entry in _conditions(write.after)}:
+        yield f"conditions of other writers are lost: {sorted(lost)}"
+
+
+# --- What is created and deleted
+
+
+@dataclass(frozen=True, slots=True)
+class Children:
+    """What there is when the operator creates or deletes something."""
+
+    job: Job
+    """As it was decided on."""
+    status: Json
+    settled: Facts
+    pods: tuple[Look, ...]
+    services: frozenset[Replica]
+
+
+def on_create(now: Children, replica: Replica) -> Iterator[str]:
+    """Sentences about every pod that is created."""
+    kind, index = replica
+    if end_of(now.status):
+        yield "a pod is created after the end of its job"
+    if now.job.is_suspended:
+        yield "a pod of a suspended job is created"
+    if replica not in set(now.job.wanted()):
+        yield f"the pod of {kind} {index} is created, which is no replica of the job"
+    if replica in completed(now.job, now.settled):
+        yield "a replica that has succeeded runs again"
+    if replica not in now.services:
+        yield "the Service is created first"
+    if any(pod.replica == replica and pod.phase not in ENDS for pod in now.pods):
+        yield "a replica has two live pods"
+
+
+def on_delete(now: Children, pod: Look) -> Iterator[str]:
+    """Sentences about every pod that the operator deletes."""
+    end, has_ended = end_of(now.status), pod.phase in ENDS
+    if end:
+        # the table of cleanPodPolicy
+        if now.job.clean == "None":
+            yield "cleanPodPolicy None: pods stay"
+        elif now.job.clean == "Running" and has_ended:
+            yield "cleanPodPolicy Running: pods whose containers have ended stay"
+        return
+    what = {fact.what: fact for fact in facts(now.job, pod)}
+    if failed := what.get("failed"):
+        counted = len(set(_of(now.settled, "failed", "again")) | {failed})
+        if now.status.get("restarts", 0) < counted:
+            yield "a failure is stored in the status before its pod is deleted"
+    is_surplus = pod.replica not in set(now.job.wanted())
+    is_replaced = "failed" in what or "lost" in what or ("ok" in what and now.job.policy(pod.kind) == "Always")
+    is_replaced = is_replaced or ("final" in what and now.job.is_dynamic)
+    is_suspended = now.job.is_suspended or state_of(now.status) == "Suspended"
+    if not (is_suspended or pod.is_from_before or is_surplus or is_replaced):
+        yield "a pod is deleted for no reason"
+
+
+# --- Where nothing is left to do
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """A job to which nothing happens, and of which the operator has nothing left to do."""
+
+    job: Job
+    status: Json
+    happened: Facts
+    settled: Facts
+    pods: tuple[Look, ...]
+    services: frozenset[Replica]
+    waits: bool
+    """Whether the operator waits for a moment, such as the end of a backoff."""
+    is_rejected: bool = False
+    generation: int = 1
+
+
+def on_rest(now: Rest) -> Iterator[str]:
+    """Sentences about every state in which the operator rests."""
+    if end_of(now.status):
+        yield from _is_cleaned_up(now)
+        return
+    yield from _has_not_ended(now)
+    if now.status.get("observedGeneration", now.generation) != now.generation:
+        yield "the status is about an older spec"
+    if now.job.is_suspended:
+        yield from _is_idle(now)
+        return
+    yield from _every_replica_has_a_pod(now)
+    yield from _counts_are_those_of_the_pods(now)
+    yield from _the_state_is_that_of_the_pods(now)
+
+
+def _has_not_ended(now: Rest) -> Iterator[str]:
+    if has_succeeded(now.job, now.settled):
+        if not now.job.is_suspended:
+            yield "a job whose deciding replicas have succeeded does not end"
+    elif reasons := list(causes(now.job, now.settled, surely=True)):
+        yield f"a job goes on that has failed: {reasons[0]}"
+
+
+def _is_idle(now: Rest) -> Iterator[str]:
+    if now.pods or now.services:
+        yield "suspend: true deletes pods and Services"
+    if state_of(now.status) != "Suspended":
+        yield "a suspended job is not Suspended"
+
+
+def _is_cleaned_up(now: Rest) -> Iterator[str]:
+    live = [pod for pod in now.pods if pod.phase not in ENDS]
+    if now.job.clean == "All" and now.pods:
+        yield "cleanPodPolicy All: pods are deleted"
+    if now.job.clean == "Running" and live:
+        yield "cleanPodPolicy Running: running and pending pods are deleted"
+    if now.job.clean != "None" and now.services:
+        yield f"cleanPodPolicy {now.job.clean}: Services are deleted"
+
+
+def _every_replica_has_a_pod(now: Rest) -> Iterator[str]:
+    wanted, pods = set(now.job.wanted()), {pod.replica for pod in now.pods}
+    if pods - wanted:
+        yield "there are pods of no replica"
+    failed = {(fact.kind, fact.ordinal) for fact in _of(now.settled, "final")} if now.job.is_dynamic else set()
+    done = completed(now.job, now.happened)
+    if not (now.waits or now.is_rejected):
+        for kind, index in sorted(wanted - pods - done - failed):
+            yield f"{kind} {index} has no pod, and nothing is waited for"
+    if wanted - now.services and not now.is_rejected:
+        yield "each replica has a Service"
+    for pod in now.pods:
+        what = {fact.what for fact in facts(now.job, pod)}
+        if "failed" in what or "lost" in what:
+            yield f"the pod of {pod.kind} {pod.ordinal} has failed, and is not replaced"
+
+
+def _counts_are_those_of_the_pods(now: Rest) -> Iterator[str]:
+    least = len(set(_of(now.settled, "failed", "again")))
+    if now.status.get("restarts", 0) < least:
+        yield f"status.restarts is {now.status.get('restarts', 0)}, and {least} failures were seen"
+    wanted = set(now.job.wanted())
+    least = len({fact for fact in _lost(now.settled) if (fact.kind, fact.ordinal) in wanted})
+    if now.status.get("disruptions", 0) < least:
+        yield f"status.disruptions is {now.status.get('disruptions', 0)}, and {least} were seen"
+    done, perhaps = completed(now.job, now.settled), completed(now.job, now.happened)
+    for kind, spec in now.job.replicas.items():
+        reported: Json = now.status.get("replicaStatuses", {}).get(kind, {})
+        pods = [pod for pod in now.pods if pod.kind == kind]
+        waiting = [pod.replica in perhaps for pod in pods if pod.phase == "Pending"]
+        yield from _within(kind, "pending", reported, _range(waiting))
+        if spec.policy != "Always":
+            least, most = (sum(replica[0] == kind for replica in found) for found in (done, perhaps))
+            yield from _within(kind, "succeeded", reported, range(least, most + 1))
+        if spec.policy not in IN_PLACE:
+            running = [pod.replica in perhaps for pod in pods if pod.phase == "Running" and pod.code is None]
+            yield from _within(kind, "active", reported, _range(running))
+
+
+def _range(are_doubtful: Sequence[bool]) -> range:
+    """How many of these there may be, if nobody knows of some whether they count."""
+    return range(len(are_doubtful) - sum(are_doubtful), len(are_doubtful) + 1)
+
+
+def _within(kind: str, field: str, reported: Json, expected: Container[int]) -> Iterable[str]:
+    count = reported.get(field, 0)
+    return () if count in expected else (f"{count} {kind} are reported as {field}, which is not so",)
+
+
+def _the_state_is_that_of_the_pods(now: Rest) -> Iterator[str]:
+    """The table of conditions, where nothing is left open."""
+    state, done = state_of(now.status), completed(now.job, now.happened)
+    open_ = [replica for replica in now.job.wanted() if replica not in completed(now.job, now.settled)]
+    run = {pod.replica for pod in now.pods if pod.phase == "Running" and pod.code is None and not pod.is_terminating}
+    if open_ and all(replica in run for replica in open_) and state != "Running":
+        yield f"all replicas run, and the job is {state}"
+    if not (run or done or now.job.is_dynamic) and state == "Running":
+        yield "no replica runs, and the job is Running"
+    if not state:
+        yield "a job has no state"

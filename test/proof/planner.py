@@ -1,0 +1,242 @@
+"""The operator of a world: the real dialects, the real plan and the real order of the executor, as small values.
+
+A plan depends on what it reads and on nothing else, so it is made once for everything that it reads.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+from proof import oracle
+from proof.bounds import Bound
+from proof.pods import JOB, NAMESPACE, OURS, UID, Notes, PodState, look, value
+from support.builders import merge
+from support.resources import Json
+from tf_operator.controller.steps import Act, DeleteJob, StoreStatus, steps
+from tf_operator.job import naming
+from tf_operator.job.training_job import TrainingJob
+from tf_operator.meta import parse_time, rfc3339
+from tf_operator.planning.actions import Create, Delete, DeleteCollection
+from tf_operator.planning.children import PODS, SERVICES
+from tf_operator.planning.plan import make_plan
+from tf_operator.planning.snapshot import RejectedWrite, Service, Snapshot
+
+NOW = datetime(2026, 3, 1, 8, tzinfo=UTC)
+_GAP = timedelta(hours=2)
+_LONGEST = timedelta(days=2)
+STORE, MAKE_SERVICE, MAKE_POD, DELETE_POD, DELETE_SERVICES, DELETE_JOB = (
+    "stores the status", "creates the Service of", "creates the pod", "deletes the pod", "deletes Services",
+    "deletes the job",
+)  # fmt: skip
+
+Step = tuple[Any, ...]
+"""The name of what is done, and to what."""
+
+
+class Seen(NamedTuple):
+    """All that a plan reads."""
+
+    spec: tuple[Any, ...]
+    status: int
+    pods: tuple[PodState, ...]
+    services: tuple[oracle.Replica, ...]
+    notes: Notes = Notes()
+    rejected: tuple[int, bool] | None = None
+    """How often in a row a create was refused, and whether it is due again."""
+
+
+class Entry(NamedTuple):
+    """A plan."""
+
+    steps: tuple[Step, ...]
+    wait: float | None
+    """Until the operator wants to reconcile again."""
+    facts: oracle.Facts
+    """What was seen of pods when it was made."""
+    resumes: bool = False
+    """Whether it notes a resume: pods that were there before are of another run."""
+    departed: tuple[Any, ...] = ()
+    """The pods that were known to be gone, of whatever run."""
+    pods: tuple[PodState, ...] = ()
+    services: tuple[oracle.Replica, ...] = ()
+
+    @property
+    def writes_pods(self) -> bool:
+        return any(step[0] in {MAKE_POD, DELETE_POD} for step in self.steps)
+
+
+class Planner:
+    """Makes the plans of one bound, and keeps every status and every plan that it has met."""
+
+    def __init__(self, bound: Bound) -> None:
+        self.bound = bound
+        self.statuses: list[Json] = []
+        self.plans: list[Entry] = []
+        self._status_numbers: dict[str, int] = {}
+        self._plan_numbers: dict[Any, int] = {}
+        self._jobs: dict[Any, TrainingJob] = {}
+        self._specs: dict[Any, oracle.Job] = {}
+        self.status_number({} if bound.foreign is None else {"conditions": [dict(bound.foreign)]})
+
+    def status_number(self, status: Json) -> int:
+        """One number for equal statuses; moments are brought into an order that does not grow."""
+        found = self._settled(status)
+        text = json.dumps(found, sort_keys=True)
+        number = self._status_numbers.get(text)
+        if number is None:
+            number = self._status_numbers[text] = len(self.statuses)
+            self.statuses.append(found)
+        return number
+
+    def waited(self, number: int, seconds: float) -> int:
+        """The number of the same status when so much time has passed."""
+        return self.status_number(_moved(self.statuses[number], lambda moment: moment - timedelta(seconds=seconds)))
+
+    def _settled(self, status: Json) -> Json:
+        if self.bound.is_timed:
+            return dict(_moved(status, lambda moment: max(moment, NOW - _LONGEST)))
+        moments: set[datetime] = set()
+
+        def note(moment: datetime) -> datetime:
+            moments.add(moment)
+            return moment
+
+        _moved(status, note)
+        newest_first = sorted(moments, reverse=True)
+        ranks = {moment: NOW - _GAP * (rank + 1) for rank, moment in enumerate(newest_first)}
+        return dict(_moved(status, ranks.__getitem__))
+
+    def spec(self, spec: tuple[Any, ...]) -> oracle.Job:
+        """The job that the oracle knows."""
+        found = self._specs.get(spec)
+        if found is None:
+            found = self._specs[spec] = self.bound.as_asked(spec)
+        return found
+
+    def plan(self, seen: Seen, present: tuple[PodState, ...]) -> int:
+        """The number of the plan; ``present`` are the pods that a look by name would find."""
+        key = seen
+        number = self._plan_numbers.get(key)
+        if number is None:
+            snapshot = self._snapshot(seen)
+            plan = make_plan(snapshot)
+            if plan.looks_for:
+                # Such a plan depends on what is there, too.
+                key = (seen, present)  # type: ignore[assignment]
+                if (number := self._plan_numbers.get(key)) is not None:
+                    return number
+                while plan.looks_for:
+                    found = [value(pod, self.bound.api) for pod in present if pod.name in plan.looks_for]
+                    names = snapshot.looked_for.union(plan.looks_for)
+                    snapshot = replace(snapshot, pods=(*snapshot.pods, *found), looked_for=names)
+                    plan = make_plan(snapshot)
+            number = self._plan_numbers[key] = self._number(seen, plan)
+        return number
+
+    def _number(self, seen: Seen, plan: Any) -> int:  # noqa: ANN401
+        names = self.bound.api.profile.names
+        patch = self.bound.api.status_patch(plan.report)
+        flat: list[Step] = []
+        resumes = False
+        for step in steps(plan, patch):
+            match step:
+                case DeleteJob():
+                    flat.append((DELETE_JOB,))
+                case StoreStatus():
+                    if step.patch or seen.notes.departed:
+                        merged = merge(self.statuses[seen.status], step.patch)
+                        after, resumes = self.status_number(merged), _resumes(self.statuses[seen.status], merged)
+                        flat.append((STORE, after, step.is_progress))
+                case Act():
+                    actions = [action for _, found in step.stages for action in found]
+                    flat += [found for action in actions for found in _writes(action, names)]
+                case _:
+                    raise AssertionError(f"this world has no {step}")
+        wait = plan.requeue_after.total_seconds() if plan.requeue_after is not None else None
+        # What it has deleted itself, it has a reason for; nothing that becomes of it counts.
+        looks = [look(pod) for pod in seen.pods if pod.leaving != OURS]
+        looks += [look(pod, is_gone=True) for pod in seen.notes.departed if pod.leaving != OURS]
+        is_idle = resumes or oracle.state_of(self.statuses[seen.status]) == "Suspended"
+        facts = frozenset(oracle.seen(self.spec(seen.spec), looks, is_idle=is_idle))
+        gone = tuple(tuple(pod)[:-1] for pod in seen.notes.departed)
+        entry = Entry(tuple(flat), wait, facts, resumes=resumes, departed=gone, pods=seen.pods, services=seen.services)
+        self.plans.append(entry)
+        return len(self.plans) - 1
+
+    def _job(self, spec: tuple[Any, ...], status: int) -> TrainingJob:
+        found = self._jobs.get((spec, status))
+        if found is None:
+            metadata = {"name": JOB, "namespace": NAMESPACE, "uid": UID, "resourceVersion": "1", "generation": 1}
+            body = merge(self.bound.body(spec), {"metadata": metadata})
+            body["metadata"]["generation"] = self.bound.generation(spec)
+            body["status"] = self.statuses[status]
+            found = self._jobs[spec, status] = self.bound.api.read_object(body)
+        return found
+
+    def _snapshot(self, seen: Seen) -> Snapshot:
+        api = self.bound.api
+        pods = [value(pod, api) for pod in seen.pods]
+        known = {pod.uid for pod in pods}
+        departed = [replace(value(pod, api), is_gone=True) for pod in seen.notes.departed]
+        rejected = None
+        if seen.rejected:
+            attempts, is_due = seen.rejected
+            at = NOW - timedelta(days=1) if is_due else NOW
+            rejected = RejectedWrite("pod", "exceeded quota", at, attempts=attempts)
+        return Snapshot(
+            self._job(seen.spec, seen.status),
+            NOW,
+            pods=(*pods, *(pod for pod in departed if pod.uid not in known)),
+            services=tuple(Service(_name(found), _name(found)) for found in seen.services),
+            rejected=rejected,
+            settings=self.bound.settings,
+        )
+
+
+def _writes(action: Any, names: Any) -> list[Step]:  # noqa: ANN401
+    """The requests that an action is."""
+    match action:
+        case Create():
+            found: list[Step] = []
+            for child in action.in_order():
+                place = naming.replica_of(JOB, child.name, names)
+                assert place, child.name
+                what = MAKE_POD if child.resource == PODS else MAKE_SERVICE
+                found.append((what, str(place[0]), place[1], child.name))
+            return found
+        case Delete() if action.resource == PODS:
+            return [(DELETE_POD, action.uid)]
+        case Delete() if action.resource == SERVICES:
+            return [(DELETE_SERVICES, (action.name,))]
+        case DeleteCollection() if action.resource == SERVICES:
+            return [(DELETE_SERVICES, tuple(sorted(found.name for found in action.objects)))]
+    raise AssertionError(f"this world has no {action}")
+
+
+def _name(service: oracle.Replica) -> str:
+    return f"{JOB}-{service[0].lower()}-{service[1]}"
+
+
+def _moved(status: Any, change: Any, *, key: str = "") -> Any:  # noqa: ANN401
+    """The status with other moments, apart from those of conditions by which nothing is decided."""
+    if isinstance(status, Mapping):
+        if "lastTransitionTime" in status and not _is_left(status):
+            return {name: rfc3339(NOW) if name.endswith("Time") else entry for name, entry in status.items()}
+        return {name: _moved(entry, change, key=name) for name, entry in status.items()}
+    if isinstance(status, list):
+        return [_moved(entry, change, key=key) for entry in status]
+    if isinstance(status, str) and (key.lower().endswith(("time", "at")) or key == "since"):
+        moment = parse_time(status)
+        return rfc3339(change(moment)) if moment else status
+    return status
+
+
+def _is_left(condition: Mapping[str, Any]) -> bool:
+    """Whether the condition says when the job was resumed, or left a queue."""
+    return condition["type"] in {"Suspended", "Queued"} and condition["status"] == "False"
+
+
+def _resumes(before: Json, after: Json) -> bool:
+    return any(map(_is_left, after.get("conditions", ()))) and not any(map(_is_left, before.get("conditions", ())))

@@ -1,0 +1,195 @@
+"""The pods of a world: what a kubelet can make of one, as a small value, and the object that stands for it.
+
+What the operator sees of a pod is read from the object by the reader of the caches.
+"""
+
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+import msgspec
+
+from proof.oracle import Look
+from support import pod_status
+from support.pod_status import Exit, Waiting
+from support.resources import Json
+from support.templates import CONTAINER
+from tf_operator.controller.departed_pods import DepartedPods
+from tf_operator.controller.projections.pods import pod_reader
+from tf_operator.dialects.served import ServedAPI
+from tf_operator.planning.snapshot import Pod
+
+JOB, NAMESPACE, UID = "job", "team", "u"
+# Moments in the life of any pod, each after the one before: nothing is decided by how long it took.
+OLD = "2020-01-01T00:00:00Z"
+MADE, STARTED, ENDED, DISRUPTED, STOPPED = (f"2026-03-01T07:59:{second}Z" for second in range(50, 55))
+
+PENDING, RUNS, SUCCEEDED, EVICTED, REJECTED = "Pending", "Running", "exit 0", "Evicted", "rejected"
+EVICTED_EARLY = "Evicted before it ran"
+TAKEN = frozenset({EVICTED, EVICTED_EARLY, REJECTED})
+ALIVE = "alive"
+DELETED, DRAINED, OURS = "deleted", "drained", "deleted by the operator"
+
+
+class PodState(NamedTuple):
+    """One pod. In states it is a plain tuple."""
+
+    kind: str
+    ordinal: int
+    birth: int
+    name: str
+    policy: str
+    """Of the pod, as its kubelet reads it."""
+    how: str = PENDING
+    """What its program does, or how it has ended: ``exit 137``, or ``exit 137 beside a sidecar``."""
+    restarts: int = 0
+    leaving: str = ALIVE
+    """Who deletes it."""
+    ended_first: bool = False
+    """Whether its program had ended by then."""
+    is_old: bool = False
+    """Whether it was made before the job was last resumed."""
+
+    @property
+    def uid(self) -> str:
+        return f"{self.name}#{self.birth}"
+
+    @property
+    def is_terminating(self) -> bool:
+        return self.leaving != ALIVE
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether all its containers have."""
+        return self.how not in {PENDING, RUNS} and not self.how.endswith("sidecar")
+
+    @property
+    def code(self) -> int | None:
+        return int(self.how.split(" ")[1]) if self.how.startswith("exit") else None
+
+    @property
+    def phase(self) -> str:
+        if self.how in {PENDING, RUNS}:
+            return self.how
+        if not self.has_ended:
+            return RUNS
+        return "Succeeded" if self.how == SUCCEEDED else "Failed"
+
+    def deleted(self, by: str) -> "PodState":
+        return self._replace(leaving=by, ended_first=self.has_ended)
+
+
+def ended(code: int, *, has_sidecar: bool = False) -> str:
+    return f"exit {code} beside a sidecar" if has_sidecar else f"exit {code}"
+
+
+@cache
+def look(pod: PodState, *, is_gone: bool = False) -> Look:
+    """The same for the oracle."""
+    return Look(
+        pod.kind,
+        pod.ordinal,
+        pod.birth,
+        pod.phase,
+        code=pod.code,
+        restarts=pod.restarts,
+        has_run=pod.how not in {PENDING, REJECTED, EVICTED_EARLY} or pod.restarts > 0,
+        shows_run=pod.how not in {PENDING, *TAKEN},
+        is_terminating=pod.is_terminating,
+        is_gone=is_gone,
+        is_disrupted=pod.how in TAKEN or pod.leaving == DRAINED,
+        ended_first=pod.ended_first or (pod.has_ended and not pod.is_terminating and pod.how not in TAKEN),
+        is_from_before=pod.is_old,
+    )
+
+
+@cache
+def value(pod: PodState, api: ServedAPI) -> Pod:
+    """The same as planning has it, by way of the object and the caches' reader."""
+    found = pod_reader((api,))(msgspec.json.encode(_body(pod, api))).pod
+    assert found, "a pod of no replica"
+    return found
+
+
+def _body(pod: PodState, api: ServedAPI) -> Json:
+    owner = {"apiVersion": api.resource.api_version, "kind": api.resource.kind, "name": JOB, "uid": UID}
+    container = {**CONTAINER, "name": api.profile.container}
+    sidecar = [{"name": "sidecar", "image": "s"}] if pod.how.endswith("sidecar") else []
+    metadata: Json = {
+        "name": pod.name,
+        "namespace": NAMESPACE,
+        "uid": pod.uid,
+        "creationTimestamp": OLD if pod.is_old else MADE,
+        "labels": api.profile.labels.selector,
+        "ownerReferences": [owner | {"controller": True}],
+    }
+    if pod.is_terminating:
+        metadata["deletionTimestamp"] = "2026-03-01T09:00:00Z"
+    spec = {"restartPolicy": pod.policy, "nodeName": "node", "schedulerName": "s", "containers": [container, *sidecar]}
+    body: Json = {"metadata": metadata, "spec": spec}
+    for change, moment in _history(pod):
+        body = body | {"status": change(body, moment)}
+    return body
+
+
+def _history(pod: PodState) -> list[tuple[Any, str]]:
+    """What the kubelet has written, and when."""
+    if pod.how == REJECTED:
+        return [(partial(pod_status.rejected, reason="OutOfcpu", message="no"), STARTED)]
+    happened: list[tuple[Any, str]] = [(partial(pod_status.pending, waiting=Waiting("ContainerCreating", "")), MADE)]
+    if pod.how not in {PENDING, EVICTED_EARLY}:
+        happened.append((pod_status.running, STARTED))
+    happened += [(partial(pod_status.restarted, how=Exit(1)), STARTED)] * pod.restarts
+    end: list[tuple[Any, str]] = []
+    if pod.how in {EVICTED, EVICTED_EARLY}:
+        end = [(pod_status.evicted, ENDED)]
+    elif pod.code is not None:
+        change = pod_status.main_ended if pod.how.endswith("sidecar") else pod_status.finished
+        end = [(partial(change, how=Exit(pod.code)), ENDED if pod.ended_first or not pod.is_terminating else STOPPED)]
+    drain = partial(pod_status.disrupted, reason="EvictionByEvictionAPI", message="evicting")
+    drained = [(drain, DISRUPTED)] if pod.leaving == DRAINED else []
+    return [*happened, *end, *drained] if pod.ended_first else [*happened, *drained, *end]
+
+
+class Notes(NamedTuple):
+    """What one life of an operator knows of pods that are gone, or were different before they were deleted."""
+
+    departed: tuple[PodState, ...] = ()
+    ended: tuple[PodState, ...] = ()
+
+
+@cache
+def noted(notes: Notes, event: str, pod: PodState, api: ServedAPI) -> Notes:
+    """After an event of a pod: ``terminating``, with how it was before, or ``deleted`` or ``created``."""
+    real = DepartedPods(lambda _: True)
+    known = {found.uid: found for found in (*notes.departed, *notes.ended, pod)}
+    for found in notes.departed:
+        real.note_deleted(UID, value(found, api))
+    for found in notes.ended:
+        real.note_terminating(UID, value(found, api))
+    before = notes.ended
+    match event:
+        case "terminating":
+            real.note_terminating(UID, value(pod, api))
+            others = tuple(found for found in before if found[:2] != pod[:2])
+            before = (*others, pod) if pod.has_ended else before
+        case "deleted":
+            real.note_deleted(UID, value(pod, api))
+            before = tuple(found for found in before if found[:2] != pod[:2])
+        case "created":
+            real.note_created(UID, value(pod, api))
+    states = {found.uid: found for found in notes.ended}
+    departed = []
+    for last in real.of(UID):
+        # With the state from before its deletion, if that is what is kept.
+        options = [state for state in (states.get(last.uid), known.get(last.uid)) if state]
+        departed.append(next(state for state in options if _is(last, value(state, api))))
+    return Notes(tuple(sorted(departed)), tuple(sorted(before)))
+
+
+def _is(last: Pod, state: Pod) -> bool:
+    return (last.phase, last.main, last.is_terminating, last.restarts) == (
+        state.phase,
+        state.main,
+        state.is_terminating,
+        state.restarts,
+    )
