@@ -427,7 +427,10 @@ def _has_not_ended(now: Rest) -> Iterator[str]:
     if has_succeeded(now.job, now.settled):
         if not now.job.is_suspended:
             yield "a job whose deciding replicas have succeeded does not end"
-    elif reasons := list(causes(now.job, now.settled, surely=True)):
+        return
+    if now.job.is_suspended and has_succeeded(now.job, now.happened):
+        return  # of a program that exits with 0 then, only the operator may know whether it was stopped
+    if reasons := list(causes(now.job, now.settled, surely=True)):
         yield f"a job goes on that has failed: {reasons[0]}"
 
 
