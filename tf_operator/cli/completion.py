@@ -39,8 +39,8 @@ class Command(NamedTuple):
 
 def packaged() -> tuple[Command, ...]:
     """The commands, as ``hack/generate commands`` has written them down."""
-    found = json.loads(GRAMMAR.read_bytes())
-    return tuple(Command(**_frozen(it | {"options": [Option(**_frozen(o)) for o in it["options"]]})) for it in found)
+    entries = json.loads(GRAMMAR.read_bytes())
+    return tuple(Command(**_frozen(it | {"options": [Option(**_frozen(o)) for o in it["options"]]})) for it in entries)
 
 
 def _frozen(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -61,15 +61,15 @@ def _fields(entry: Command | Option) -> dict[str, Any]:
 def read(parser: argparse.ArgumentParser) -> tuple[Command, ...]:
     """The commands of a parser."""
     actions = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]  # noqa: SLF001
-    found = []
+    commands = []
     for action in actions:
         helps = {choice.dest: choice.help or "" for choice in action._choices_actions}  # noqa: SLF001
-        found += [_command(name, helps.get(name, ""), below) for name, below in action.choices.items()]
-    return tuple(found)
+        commands += [_command(name, helps.get(name, ""), below) for name, below in action.choices.items()]
+    return tuple(commands)
 
 
 def _command(name: str, help_text: str, parser: argparse.ArgumentParser) -> Command:
-    arguments = [action for action in _shown(parser) if not action.option_strings]
+    arguments = [action for action in _visible(parser) if not action.option_strings]
     return Command(
         name=name,
         help=help_text,
@@ -81,10 +81,10 @@ def _command(name: str, help_text: str, parser: argparse.ArgumentParser) -> Comm
 
 def options_of(parser: argparse.ArgumentParser) -> tuple[Option, ...]:
     """The options of one command."""
-    return tuple(_option(action) for action in _shown(parser) if action.option_strings)
+    return tuple(_option(action) for action in _visible(parser) if action.option_strings)
 
 
-def _shown(parser: argparse.ArgumentParser) -> list[argparse.Action]:
+def _visible(parser: argparse.ArgumentParser) -> list[argparse.Action]:
     actions = parser._actions  # noqa: SLF001 (argparse has no other way to read a grammar)
     return [action for action in actions if action.help != argparse.SUPPRESS]
 

@@ -52,10 +52,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _convert_file(name: str) -> bool:
     try:
-        found = manifests.read(name)
+        documents = manifests.read(name)
     except (ManifestError, UnicodeDecodeError) as error:
         return _failed(name, str(error))
-    outcomes = [_convert(manifest) for manifest in found]
+    outcomes = [_convert(manifest) for manifest in documents]
     return all(outcomes)
 
 
@@ -77,12 +77,12 @@ def _as_tfjob(manifest: Manifest) -> dict[str, Any]:
     checked = validate.check(manifest.body)
     if checked.errors:
         raise ConversionError(str(checked.errors[0]))
-    found = api.translate(checked.job, manifest.body)
-    for sentence in found.changed:
+    translation = api.translate(checked.job, manifest.body)
+    for sentence in translation.changed:
         sys.stderr.write(f"{manifest.where}: warning: {sentence}\n")
-    return registry.DEFAULT.in_own_version(found.body)
+    return registry.DEFAULT.in_own_version(translation.body)
 
 
-def _failed(where: str, why: str) -> bool:
-    sys.stderr.write(f"{where}: {why}\n")
+def _failed(where: str, reason: str) -> bool:
+    sys.stderr.write(f"{where}: {reason}\n")
     return False

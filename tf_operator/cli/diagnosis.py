@@ -32,27 +32,27 @@ class Finding:
 
     is_well: bool | None
     """``None``: it cannot be known."""
-    what: str
+    sentence: str
     step: str = ""
 
     @classmethod
-    def well(cls, what: str) -> "Finding":
+    def well(cls, sentence: str) -> "Finding":
         """Something is as it should be."""
-        return cls(is_well=True, what=what)
+        return cls(is_well=True, sentence=sentence)
 
     @classmethod
-    def wrong(cls, what: str, step: str) -> "Finding":
+    def wrong(cls, sentence: str, step: str) -> "Finding":
         """Something is missing, and what to do."""
-        return cls(is_well=False, what=what, step=step)
+        return cls(is_well=False, sentence=sentence, step=step)
 
     @classmethod
-    def unknown(cls, what: str, step: str = "") -> "Finding":
+    def unknown(cls, sentence: str, step: str = "") -> "Finding":
         """Something cannot be known."""
-        return cls(is_well=None, what=what, step=step)
+        return cls(is_well=None, sentence=sentence, step=step)
 
     def __str__(self) -> str:
         mark = {True: "ok  ", False: "FAIL", None: "?   "}[self.is_well]
-        return f"{mark} {display.printable(self.what)}" + (f"\n     -> {self.step}" if self.step else "")
+        return f"{mark} {display.printable(self.sentence)}" + (f"\n     -> {self.step}" if self.step else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,18 +69,18 @@ class Right:
 
     def review(self, namespace: str) -> dict[str, Any]:
         """The question to the API server."""
-        asked = {"namespace": namespace, "verb": self.verb, "group": self.group, "resource": self.resource}
-        return {"spec": {"resourceAttributes": asked | {"subresource": self.subresource}}}
+        attributes = {"namespace": namespace, "verb": self.verb, "group": self.group, "resource": self.resource}
+        return {"spec": {"resourceAttributes": attributes | {"subresource": self.subresource}}}
 
 
 def rights(api: ServedAPI) -> tuple[Right, ...]:
     """What the verbs need for the jobs of an API."""
-    found = []
+    needed = []
     for path, verbs in _RIGHTS:
         resource, _, subresource = path.partition("/")
         group = "" if resource else api.resource.group
-        found += [Right(verb, group, resource or api.resource.plural, subresource) for verb in verbs.split()]
-    return tuple(found)
+        needed += [Right(verb, group, resource or api.resource.plural, subresource) for verb in verbs.split()]
+    return tuple(needed)
 
 
 def of_rights(denied: Collection[Right], namespace: str) -> Finding:
@@ -103,8 +103,8 @@ def of_crd(api: ServedAPI, crd: Body, *, is_local: bool = False) -> Finding:
     if missing:
         listed = ", ".join(missing[:_MOST_FIELDS])
         more = f" and {len(missing) - _MOST_FIELDS} more" if len(missing) > _MOST_FIELDS else ""
-        what = f"the CRD {api.resource} is older, or another product's: it lacks {listed}{more}"
-        return Finding.wrong(what, step)
+        difference = f"the CRD {api.resource} is older, or another product's: it lacks {listed}{more}"
+        return Finding.wrong(difference, step)
     return Finding.well(f"the CRD {api.resource} is that of this release, or newer")
 
 
@@ -122,17 +122,17 @@ def of_operator(leases: Iterable[Body], deployments: Iterable[Body], now: dateti
 
 
 def _of_deployment(body: Body) -> Finding:
-    key, wanted = key_of(body), _number(body, "spec", "replicas")
+    key, desired = key_of(body), _number(body, "spec", "replicas")
     available = _number(body, "status", "availableReplicas")
-    what = f"the operator's Deployment {key} has {available} of {wanted} pods available"
+    sentence = f"the operator's Deployment {key} has {available} of {desired} pods available"
     step = f"kubectl -n {key.namespace} describe pods; kubectl -n {key.namespace} logs deployment/{key.name}"
-    return Finding.well(what) if available else Finding.wrong(what, step)
+    return Finding.well(sentence) if available else Finding.wrong(sentence, step)
 
 
 def _of_lease(body: Body, now: datetime) -> Finding:
     key, spec = key_of(body), body.get("spec")
-    found = spec if isinstance(spec, Mapping) else {}
-    renewed, holder = parse_time(found.get("renewTime")), found.get("holderIdentity") or "nobody"
+    fields = spec if isinstance(spec, Mapping) else {}
+    renewed, holder = parse_time(fields.get("renewTime")), fields.get("holderIdentity") or "nobody"
     limit = _number(body, "spec", "leaseDurationSeconds") or 15
     age = (now - renewed).total_seconds() if renewed else None
     if age is not None and age <= 2 * limit and holder != "nobody":
@@ -161,10 +161,10 @@ def of_queues(*, by_operator: bool, by_kueue: bool) -> Finding:
 
 def _arguments(deployment: Body) -> Iterator[str]:
     """The arguments of the containers of its pods."""
-    found: Any = deployment
+    part: Any = deployment
     for name in ("spec", "template", "spec"):
-        found = found.get(name) if isinstance(found, Mapping) else None
-    containers = found.get("containers") if isinstance(found, Mapping) else None
+        part = part.get(name) if isinstance(part, Mapping) else None
+    containers = part.get("containers") if isinstance(part, Mapping) else None
     for container in containers or ():
         yield from container.get("args") or ()
 
@@ -172,8 +172,8 @@ def _arguments(deployment: Body) -> Iterator[str]:
 def _schema(crd: Body, version: str) -> Mapping[str, Any] | None:
     for entry in crd["spec"]["versions"]:
         if entry["name"] == version and entry.get("served"):
-            found: Mapping[str, Any] = entry["schema"]["openAPIV3Schema"]
-            return found
+            schema: Mapping[str, Any] = entry["schema"]["openAPIV3Schema"]
+            return schema
     return None
 
 
@@ -196,5 +196,5 @@ def crd_name(api: ServedAPI) -> str:
 
 def _number(body: Body, part: str, name: str) -> int:
     below = body.get(part)
-    found = below.get(name) if isinstance(below, Mapping) else None
-    return found if isinstance(found, int) else 0
+    number = below.get(name) if isinstance(below, Mapping) else None
+    return number if isinstance(number, int) else 0

@@ -63,8 +63,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def findings(jobs: AsyncTFJobs, choice: ClusterChoice) -> AsyncIterator[Finding]:
     """What was found, in the order in which things depend on each other."""
-    said = await discovery.version(jobs.client)
-    yield Finding.well(f"the API server {said.get('gitVersion', '')} at {jobs.host} answers; it is {choice.reason}")
+    release = await discovery.version(jobs.client)
+    yield Finding.well(f"the API server {release.get('gitVersion', '')} at {jobs.host} answers; it is {choice.reason}")
     is_local = cluster.is_local(choice, jobs.host)
     yield await _crd(jobs, is_local=is_local)
     if is_local:
@@ -111,14 +111,14 @@ async def _queues(jobs: AsyncTFJobs) -> AsyncIterator[Finding]:
         return
     try:
         by_operator = diagnosis.makes_workloads(await _all(jobs, _DEPLOYMENTS, Scope("", _OURS)))
-        made = await _try_queue(jobs)
+        queued_job = await _try_queue(jobs)
     except ApiError as error:
         yield Finding.unknown(f"whether jobs wait in queues of Kueue cannot be known: {error}")
         return
-    found: object = made.get("spec")
+    value: object = queued_job.get("spec")
     for name in profile.suspend_path:
-        found = found.get(name) if isinstance(found, Mapping) else None
-    yield diagnosis.of_queues(by_operator=by_operator, by_kueue=found is True)
+        value = value.get(name) if isinstance(value, Mapping) else None
+    yield diagnosis.of_queues(by_operator=by_operator, by_kueue=value is True)
 
 
 async def _has_kueue(jobs: AsyncTFJobs) -> bool:
@@ -133,8 +133,8 @@ async def _try_queue(jobs: AsyncTFJobs) -> Body:
         "metadata": {"name": "tfjob-doctor", "labels": {state.QUEUE: "tfjob-doctor"}},
         "spec": {"tfReplicaSpecs": {"Worker": {"replicas": 1, "template": template}}},
     }
-    asked = replace(requests.create(resource, jobs.namespace, job), query={"dryRun": "All"})
-    return responses.read_object(await jobs.client.send(asked))
+    request = replace(requests.create(resource, jobs.namespace, job), query={"dryRun": "All"})
+    return responses.read_object(await jobs.client.send(request))
 
 
 async def _all(jobs: AsyncTFJobs, resource: Resource, scope: Scope) -> list[Body]:
@@ -142,13 +142,13 @@ async def _all(jobs: AsyncTFJobs, resource: Resource, scope: Scope) -> list[Body
 
 
 async def _rights(jobs: AsyncTFJobs) -> Finding:
-    asked = diagnosis.rights(jobs.api)
+    needed = diagnosis.rights(jobs.api)
     try:
-        answers = await asyncio.gather(*(_is_allowed(jobs, right) for right in asked))
+        answers = await asyncio.gather(*(_is_allowed(jobs, right) for right in needed))
     except ApiError as error:
         return Finding.unknown(f"your rights cannot be checked: {error}")
     return diagnosis.of_rights(
-        [right for right, is_allowed in zip(asked, answers, strict=True) if not is_allowed], jobs.namespace
+        [right for right, is_allowed in zip(needed, answers, strict=True) if not is_allowed], jobs.namespace
     )
 
 

@@ -29,12 +29,12 @@ def add_command(commands: "Commands") -> None:
 
 async def _events(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
     job = await jobs.get(session.name_of(arguments.name, jobs))
-    found = await jobs.events(job, with_pods=not arguments.no_pods)
+    events = await jobs.events(job, with_pods=not arguments.no_pods)
     if arguments.output:
-        shown = {"items": [output.event_body(event) for event in found]}
-        sys.stdout.write(output.document(shown, arguments.output))
-    elif found:
-        sys.stdout.writelines(output.event_table(found, now=SystemClock().now()))
+        document = {"items": [output.event_body(event) for event in events]}
+        sys.stdout.write(output.document(document, arguments.output))
+    elif events:
+        sys.stdout.writelines(output.event_table(events, now=SystemClock().now()))
     else:
         session.say(f"There are no events of {job.kind} {job.namespace}/{job.name}; API servers keep them for an hour.")
     return 0

@@ -30,9 +30,9 @@ def sentence(error: Exception) -> str:
     """The error in the words of a user, with the next step."""
     if isinstance(error, errors.NotFound) and _is_unknown_kind(error):
         return f"the API server does not serve such objects; is the operator installed? {DOCTOR}"
-    said = f"{_of(_WHAT, error)}{error}".rstrip(".")
+    words = f"{_of(_WHAT, error)}{error}".rstrip(".")
     step = _of(_NEXT, error)
-    return f"{said}; {step}" if step else said
+    return f"{words}; {step}" if step else words
 
 
 def _is_unknown_kind(error: errors.NotFound) -> bool:

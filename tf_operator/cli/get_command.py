@@ -39,21 +39,21 @@ async def _get(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
         return await _list(jobs, arguments)
     if arguments.all_namespaces or arguments.selector:
         raise UsageError("-A and -l choose among all jobs, so they go without names")
-    found = [await jobs.get(session.name_of(name, jobs)) for name in arguments.name]
-    if len(found) == 1 and arguments.output in {"json", "yaml"}:
-        sys.stdout.write(output.document(found[0].body, arguments.output))
+    named_jobs = [await jobs.get(session.name_of(name, jobs)) for name in arguments.name]
+    if len(named_jobs) == 1 and arguments.output in {"json", "yaml"}:
+        sys.stdout.write(output.document(named_jobs[0].body, arguments.output))
         return 0
-    sys.stdout.writelines(output.jobs(found, arguments.output, now=SystemClock().now()))
+    sys.stdout.writelines(output.jobs(named_jobs, arguments.output, now=SystemClock().now()))
     return 0
 
 
 async def _list(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
-    found = await jobs.list(all_namespaces=arguments.all_namespaces, selector=arguments.selector)
-    if not found and arguments.output in {None, "wide"}:
+    listed = await jobs.list(all_namespaces=arguments.all_namespaces, selector=arguments.selector)
+    if not listed and arguments.output in {None, "wide"}:
         where = "in any namespace" if arguments.all_namespaces else f"in namespace {jobs.namespace}"
         labels = f" with the labels {display.printable(arguments.selector)}" if arguments.selector else ""
         session.say(f"There is no {jobs.api.resource.kind}{labels} {where}.")
         return 0
-    shown = output.jobs(found, arguments.output, now=SystemClock().now(), shows_namespace=arguments.all_namespaces)
-    sys.stdout.writelines(shown)
+    lines = output.jobs(listed, arguments.output, now=SystemClock().now(), shows_namespace=arguments.all_namespaces)
+    sys.stdout.writelines(lines)
     return 0

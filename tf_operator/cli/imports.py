@@ -26,13 +26,13 @@ def http() -> None:
     When it is imported, aiohttp reads the certificates of the system twice, for contexts that nothing here uses
     (``make_tls`` makes ours): a third of what it takes. OpenSSL finds none as long as the environment says so.
     """
-    before = {name: os.environ.get(name) for name in _AUTHORITIES}
+    old_values = {name: os.environ.get(name) for name in _AUTHORITIES}
     with without_collection():
         os.environ.update(_AUTHORITIES)
         try:
             import tf_operator.machinery.transport.connection  # noqa: F401, PLC0415 (the caller waits for it anyway)
         finally:
-            for name, value in before.items():
+            for name, value in old_values.items():
                 if value is None:
                     del os.environ[name]
                 else:

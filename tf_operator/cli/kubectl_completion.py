@@ -32,22 +32,22 @@ def run() -> int:
 
 def lines(typed: Sequence[str], commands: Sequence[Command], jobs: Jobs) -> Iterator[str]:
     """The candidates for the last word, and the directive."""
-    *before, word = typed or ("",)
-    if not before:
+    *words, word = typed or ("",)
+    if not words:
         yield from _beginning(word, [(command.name, command.help) for command in commands])
         yield _NO_FILES
         return
-    command = next((command for command in commands if command.name == before[0]), None)
+    command = next((command for command in commands if command.name == words[0]), None)
     options = command.options if command else ()
-    known = {name: option for option in options for name in option.names}
-    if (valued := known.get(before[-1])) and valued.takes_value:
+    by_name = {name: option for option in options for name in option.names}
+    if (valued := by_name.get(words[-1])) and valued.takes_value:
         yield from _beginning(word, [(choice, "") for choice in valued.choices])
         yield _NO_FILES if valued.choices else _FILES
     elif command and word.startswith("-"):
-        yield from _beginning(word, [(name, option.help) for name, option in known.items()])
+        yield from _beginning(word, [(name, option.help) for name, option in by_name.items()])
         yield _NO_FILES
     elif command and (command.takes_jobs or command.words):
-        names = jobs(_cluster(before, known)) if command.takes_jobs else ()
+        names = jobs(_cluster(words, by_name)) if command.takes_jobs else ()
         yield from _beginning(word, [(name, "") for name in (*command.words, *names)])
         yield _NO_FILES
     else:
@@ -58,13 +58,13 @@ def _beginning(word: str, candidates: Sequence[tuple[str, str]]) -> Iterator[str
     return (f"{name}\t{about}".rstrip() for name, about in candidates if name.startswith(word))
 
 
-def _cluster(before: Sequence[str], known: dict[str, Option]) -> list[str]:
+def _cluster(words: Sequence[str], by_name: dict[str, Option]) -> list[str]:
     """The options that are typed already and say whose jobs are meant."""
-    found = []
-    for name, value in pairwise(before):
-        if name in _CLUSTER and name in known:
-            found += [name, value]
-    return [*found, *(word for word in before if word.partition("=")[0] in _CLUSTER and "=" in word)]
+    options = []
+    for name, value in pairwise(words):
+        if name in _CLUSTER and name in by_name:
+            options += [name, value]
+    return [*options, *(word for word in words if word.partition("=")[0] in _CLUSTER and "=" in word)]
 
 
 def _jobs(cluster: Sequence[str]) -> list[str]:

@@ -96,17 +96,17 @@ def _run(run: Callable[[StateFolder, argparse.Namespace], int], arguments: argpa
 
 def _up(folder: StateFolder, arguments: argparse.Namespace) -> int:
     if arguments.foreground:
-        given = StateFolder(folder.path, lock=arguments.lock_fd)
-        return _serve(given, arguments.ready_fd, arguments.lock_fd)
+        owned = StateFolder(folder.path, lock=arguments.lock_fd)
+        return _serve(owned, arguments.ready_fd, arguments.lock_fd)
     folder.check()
     if server := _start(folder):
-        sys.stdout.write(f"The server runs already: {_shown(server)}.\n")
+        sys.stdout.write(f"The server runs already: {_description(server)}.\n")
     else:
         server = folder.process()
         if server is None or not server.is_serving:
             sys.stderr.write(f"tfjob local: the server has not started; {folder.log} ends with:\n{_last_lines(folder)}")
             return 1
-        sys.stdout.write(f"The server runs: {_shown(server)}.\n")
+        sys.stdout.write(f"The server runs: {_description(server)}.\n")
     _remember(folder, server)
     sys.stdout.write(f"  export KUBECONFIG={folder.kubeconfig}\n")
     sys.stdout.write("'tfjob local down' ends it.\n")
@@ -145,15 +145,15 @@ def _start(folder: StateFolder) -> LocalServer | None:
             )  # fmt: skip
         finally:
             os.close(writing)
-        said = b""
+        answer = b""
         try:
-            said = os.read(reading, 4096) if select.select([reading], [], [], STARTED_WITHIN)[0] else b""
+            answer = os.read(reading, 4096) if select.select([reading], [], [], STARTED_WITHIN)[0] else b""
         finally:
-            if said != _READY:
+            if answer != _READY:
                 process.kill()
                 process.wait()
-        if said not in {b"", _READY}:
-            raise StateError(said.decode(errors="replace"))
+        if answer not in {b"", _READY}:
+            raise StateError(answer.decode(errors="replace"))
         process.returncode = 0  # it goes on, and nobody waits for it
     return None
 
@@ -194,7 +194,7 @@ def _down(folder: StateFolder, arguments: argparse.Namespace) -> int:
                 if not running.process.is_here:
                     raise AlreadyOwned(folder.owner())
                 _end(folder, running)
-                ended = f"Ended: {_shown(running)}."
+                ended = f"Ended: {_description(running)}."
             try:
                 stack.enter_context(folder.owned(patience=5.0))
                 break
@@ -205,8 +205,8 @@ def _down(folder: StateFolder, arguments: argparse.Namespace) -> int:
         _clean_up(folder)
         if arguments.purge:
             folder.purge()
-    kept = f"{folder.path} is deleted." if arguments.purge else f"The jobs are kept in {folder.path}."
-    sys.stdout.write(f"{ended} {kept}\n")
+    remainder = f"{folder.path} is deleted." if arguments.purge else f"The jobs are kept in {folder.path}."
+    sys.stdout.write(f"{ended} {remainder}\n")
     return 0
 
 
@@ -248,9 +248,10 @@ def _status(folder: StateFolder, _: argparse.Namespace) -> int:
     folder.check()
     server = folder.server()
     if server and server.is_ending:
-        text = f"The server is ending: {_shown(server)}, state in {folder.path}; 'tfjob local up' starts another one."
+        ending = f"{_description(server)}, state in {folder.path}"
+        text = f"The server is ending: {ending}; 'tfjob local up' starts another one."
     elif server:
-        text = f"The server runs: {_shown(server)}, state in {folder.path}."
+        text = f"The server runs: {_description(server)}, state in {folder.path}."
     else:
         text = f"No server runs in {folder.path}; 'tfjob local up' starts one."
     sys.stdout.write(f"{text}\n")
@@ -272,7 +273,7 @@ def _kubeconfig(folder: StateFolder, _: argparse.Namespace) -> int:
     return 0
 
 
-def _shown(server: LocalServer) -> str:
+def _description(server: LocalServer) -> str:
     where = "" if server.process.is_here else " of another container"
     return f"{server.address or 'starting'}, process {server.process.pid}{where}"
 

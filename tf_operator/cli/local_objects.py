@@ -69,7 +69,7 @@ def parse_mount(text: str) -> tuple[str, Path]:
     if not inside.startswith("/") or inside == "/" or not here:
         rule = "must be PATH=FOLDER, where PATH is the path in the image, as in /training"
         raise LocalFlagError(f"--mount {text}: {rule}")
-    return inside.rstrip("/"), _found(here, f"--mount {text}")
+    return inside.rstrip("/"), _existing(here, f"--mount {text}")
 
 
 def parse_python(text: str) -> Path:
@@ -82,17 +82,17 @@ def parse_python(text: str) -> Path:
 
 def _variables(name: str) -> dict[str, str]:
     """The variables of a file; empty lines and those that begin with ``#`` mean nothing. A ``$`` is one."""
-    found = dict[str, str]()
-    for number, line in enumerate(_found(name, f"--env-file {name}").read_text(encoding="utf-8").splitlines(), 1):
+    variables = dict[str, str]()
+    for number, line in enumerate(_existing(name, f"--env-file {name}").read_text(encoding="utf-8").splitlines(), 1):
         if line.strip() and not line.lstrip().startswith("#"):
             variable, equals, value = line.partition("=")
             if not equals or not _VARIABLE.fullmatch(variable.strip()):
                 raise LocalFlagError(f"--env-file {name}: line {number} must be NAME=VALUE")
-            found[variable.strip()] = value.replace("$", "$$")
-    return found
+            variables[variable.strip()] = value.replace("$", "$$")
+    return variables
 
 
-def _found(name: str, flag: str) -> Path:
+def _existing(name: str, flag: str) -> Path:
     if not Path(name).exists():
         raise LocalFlagError(f"{flag}: there is no {name}")
     return Path(name).absolute()

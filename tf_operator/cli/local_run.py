@@ -35,13 +35,13 @@ _SILENT_FOR: Final = 1.0
 """Seconds until it is said what the end waits for."""
 
 
-def run(arguments: argparse.Namespace, found: Sequence[Manifest]) -> int:
+def run(arguments: argparse.Namespace, manifests: Sequence[Manifest]) -> int:
     """Run the job among these objects; the exit code."""
     local_objects.explain_images("without a cluster", arguments)
     log.before_first_record(_configure_logs)
     with scratch.folder() as folder:
         spawner = processes.start_spawner(folder.path / scratch.PROCESSES)
-        return session.ended(lambda: _run(arguments, found, folder, spawner))
+        return session.ended(lambda: _run(arguments, manifests, folder, spawner))
 
 
 def _configure_logs() -> None:
@@ -52,26 +52,28 @@ def _configure_logs() -> None:
 
 
 async def _run(
-    arguments: argparse.Namespace, found: Sequence[Manifest], folder: StateFolder, spawner: SpawnerProcess
+    arguments: argparse.Namespace, manifests: Sequence[Manifest], folder: StateFolder, spawner: SpawnerProcess
 ) -> int:
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, _canceller())
     with imports.without_collection():
         from tf_operator.app import local  # noqa: PLC0415 (meanwhile the spawner starts)
 
     reached = Milestones(session.say, is_on=arguments.verbose)
-    apis = tuple(api for api in registry.SERVED if any(api.has(manifest.body) for manifest in found))
-    python, bodies = local.this_interpreter(), [manifest.body for manifest in found]
+    apis = tuple(api for api in registry.SERVED if any(api.has(manifest.body) for manifest in manifests))
+    python, bodies = local.this_interpreter(), [manifest.body for manifest in manifests]
     hidden = tensorflow_lines.is_one if tensorflow_lines.are_hidden(python.variables, bodies) else run_job.never
     python = replace(python, variables=tensorflow_lines.quieter(python.variables))
     options = local.LocalOptions(folder, python, apis, spawner)
     async with local.live(options, on_step=reached.reached) as cluster:
         jobs = AsyncTFJobs(arguments.namespace, kind=arguments.kind, transport=cluster.transport, clock=cluster.clock)
         kill = _killer(cluster)
-        kept = RunOptions(kill=kill, leaves_out=hidden, is_interactive=sys.stdin.isatty() and sys.stderr.isatty())
+        run_options = RunOptions(
+            kill=kill, leaves_out=hidden, is_interactive=sys.stdin.isatty() and sys.stderr.isatty()
+        )
         async with jobs:
             serving = asyncio.get_running_loop().create_task(_serve(cluster, folder, reached))
             try:
-                return await run_command.follow(jobs, found, arguments, options=kept, milestones=reached)
+                return await run_command.follow(jobs, manifests, arguments, options=run_options, milestones=reached)
             finally:
                 serving.cancel()
                 await asyncio.wait([serving])

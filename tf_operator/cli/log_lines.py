@@ -36,10 +36,10 @@ class Printer:
         self._stream.flush()
 
     def _prefix(self, replica: str) -> str:
-        shown = f"{replica.ljust(self._width)} | "
+        prefix = f"{replica.ljust(self._width)} | "
         if not self._is_coloured:
-            return shown
-        return f"\x1b[{self._colours.get(replica, _COLOURS[0])}m{shown}{_RESET}"
+            return prefix
+        return f"\x1b[{self._colours.get(replica, _COLOURS[0])}m{prefix}{_RESET}"
 
 
 def is_coloured(stream: TextIO, environment: Mapping[str, str] = os.environ) -> bool:

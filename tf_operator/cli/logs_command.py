@@ -34,7 +34,7 @@ def add_command(commands: "Commands") -> None:
 async def _logs(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
     job = await jobs.get(session.name_of(arguments.name, jobs))
     printer = log_lines.Printer(job, sys.stdout, is_alone=bool(arguments.replica))
-    found = jobs.logs(
+    stream = jobs.logs(
         job,
         replica=arguments.replica,
         follow=arguments.follow,
@@ -42,7 +42,7 @@ async def _logs(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
         previous=arguments.previous,
         container=arguments.container,
     )
-    async with aclosing(found) as lines:
+    async with aclosing(stream) as lines:
         async for line in lines:
             printer.write(line)
     if not printer.count:

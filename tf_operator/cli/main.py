@@ -55,21 +55,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code of the process."""
     if arguments is None:  # a process of its own; what is configured stays
         log.before_first_record(_write_records_to_stderr)
-    given = sys.argv[1:] if arguments is None else list(arguments)
-    command, *others = given or ("--help",)
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    command, *others = words or ("--help",)
     command = SYNONYMS.get(command, command)
     with imports.without_collection():
         parser = make_parser(command) if command in MODULES else _outline()
     if not command.startswith("-") and command not in MODULES:
-        found = usage.suggestion(command, (*MODULES, *SYNONYMS)) or f"; '{parser.prog} --help' lists all"
-        parser.error(f"there is no command {command!r}{found}")
+        hint = usage.suggestion(command, (*MODULES, *SYNONYMS)) or f"; '{parser.prog} --help' lists all"
+        parser.error(f"there is no command {command!r}{hint}")
     exit_code = None  # how the job has ended is not known yet
     try:
         try:
-            chosen = parser.parse_args([command, *others])
+            parsed = parser.parse_args([command, *others])
             if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as it was while this was loaded
                 signal.signal(signal.SIGINT, signal.default_int_handler)
-            exit_code = int(chosen.run(chosen))
+            exit_code = int(parsed.run(parsed))
         finally:
             sys.stdout.flush()
     except usage.UsageError as error:
@@ -119,8 +119,8 @@ def make_parser(command: str = "") -> argparse.ArgumentParser:
     """
     parser = _parser()
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    chosen = [MODULES[command]] if command in MODULES else dict.fromkeys(MODULES.values())
-    for name in chosen:
+    modules = [MODULES[command]] if command in MODULES else dict.fromkeys(MODULES.values())
+    for name in modules:
         import_module(f"tf_operator.cli.{name}").add_command(commands)
     return parser
 

@@ -19,11 +19,11 @@ class Milestones:
         self._is_on = is_on
         self._reached = set[str]()
 
-    def reached(self, what: str) -> None:
+    def reached(self, milestone: str) -> None:
         """Report a milestone, such as ``pod created``, the first time."""
-        if self._is_on and what not in self._reached:
-            self._say(f"{process_age() * 1000:6.0f} ms  {what}")
-        self._reached.add(what)
+        if self._is_on and milestone not in self._reached:
+            self._say(f"{process_age() * 1000:6.0f} ms  {milestone}")
+        self._reached.add(milestone)
 
 
 def process_age() -> float:

@@ -15,18 +15,18 @@ FORMATS: Final = ("json", "yaml", "name", "wide")
 
 def add_argument(parser: argparse.ArgumentParser, *formats: str) -> None:
     """Put the choice of a format into the grammar of a command."""
-    chosen = formats or FORMATS
-    parser.add_argument("-o", "--output", choices=chosen, metavar="FORMAT", help=f"one of {', '.join(chosen)}")
+    choices = formats or FORMATS
+    parser.add_argument("-o", "--output", choices=choices, metavar="FORMAT", help=f"one of {', '.join(choices)}")
 
 
-def jobs(found: Sequence[Job], form: str | None, *, now: datetime, shows_namespace: bool = False) -> Iterator[str]:
+def jobs(listed: Sequence[Job], form: str | None, *, now: datetime, shows_namespace: bool = False) -> Iterator[str]:
     """Jobs in a format; for people a table."""
     if form == "name":
-        yield from (f"{reference(job)}\n" for job in found)
+        yield from (f"{reference(job)}\n" for job in listed)
     elif form in {"json", "yaml"}:
-        yield document({"apiVersion": "v1", "kind": "List", "items": [job.body for job in found]}, form)
+        yield document({"apiVersion": "v1", "kind": "List", "items": [job.body for job in listed]}, form)
     else:
-        yield from job_table(found, now=now, shows_namespace=shows_namespace, is_wide=form == "wide")
+        yield from job_table(listed, now=now, shows_namespace=shows_namespace, is_wide=form == "wide")
 
 
 def document(body: Body, form: str) -> str:
@@ -44,19 +44,19 @@ def reference(job: Job) -> str:
 
 
 def job_table(
-    found: Sequence[Job], *, now: datetime, shows_namespace: bool = False, is_wide: bool = False
+    listed: Sequence[Job], *, now: datetime, shows_namespace: bool = False, is_wide: bool = False
 ) -> Iterator[str]:
     """A line for each job."""
     names = (["NAMESPACE"] if shows_namespace else []) + ["NAME", "STATE", "READY", "RESTARTS", "AGE"]
     rows = []
-    for job in found:
+    for job in listed:
         row = [job.namespace] if shows_namespace else []
         row += [job.name, job.phase or "-", job.ready, str(job.restarts), age(job.created, now)]
         rows.append([*row, age(job.started, now), age(job.finished, now), job.message] if is_wide else row)
     return table([*names, "STARTED", "FINISHED", "MESSAGE"] if is_wide else names, rows)
 
 
-def event_table(found: Iterable[JobEvent], *, now: datetime) -> Iterator[str]:
+def event_table(events: Iterable[JobEvent], *, now: datetime) -> Iterator[str]:
     """A line for each event."""
     rows = [
         [
@@ -66,7 +66,7 @@ def event_table(found: Iterable[JobEvent], *, now: datetime) -> Iterator[str]:
             f"{event.kind.lower()}/{event.name}",
             event.message + (f" (x{event.count})" if event.count > 1 else ""),
         ]
-        for event in found
+        for event in events
     ]
     return table(["AGE", "TYPE", "REASON", "OBJECT", "MESSAGE"], rows)
 

@@ -63,8 +63,8 @@ def add_command(commands: "Commands") -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Plan everything in all files."""
     settings = _settings(arguments)
-    found, is_valid = _read_all(arguments.filename)
-    plans = [_plan(manifest, arguments.namespace, settings) for manifest in found]
+    read_manifests, is_valid = _read_all(arguments.filename)
+    plans = [_plan(manifest, arguments.namespace, settings) for manifest in read_manifests]
     for number, planned in enumerate(filter(None, plans)):
         _print(planned, arguments.output, is_first=number == 0)
     return 0 if is_valid and plans and all(plans) else 1
@@ -84,30 +84,30 @@ def _settings(arguments: argparse.Namespace) -> Settings:
 
 def _plan(manifest: Manifest, namespace: str, settings: Settings) -> JobPlan | None:
     """Report all errors and warnings of a manifest; the dry run of its job unless there are errors."""
-    seen = validate.check(manifest.body, namespace=namespace, domain=settings.cluster_domain)
-    planned = None if seen.errors else dry_run.run(seen.job, settings)
-    for error in seen.errors:
+    validation = validate.check(manifest.body, namespace=namespace, domain=settings.cluster_domain)
+    planned = None if validation.errors else dry_run.run(validation.job, settings)
+    for error in validation.errors:
         _report(manifest.where, str(error))
-    for warning in (*seen.warnings, *(planned.warnings if planned else ())):
+    for warning in (*validation.warnings, *(planned.warnings if planned else ())):
         _report(manifest.where, f"warning: {warning}")
     return planned
 
 
 def _read_all(names: list[str]) -> tuple[list[Manifest], bool]:
     """All jobs in the files, and whether every file is valid."""
-    found, is_valid = list[Manifest](), True
+    documents, is_valid = list[Manifest](), True
     for name in names:
         try:
-            found += manifests.read(name)
+            documents += manifests.read(name)
         except (ManifestError, UnicodeDecodeError) as error:
             is_valid = False
             _report(name, str(error))
     jobs = list[Manifest]()
-    for manifest in found:
+    for manifest in documents:
         if validate.is_job(manifest.body):
             jobs.append(manifest)
         else:
-            _report(manifest.where, f"skipped: {_shown(manifest)} is not a {registry.kinds()}")
+            _report(manifest.where, f"skipped: {_description(manifest)} is not a {registry.kinds()}")
     if is_valid and not jobs:
         _report(", ".join(names), f"contains no {registry.kinds()}")
     return jobs, is_valid
@@ -122,12 +122,12 @@ def _print(planned: JobPlan, output: str | None, *, is_first: bool) -> None:
     sys.stdout.writelines(planned.text(wide=output == "wide"))
 
 
-def _shown(manifest: Manifest) -> str:
+def _description(manifest: Manifest) -> str:
     return f"{text_of(manifest.body, 'kind') or 'an object without a kind'} {key_of(manifest.body).name}".rstrip()
 
 
-def _report(where: str, what: str) -> None:
+def _report(where: str, sentence: str) -> None:
     # Names and values of somebody's manifest: on a terminal, control characters could hide or rewrite what is reported.
-    line = f"{where}: {what}"
+    line = f"{where}: {sentence}"
     visible = (char if char.isprintable() else char.encode("unicode_escape").decode() for char in line)
     sys.stderr.write(f"{''.join(visible)}\n")

@@ -49,10 +49,10 @@ def add_command(commands: "Commands") -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the job of the file."""
-    found = read(arguments)
-    if found is None:
+    objects = read(arguments)
+    if objects is None:
         return session.FAILED
-    (resource,) = (api.resource for it in found if (api := registry.api_of(it.body)))
+    (resource,) = (api.resource for it in objects if (api := registry.api_of(it.body)))
     arguments.kind = f"{resource.kind}.{resource.group}"
     choice = target.named(arguments)
     if choice and (arguments.python or arguments.mount or arguments.env_file):
@@ -60,14 +60,16 @@ def run(arguments: argparse.Namespace) -> int:
         return session.failed(rule, session.USAGE)
     server = None if choice else cluster.local()
     try:
-        found = found if choice else [replace(it, body=_on_this_machine(it.body, arguments, server)) for it in found]
+        objects = (
+            objects if choice else [replace(it, body=_on_this_machine(it.body, arguments, server)) for it in objects]
+        )
     except LocalFlagError as error:
         return session.failed(str(error), session.USAGE)
     choice = choice or server
     if choice is None:
         from tf_operator.cli import local_run  # noqa: PLC0415 (the operator is needed here only)
 
-        return local_run.run(arguments, found)
+        return local_run.run(arguments, objects)
     if server:
         local_objects.explain_images(f"on {server.reason}", arguments)
         session.say(
@@ -75,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
 
     async def verb(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
-        return await follow(jobs, found, arguments)
+        return await follow(jobs, objects, arguments)
 
     return session.run(arguments, verb, choice=choice)
 
@@ -90,18 +92,18 @@ def _on_this_machine(body: Body, arguments: argparse.Namespace, server: ClusterC
 
 def read(arguments: argparse.Namespace) -> list[Manifest] | None:
     """The objects of the files; ``None`` when what is wrong with them was reported."""
-    found = submit_command.read(arguments)
-    number = sum(registry.api_of(manifest.body) is not None for manifest in found or ())
-    if found and number > 1:
+    objects = submit_command.read(arguments)
+    number = sum(registry.api_of(manifest.body) is not None for manifest in objects or ())
+    if objects and number > 1:
         names = ", ".join(arguments.filename)
         session.failed(f"{names} contains {number} jobs, and run takes one; tfjob submit takes all")
         return None
-    return found
+    return objects
 
 
 async def follow(
     jobs: AsyncTFJobs,
-    found: Sequence[Manifest],
+    objects: Sequence[Manifest],
     arguments: argparse.Namespace,
     *,
     options: RunOptions | None = None,
@@ -111,7 +113,7 @@ async def follow(
     options = options or RunOptions(is_interactive=sys.stdin.isatty() and sys.stderr.isatty())
     options = replace(options, shows_logs=not arguments.no_logs)
     reached = milestones or Milestones(session.say, is_on=arguments.verbose)
-    (job,) = await submit_command.submit(jobs, found, replaces=arguments.replace)
+    (job,) = await submit_command.submit(jobs, objects, replaces=arguments.replace)
     where = session.where(jobs) if options.is_lasting else "on this machine"
     session.say(f"{job.kind} {job.namespace}/{job.name} submitted {where}")
     reached.reached("job submitted")

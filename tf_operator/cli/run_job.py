@@ -113,18 +113,18 @@ class JobRun:
         return session.INTERRUPTED if self._is_stopping else await self._end()
 
     async def _follow_job(self) -> None:
-        async with aclosing(self._jobs.watch(self._job)) as seen:
-            async for job in seen:
+        async with aclosing(self._jobs.watch(self._job)) as states:
+            async for job in states:
                 self._job = job
-                (await self._shown()).show_job(job)
+                (await self._ready_view()).show_job(job)
                 if job.is_finished:
                     return
 
     async def _follow_pods(self) -> None:
-        async with aclosing(self._jobs.watch_pods(self._job)) as seen:
-            async for pods in seen:
+        async with aclosing(self._jobs.watch_pods(self._job)) as pod_lists:
+            async for pods in pod_lists:
                 self._reach(pods)
-                (await self._shown()).show_pods(pods)
+                (await self._ready_view()).show_pods(pods)
 
     def _reach(self, pods: tuple[JobPod, ...]) -> None:
         if pods:
@@ -138,27 +138,27 @@ class JobRun:
                 self._view = LiveTable(self._job, stream=sys.stdout, clock=self._clock)
 
     async def _follow_events(self) -> None:
-        known = dict[str, JobEvent]()
+        by_uid = dict[str, JobEvent]()
         ends = frozenset(self._jobs.api.failure_reasons.values())
         # Events are said beside the job, and never worth its end: not everybody may read them.
         with suppress(ApiError):
-            async with aclosing(self._jobs.watch_events(self._job)) as seen:
-                async for event in seen:
+            async with aclosing(self._jobs.watch_events(self._job)) as events:
+                async for event in events:
                     # The end is left to the explanation, which has the same sentence.
-                    if event.reason not in ends and known.get(event.uid) != event:
-                        known[event.uid] = event
-                        (await self._shown()).show_event(event)
+                    if event.reason not in ends and by_uid.get(event.uid) != event:
+                        by_uid[event.uid] = event
+                        (await self._ready_view()).show_event(event)
 
     async def _follow_logs(self) -> None:
         try:
             async with aclosing(self._jobs.logs(self._job, follow=True)) as lines:
                 async for line in lines:
                     if not self._options.leaves_out(line.text):
-                        (await self._shown()).show_line(line)
+                        (await self._ready_view()).show_line(line)
         except Forbidden as error:
             session.say(f"the logs are not shown: {display.printable(str(error))}")
 
-    async def _shown(self) -> RunView:
+    async def _ready_view(self) -> RunView:
         """The view, once nobody is being asked."""
         await self._unpaused.wait()
         return self._view

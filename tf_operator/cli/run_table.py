@@ -28,7 +28,7 @@ class LiveTable:
         self._clock = clock
         self._job = job
         self._pods: tuple[JobPod, ...] = ()
-        self._seen = dict[str, JobPod]()
+        self._last_by_replica = dict[str, JobPod]()
         self._colours = dict[str, str]()
         self._live = Live(get_renderable=self._table, console=self._console, refresh_per_second=4)
         self._live.start()
@@ -40,7 +40,7 @@ class LiveTable:
     def show_pods(self, pods: tuple[JobPod, ...]) -> None:
         """The pods have changed."""
         self._pods = pods
-        self._seen |= {pod.replica: pod for pod in pods}
+        self._last_by_replica |= {pod.replica: pod for pod in pods}
 
     def show_event(self, event: JobEvent) -> None:
         """Show a warning above the table."""
@@ -78,20 +78,20 @@ class LiveTable:
         for name in ("REPLICA", "STATE", "RESTARTS", "NODE"):
             table.add_column(name, no_wrap=True)
         there = {pod.replica for pod in self._pods}
-        shown = pods.in_order((*self._pods, *self._cleaned_up(there)))
-        restarts = pods.restarts(job, shown)
-        for pod in shown[:MOST_REPLICAS]:
-            what = state_of(pod) if pod.replica in there else "was deleted at the end"
-            state = Text(display.printable(what), overflow="ellipsis")
+        rows = pods.in_order((*self._pods, *self._cleaned_up(there)))
+        restarts = pods.restarts(job, rows)
+        for pod in rows[:MOST_REPLICAS]:
+            words = state_of(pod) if pod.replica in there else "was deleted at the end"
+            state = Text(display.printable(words), overflow="ellipsis")
             table.add_row(Text(pod.replica, self._colour(pod.replica)), state, str(restarts[pod.replica]), pod.node)
-        if len(shown) > MOST_REPLICAS:
-            table.add_row("...", f"{len(shown) - MOST_REPLICAS} more")
+        if len(rows) > MOST_REPLICAS:
+            table.add_row("...", f"{len(rows) - MOST_REPLICAS} more")
         return Group(title, table)
 
     def _cleaned_up(self, there: set[str]) -> Iterator[JobPod]:
         """The pods, as they were last, that went when the job had ended."""
-        wanted = pods.replicas_of(self._job) - there if self._job.is_finished else ()
-        return (pod for replica, pod in self._seen.items() if replica in wanted)
+        names = pods.replicas_of(self._job) - there if self._job.is_finished else ()
+        return (pod for replica, pod in self._last_by_replica.items() if replica in names)
 
     def _colour(self, replica: str) -> str:
         return self._colours.setdefault(replica, _COLOURS[len(self._colours) % len(_COLOURS)])

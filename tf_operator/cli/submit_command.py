@@ -36,12 +36,12 @@ def add_command(commands: "Commands") -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Create everything in the files."""
-    found = read(arguments)
-    if found is None:
+    objects = read(arguments)
+    if objects is None:
         return session.FAILED
 
     async def verb(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
-        for job in await submit(jobs, found, replaces=arguments.replace):
+        for job in await submit(jobs, objects, replaces=arguments.replace):
             _print(job, arguments.output, session.where(jobs))
         return 0
 
@@ -59,14 +59,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def read(arguments: argparse.Namespace) -> list[Manifest] | None:
     """The objects of the files, if their jobs are valid; ``None`` when what is wrong was reported."""
-    found, namespace = list[Manifest](), arguments.namespace
+    objects, namespace = list[Manifest](), arguments.namespace
     for name in arguments.filename:
         try:
-            found += manifests.read(name)
+            objects += manifests.read(name)
         except (ManifestError, UnicodeDecodeError) as error:
             session.failed(f"{name}: {error}")
             return None
-    jobs = [manifest for manifest in found if registry.api_of(manifest.body)]
+    jobs = [manifest for manifest in objects if registry.api_of(manifest.body)]
     if not jobs:
         session.failed(f"{', '.join(arguments.filename)} contains no {registry.kinds()}; tfjob init writes one")
         return None
@@ -74,12 +74,12 @@ def read(arguments: argparse.Namespace) -> list[Manifest] | None:
         session.failed(f"--name is for one job, and {', '.join(arguments.filename)} contains {len(jobs)}")
         return None
     if arguments.name:
-        found = [_renamed(manifest, arguments.name) if manifest in jobs else manifest for manifest in found]
-        jobs = [manifest for manifest in found if registry.api_of(manifest.body)]
-    wrong = [*_elsewhere(found, namespace), *(() if arguments.no_check else _invalid(jobs, namespace))]
+        objects = [_renamed(manifest, arguments.name) if manifest in jobs else manifest for manifest in objects]
+        jobs = [manifest for manifest in objects if registry.api_of(manifest.body)]
+    wrong = [*_elsewhere(objects, namespace), *(() if arguments.no_check else _invalid(jobs, namespace))]
     for line in wrong:
         session.say(display.printable(line))
-    return None if wrong else found
+    return None if wrong else objects
 
 
 def _renamed(manifest: Manifest, name: str) -> Manifest:
@@ -87,9 +87,9 @@ def _renamed(manifest: Manifest, name: str) -> Manifest:
     return replace(manifest, body={**manifest.body, "metadata": {**metadata, "name": name}})
 
 
-def _elsewhere(found: Sequence[Manifest], namespace: str) -> Iterator[str]:
+def _elsewhere(objects: Sequence[Manifest], namespace: str) -> Iterator[str]:
     """Objects that name another namespace than the command, as kubectl refuses them."""
-    for manifest in found if namespace else ():
+    for manifest in objects if namespace else ():
         if (other := key_of(manifest.body).namespace) not in {"", namespace}:
             yield f"{manifest.where}: metadata.namespace: is {other}, and -n is {namespace}: leave one of them out"
 
@@ -101,25 +101,25 @@ def _invalid(jobs: Sequence[Manifest], namespace: str) -> Iterator[str]:
             yield f"{manifest.where}: {error}"
 
 
-async def submit(jobs: AsyncTFJobs, found: Sequence[Manifest], *, replaces: bool = False) -> list[Job]:
+async def submit(jobs: AsyncTFJobs, objects: Sequence[Manifest], *, replaces: bool = False) -> list[Job]:
     """Create the objects; the jobs among them. ``replaces``: in place of jobs that have their names."""
     created = []
-    for manifest in found:
-        shown = f"{text_of(manifest.body, 'kind')} {key_of(manifest.body).name}"
+    for manifest in objects:
+        reference = f"{text_of(manifest.body, 'kind')} {key_of(manifest.body).name}"
         if registry.api_of(manifest.body):
             try:
                 created.append(await jobs.submit(manifest.body))
             except AlreadyExists:
                 if not replaces:
                     raise
-                session.say(f"{shown} exists already: it is deleted {session.where(jobs)}, and its pods end first")
+                session.say(f"{reference} exists already: it is deleted {session.where(jobs)}, and its pods end first")
                 created.append(await jobs.submit(manifest.body, replace=True))
             continue
         try:
             await jobs.create(manifest.body)
-            session.say(f"{shown} created {session.where(jobs)}")
+            session.say(f"{reference} created {session.where(jobs)}")
         except AlreadyExists:
-            session.say(f"{shown} is there already, and left as it is")
+            session.say(f"{reference} is there already, and left as it is")
     if not created:
         raise NotPossible("there is no job in the manifest")
     return created

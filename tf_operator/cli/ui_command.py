@@ -47,10 +47,10 @@ def add_command(commands: "Commands") -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    asked, arguments.kind = arguments.kind, arguments.kind or registry.DEFAULT.resource.kind
+    kind, arguments.kind = arguments.kind, arguments.kind or registry.DEFAULT.resource.kind
 
     async def verb(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
-        return await _serve(jobs, arguments, shows_all_kinds=not asked)
+        return await _serve(jobs, arguments, shows_all_kinds=not kind)
 
     return session.run(arguments, verb)
 
@@ -75,17 +75,20 @@ async def _serve(jobs: AsyncTFJobs, arguments: argparse.Namespace, *, shows_all_
     if visible.refusal:
         session.failed(f"{visible.refusal}; --namespace names another namespace")
     title = jobs.cluster if jobs.host in jobs.cluster else f"{jobs.cluster} ({jobs.host})"
-    shown = board.of(visible.scopes, client=jobs.client, clock=clock, title=title, note=visible.note)
+    job_board = board.of(visible.scopes, client=jobs.client, clock=clock, title=title, note=visible.note)
     with _listener(arguments.port) as listener:
         guard = BrowserGuard(listener.getsockname()[1])
         async with (
-            site.serving(listener, guard=guard, board=shown, connect=jobs.of_kind, clock=clock),
+            site.serving(listener, guard=guard, board=job_board, connect=jobs.of_kind, clock=clock),
             asyncio.TaskGroup() as tasks,
         ):
-            following = tasks.create_task(shown.run())
+            following = tasks.create_task(job_board.run())
             sys.stdout.write(f"Jobs of {display.printable(title)}:\n  {guard.url}\nThe link works once; Ctrl-C ends.\n")
             sys.stdout.flush()
-            with shown.heard(ProblemReporter(shown).report), _opened(guard.url, is_wanted=not arguments.no_browser):
+            with (
+                job_board.heard(ProblemReporter(job_board).report),
+                _opened(guard.url, is_wanted=not arguments.no_browser),
+            ):
                 await stopped.wait()
             following.cancel()
     return 0
@@ -96,13 +99,13 @@ class ProblemReporter:
 
     def __init__(self, board: "Board") -> None:
         self._board = board
-        self._said = ""
+        self._problem = ""
 
     def report(self) -> None:
         """Something has changed."""
         problem = self._board.problem
-        if problem != self._said:
-            self._said = problem
+        if problem != self._problem:
+            self._problem = problem
             session.failed(problem or "the API server shows all jobs again")
 
 
@@ -119,18 +122,18 @@ def _write_bugs() -> None:
 
 def _stopped() -> asyncio.Event:
     """Set by Ctrl-C, which is how this is meant to end."""
-    found, loop = asyncio.Event(), asyncio.get_running_loop()
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, found.set)
-    return found
+        loop.add_signal_handler(number, stop.set)
+    return stop
 
 
 def _listener(port: int) -> socket.socket:
     try:
         return socket.create_server(("127.0.0.1", port))
     except OSError as error:
-        why = os.strerror(error.errno or 0)
-        raise NotPossible(f"port {port} cannot be used ({why}): --port names another") from None
+        reason = os.strerror(error.errno or 0)
+        raise NotPossible(f"port {port} cannot be used ({reason}): --port names another") from None
 
 
 @contextmanager

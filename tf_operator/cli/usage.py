@@ -7,9 +7,9 @@ class UsageError(Exception):
     """A command cannot begin; the message says why. The process exits with 2."""
 
 
-def suggestion(word: str, known: Iterable[str]) -> str:
+def suggestion(word: str, words: Iterable[str]) -> str:
     """``; did you mean 'wait'?``, to end a sentence with; empty when nothing resembles the word."""
     import difflib  # noqa: PLC0415 (what goes well does not wait for it)
 
-    found = difflib.get_close_matches(word.lower(), tuple(known), n=1)
-    return f"; did you mean {found[0]!r}?" if found else ""
+    matches = difflib.get_close_matches(word.lower(), tuple(words), n=1)
+    return f"; did you mean {matches[0]!r}?" if matches else ""

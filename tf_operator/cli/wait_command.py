@@ -37,22 +37,22 @@ def seconds(text: str) -> float:
     """A time on the command line: ``90``, ``90s``, ``10m`` or ``2h``."""
     unit = {"s": 1, "m": 60, "h": 3600}.get(text[-1:], 0)
     try:
-        found = float(text[:-1]) * unit if unit else float(text)
+        value = float(text[:-1]) * unit if unit else float(text)
     except ValueError:
-        found = -1.0
-    if not 0 < found < 1e9:
+        value = -1.0
+    if not 0 < value < 1e9:
         raise argparse.ArgumentTypeError(f"{text!r} is no time; write 90s, 10m or 2h")
-    return found
+    return value
 
 
 async def _wait(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
-    wanted, clock = _PHASES.get(arguments.phase), SystemClock()
+    phase, clock = _PHASES.get(arguments.phase), SystemClock()
     end = clock.monotonic() + arguments.timeout if arguments.timeout else None
     is_well = True
     for name in [session.name_of(it, jobs) for it in arguments.name]:
         left = max(0.001, round(end - clock.monotonic(), 2)) if end else None
-        job = await jobs.wait(name, until=wanted, timeout=left)
-        said = f": {display.printable(job.message)}" if job.message and job.phase is not JobPhase.SUCCEEDED else ""
-        sys.stdout.write(f"{job.kind} {job.namespace}/{job.name} {job.phase.lower()}{said}\n")
-        is_well = is_well and job.phase is (wanted or JobPhase.SUCCEEDED)
+        job = await jobs.wait(name, until=phase, timeout=left)
+        reason = f": {display.printable(job.message)}" if job.message and job.phase is not JobPhase.SUCCEEDED else ""
+        sys.stdout.write(f"{job.kind} {job.namespace}/{job.name} {job.phase.lower()}{reason}\n")
+        is_well = is_well and job.phase is (phase or JobPhase.SUCCEEDED)
     return 0 if is_well else session.FAILED

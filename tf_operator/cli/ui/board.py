@@ -64,7 +64,7 @@ def row(job: Job, kind: str) -> Mapping[str, object]:
         "ready": job.ready,
         "restarts": job.restarts,
         "created": moment(job.created),
-        "message": feed.shown(job.message, _MOST_MESSAGE),
+        "message": feed.printable(job.message, _MOST_MESSAGE),
     }
 
 
@@ -123,10 +123,10 @@ class Board(Feed):
     @property
     def problem(self) -> str:
         """Why the rows may be old, or why there are none; empty when all is well."""
-        if not (found := self._refusals.text):
+        if not (text := self._refusals.text):
             return ""
         has_rows = any(informer.has_synced for informer in self.informers.values())
-        return feed.shown(found) + (". What is shown may be old." if has_rows else ".")
+        return feed.printable(text) + (". What is shown may be old." if has_rows else ".")
 
     def opened(self) -> "BoardCursor":
         """What a new page reads; to be closed."""
@@ -182,8 +182,8 @@ class BoardCursor:
             yield feed.frame("problem", problem)
 
 
-def _lists(*found: tuple[str, Sequence[bytes]]) -> Iterator[bytes]:
-    return (feed.frame_of(event, encoded) for event, encoded in found if encoded)
+def _lists(*lists: tuple[str, Sequence[bytes]]) -> Iterator[bytes]:
+    return (feed.frame_of(event, encoded) for event, encoded in lists if encoded)
 
 
 class _Handler:

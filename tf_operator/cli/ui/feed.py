@@ -90,8 +90,8 @@ class SharedFeeds:
         if shared is None or shared.task.done():
             if len(self._open) >= MOST_FEEDS:
                 raise TooMany
-            made = make()
-            shared = self._open[key] = _Shared(made, self._tasks.create_task(_kept_up(made)))
+            feed = make()
+            shared = self._open[key] = _Shared(feed, self._tasks.create_task(_kept_up(feed)))
         shared.readers += 1
         try:
             yield shared.feed  # type: ignore[misc] # made by the caller's own function
@@ -128,7 +128,7 @@ def frame_of(event: str, encoded: Sequence[bytes]) -> bytes:
     return b"event: %s\ndata: [%s]\n\n" % (event.encode(), b",".join(encoded))
 
 
-def shown(text: str, most: int = MOST_TEXT) -> str:
+def printable(text: str, most: int = MOST_TEXT) -> str:
     """Somebody's text: of bounded length, without what changes how other text is shown."""
     cut = text if len(text) <= 2 * most else text[: 2 * most]
     plain = display.printable(_ESCAPES.sub("", cut))

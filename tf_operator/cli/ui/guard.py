@@ -52,8 +52,8 @@ class BrowserGuard:
 
     def redeem(self, query: Mapping[str, str]) -> str:
         """The cookie for a token that is right and was not used before; else ``NotLetIn``."""
-        expected, given = self._token, query.get("token", "")
-        if not expected or not _same(given, expected):
+        expected, token = self._token, query.get("token", "")
+        if not expected or not _same(token, expected):
             raise NotLetIn(ASK_AGAIN)
         self._token = ""
         return f"{COOKIE}={self._session}; Path={self.path}; HttpOnly; SameSite=Strict"
@@ -63,11 +63,11 @@ class BrowserGuard:
         if any(site not in _SITES for site in headers.getall("Sec-Fetch-Site", ())):
             raise NotLetIn("Requests of other web pages are not let in.")
         # Others can add cookies of this name: any that is right will do.
-        given = [part.strip().partition("=") for text in headers.getall("Cookie", ()) for part in text.split(";")]
-        if not any(name == COOKIE and _same(value, self._session) for name, _, value in given):
+        cookies = [part.strip().partition("=") for text in headers.getall("Cookie", ()) for part in text.split(";")]
+        if not any(name == COOKIE and _same(value, self._session) for name, _, value in cookies):
             raise NotLetIn(ASK_AGAIN)
 
 
-def _same(given: str, expected: str) -> bool:
+def _same(text: str, expected: str) -> bool:
     """In constant time: how long a refusal takes must not tell how much was right."""
-    return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), expected.encode())
+    return hmac.compare_digest(text.encode("utf-8", "surrogateescape"), expected.encode())

@@ -82,15 +82,15 @@ class JobFeed(RunningFeed):
         self._end()
 
     async def _follow_job(self, job: Job) -> None:
-        async with aclosing(self._jobs.watch(job)) as seen:
-            async for self._job in seen:
+        async with aclosing(self._jobs.watch(job)) as jobs:
+            async for self._job in jobs:
                 self._read("job")
 
     async def _follow_pods(self, job: Job) -> None:
         while True:
             try:
-                async with aclosing(self._jobs.watch_pods(job)) as seen:
-                    async for self._pods in seen:
+                async with aclosing(self._jobs.watch_pods(job)) as pod_lists:
+                    async for self._pods in pod_lists:
                         self._read("Pods")
             except Forbidden as error:
                 self._pods = None
@@ -115,66 +115,66 @@ class JobFeed(RunningFeed):
             self._describe()
             await self._clock.sleep(_PACE)
 
-    def _read(self, what: str) -> None:
-        self._pauses.forget(what)
-        self._failures.pop(what, None)
+    def _read(self, source: str) -> None:
+        self._pauses.forget(source)
+        self._failures.pop(source, None)
         self._stirred.set()
 
-    def _failed(self, what: str, error: ApiError) -> None:
-        self._failures.pop(what, None)
-        self._failures[what] = error
+    def _failed(self, source: str, error: ApiError) -> None:
+        self._failures.pop(source, None)
+        self._failures[source] = error
         self._stirred.set()
 
-    async def _pause(self, what: str) -> None:
-        await self._clock.sleep(self._pauses.delay(what))
+    async def _pause(self, source: str) -> None:
+        await self._clock.sleep(self._pauses.delay(source))
 
     def _describe(self) -> None:
-        made = {**self.sections, "problem": feed.frame("problem", self._problem)}
+        sections = {**self.sections, "problem": feed.frame("problem", self._problem)}
         is_known = (self._pods is not None or "Pods" in self._failures) and (
             self._events is not None or "Events" in self._failures
         )
         if self._job and is_known:  # without them the explanation would be another one
             pods, events, now = self._pods or (), self._events or (), self._clock.now()
-            seen = Situation(self._job, pods, events, now, are_pods_known=self._pods is not None)
-            made |= {
-                "job": feed.frame("job", job_page.overview(seen, note=self._note, is_deleted=self._is_deleted)),
-                "replicas": feed.frame("replicas", job_page.replicas(seen)),
-                "timeline": feed.frame("timeline", job_page.timeline(seen)),
+            situation = Situation(self._job, pods, events, now, are_pods_known=self._pods is not None)
+            sections |= {
+                "job": feed.frame("job", job_page.overview(situation, note=self._note, is_deleted=self._is_deleted)),
+                "replicas": feed.frame("replicas", job_page.replicas(situation)),
+                "timeline": feed.frame("timeline", job_page.timeline(situation)),
             }
-        if made != self.sections:
-            self.sections = made
+        if sections != self.sections:
+            self.sections = sections
             self.changed()
 
     @property
     def _note(self) -> str:
         """What the user may not read; the rest of the page is as it should be."""
-        lacking = [(what, error) for what, error in self._failures.items() if _is_lack(what, error)]
-        return " ".join(f"{what} may not be read here: {feed.shown(str(error))}." for what, error in lacking)
+        lacking = [(source, error) for source, error in self._failures.items() if _is_lack(source, error)]
+        return " ".join(f"{source} may not be read here: {feed.printable(str(error))}." for source, error in lacking)
 
     @property
     def _problem(self) -> str:
         """Why the page may be old."""
-        found = [error for what, error in self._failures.items() if not _is_lack(what, error)]
-        if not found:
+        errors = [error for source, error in self._failures.items() if not _is_lack(source, error)]
+        if not errors:
             return ""
-        return feed.shown(failures.sentence(found[-1])) + (
+        return feed.printable(failures.sentence(errors[-1])) + (
             ". What is shown may be old." if "job" in self.sections else "."
         )
 
     def _end(self, problem: str = "") -> None:
-        found = {"problem": feed.frame("problem", problem)} if problem else {}
-        self.sections = {**self.sections, **found, "over": feed.frame("over", value=True)}
+        last_section = {"problem": feed.frame("problem", problem)} if problem else {}
+        self.sections = {**self.sections, **last_section, "over": feed.frame("over", value=True)}
         self.is_ended = True
         self.changed()
 
 
-def _is_lack(what: str, error: ApiError) -> bool:
-    return what != "job" and isinstance(error, Forbidden)
+def _is_lack(source: str, error: ApiError) -> bool:
+    return source != "job" and isinstance(error, Forbidden)
 
 
 def _sentence(error: ApiError) -> str:
     """Why there is no such page."""
-    return feed.shown(f"{error}; was it deleted?")
+    return feed.printable(f"{error}; was it deleted?")
 
 
 class JobCursor:
@@ -186,9 +186,9 @@ class JobCursor:
 
     def news(self) -> list[bytes]:
         """The sections that have changed."""
-        found = [text for name, text in self._source.sections.items() if self._read.get(name) != text]
+        changed = [text for name, text in self._source.sections.items() if self._read.get(name) != text]
         self._read = self._source.sections
-        return found
+        return changed
 
     @property
     def is_ended(self) -> bool:

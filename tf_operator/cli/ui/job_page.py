@@ -22,15 +22,15 @@ MOST_OF_TIMELINE: Final = 200
 Shown = Mapping[str, object]
 
 
-def overview(seen: Situation, *, note: str = "", is_deleted: bool = False) -> Shown:
+def overview(situation: Situation, *, note: str = "", is_deleted: bool = False) -> Shown:
     """The job, why it is in its state, its first failure, its TensorBoard."""
-    job, said = seen.job, checks.explain(seen)
+    job, explanation = situation.job, checks.explain(situation)
     return {
         "state": "Deleted" if is_deleted else board.state(job),
-        "explanation": "was deleted" if is_deleted else feed.shown(said.state),
-        "reasons": [] if is_deleted else _lines(said.reasons),
-        "waits": [] if is_deleted else _lines(said.waits),
-        "steps": [] if is_deleted else _lines(said.steps),
+        "explanation": "was deleted" if is_deleted else feed.printable(explanation.state),
+        "reasons": [] if is_deleted else _lines(explanation.reasons),
+        "waits": [] if is_deleted else _lines(explanation.waits),
+        "steps": [] if is_deleted else _lines(explanation.steps),
         "created": board.moment(job.created),
         "started": board.moment(job.started),
         "finished": board.moment(job.finished),
@@ -44,15 +44,17 @@ def overview(seen: Situation, *, note: str = "", is_deleted: bool = False) -> Sh
     }
 
 
-def replicas(seen: Situation) -> Shown:
+def replicas(situation: Situation) -> Shown:
     """Each replica that is wanted, with its pod, and each pod besides; of a large job those that do not run first."""
-    by_name = {pod.replica: pod for pod in seen.pods}
-    wanted = [f"{spec.type.label}-{index}" for spec in seen.job.spec.in_force().replicas for index in range(spec.count)]
-    names = list(dict.fromkeys((*wanted, *by_name)))
+    by_name = {pod.replica: pod for pod in situation.pods}
+    planned = [
+        f"{spec.type.label}-{index}" for spec in situation.job.spec.in_force().replicas for index in range(spec.count)
+    ]
+    names = list(dict.fromkeys((*planned, *by_name)))
     if len(names) > MOST_REPLICAS:
         names.sort(key=lambda name: name in by_name and by_name[name].is_running)
-    completed, restarts = _completed(seen.job), pods.restarts(seen.job, seen.pods)
-    absent = "has no pod" if seen.are_pods_known else "may not be read"
+    completed, restarts = _completed(situation.job), pods.restarts(situation.job, situation.pods)
+    absent = "has no pod" if situation.are_pods_known else "may not be read"
     rows = [
         _replica(
             name,
@@ -62,16 +64,18 @@ def replicas(seen: Situation) -> Shown:
         )
         for name in names[:MOST_REPLICAS]
     ]
-    running = sum(pod.is_running for pod in seen.pods)
-    if not seen.are_pods_known:
-        running = sum(counts.active for counts in seen.job.replicas.values())
+    running = sum(pod.is_running for pod in situation.pods)
+    if not situation.are_pods_known:
+        running = sum(counts.active for counts in situation.job.replicas.values())
     return {"rows": rows, "count": len(names), "running": running}
 
 
-def timeline(seen: Situation) -> list[Shown]:
+def timeline(situation: Situation) -> list[Shown]:
     """Conditions and events, the newest first."""
-    found = sorted([*_conditions(seen.job), *map(_event, seen.events)], key=lambda entry: str(entry["time"] or ""))
-    return found[: -MOST_OF_TIMELINE - 1 : -1]
+    entries = sorted(
+        [*_conditions(situation.job), *map(_event, situation.events)], key=lambda entry: str(entry["time"] or "")
+    )
+    return entries[: -MOST_OF_TIMELINE - 1 : -1]
 
 
 def manifest(body: Body) -> str:
@@ -91,7 +95,7 @@ def main_replica(job: Job) -> str:
 
 
 def _lines(texts: Sequence[str]) -> list[str]:
-    return [feed.shown(text) for text in texts]
+    return [feed.printable(text) for text in texts]
 
 
 def _replica(name: str, pod: JobPod | None, *, restarts: int, absent: str) -> Shown:
@@ -100,10 +104,10 @@ def _replica(name: str, pod: JobPod | None, *, restarts: int, absent: str) -> Sh
     return {
         "name": name,
         "pod": pod.name,
-        "state": feed.shown(run_view.state_of(pod)),
+        "state": feed.printable(run_view.state_of(pod)),
         "tone": _tone(pod),
         "restarts": restarts,
-        "node": feed.shown(pod.node),
+        "node": feed.printable(pod.node),
         "created": board.moment(pod.created),
     }
 
@@ -132,10 +136,10 @@ def _failure(job: Job) -> Shown | None:
         return None
     ended = "" if first.exit_code is None else f"ended with {ends.ending(first.exit_code, first.reason)}"
     return {
-        "pod": feed.shown(first.pod),
+        "pod": feed.printable(first.pod),
         "replica": _replica_of(job, first),
-        "ended": feed.shown(ended or first.reason or "failed"),
-        "message": feed.shown(termination_message.summary(first.message)),
+        "ended": feed.printable(ended or first.reason or "failed"),
+        "message": feed.printable(termination_message.summary(first.message)),
         "time": board.moment(first.time),
     }
 
@@ -156,17 +160,17 @@ def _tensorboard(job: Job) -> Shown | None:
 
 def _conditions(job: Job) -> Iterator[Shown]:
     status = job.body.get("status")
-    found = status.get("conditions") if isinstance(status, Mapping) else None
-    for entry in found if isinstance(found, list) else ():
+    conditions = status.get("conditions") if isinstance(status, Mapping) else None
+    for entry in conditions if isinstance(conditions, list) else ():
         if isinstance(entry, Mapping):
             is_true = entry.get("status") == "True"
             yield {
-                "time": feed.shown(text_of(entry, "lastTransitionTime") or text_of(entry, "lastUpdateTime"), 40)
+                "time": feed.printable(text_of(entry, "lastTransitionTime") or text_of(entry, "lastUpdateTime"), 40)
                 or None,
                 "tone": "bad" if is_true and entry.get("type") == "Failed" else "state",
-                "what": feed.shown(f"{'' if is_true else 'no longer '}{text_of(entry, 'type')}", 100),
+                "what": feed.printable(f"{'' if is_true else 'no longer '}{text_of(entry, 'type')}", 100),
                 "about": "job",
-                "message": feed.shown(text_of(entry, "message")),
+                "message": feed.printable(text_of(entry, "message")),
             }
 
 
@@ -175,7 +179,7 @@ def _event(event: JobEvent) -> Shown:
     return {
         "time": board.moment(event.time),
         "tone": "warn" if event.is_warning else "idle",
-        "what": feed.shown(event.reason, 100),
-        "about": feed.shown(f"{event.kind.lower()}/{event.name}", 300),
-        "message": feed.shown(event.message) + times,
+        "what": feed.printable(event.reason, 100),
+        "about": feed.printable(f"{event.kind.lower()}/{event.name}", 300),
+        "message": feed.printable(event.message) + times,
     }

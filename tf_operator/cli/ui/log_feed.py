@@ -64,10 +64,10 @@ class LogFeed(RunningFeed):
             try:
                 await self._follow()
             except (NotFound, NotPossible) as error:
-                self._end(feed.shown(failures.sentence(error)))
+                self._end(feed.printable(failures.sentence(error)))
                 return
             except ApiError as error:
-                self._end(feed.shown(failures.sentence(error)))
+                self._end(feed.printable(failures.sentence(error)))
                 if self._has_begun:
                     pauses.forget("")
             else:
@@ -84,12 +84,12 @@ class LogFeed(RunningFeed):
         beginning = self._clock.call_at(self._clock.monotonic() + _BEGUN_AFTER, self._begin)
         if not self.end:
             self._begin()
-        found = self._jobs.logs(job, replica=self._replica, follow=True, tail=_TAIL, longest=4 * _LONGEST_LINE)
+        stream = self._jobs.logs(job, replica=self._replica, follow=True, tail=_TAIL, longest=4 * _LONGEST_LINE)
         try:
-            async with aclosing(found) as lines:
+            async with aclosing(stream) as lines:
                 async for line in lines:
                     self._begin()
-                    self._add(line.replica, feed.shown(line.text, _LONGEST_LINE))
+                    self._add(line.replica, feed.printable(line.text, _LONGEST_LINE))
                     if self.count % _BURST == 0:
                         await self._clock.sleep(_PAUSE)
             self._begin()
@@ -131,7 +131,7 @@ class LogCursor:
         self._source = source
         self._read = 0
         """Lines, of all that there were."""
-        self._said = dict[str, bytes]()
+        self._sent = dict[str, bytes]()
 
     def news(self) -> list[bytes]:
         """The next frames."""
@@ -155,8 +155,8 @@ class LogCursor:
             yield from self._changed("end", source.end)
 
     def _changed(self, name: str, text: bytes) -> Iterator[bytes]:
-        if text != self._said.get(name, b""):
-            self._said[name] = text
+        if text != self._sent.get(name, b""):
+            self._sent[name] = text
             yield from (text,) if text else ()
 
     @property

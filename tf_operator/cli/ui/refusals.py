@@ -35,9 +35,9 @@ class RefusalLog:
     @property
     def text(self) -> str:
         """What has failed, for people; empty when nothing has."""
-        said = list(dict.fromkeys(map(failures.sentence, self._refusals.values())))
-        more = [f"and {len(said) - _MOST_SHOWN} more"] if len(said) > _MOST_SHOWN else []
-        return ". ".join((*said[:_MOST_SHOWN], *more))
+        sentences = list(dict.fromkeys(map(failures.sentence, self._refusals.values())))
+        more = [f"and {len(sentences) - _MOST_SHOWN} more"] if len(sentences) > _MOST_SHOWN else []
+        return ". ".join((*sentences[:_MOST_SHOWN], *more))
 
     async def send_once(self, request: Request) -> bytes:
         """As the client."""

@@ -34,21 +34,21 @@ async def visible(jobs: AsyncTFJobs, apis: tuple[ServedAPI, ...], namespace: str
     # Not by a list: whoever has no rights to a kind is refused, also where there is no such kind.
     apis = tuple([api for api in apis if await _is_served(jobs, api)]) or apis[:1]
     if namespace:
-        found, refusal = await _listable(jobs, apis, (namespace,))
-        return _visible(found, refusal, apis, namespace, f"Only namespace {namespace} is shown (--namespace).")
-    found, refusal = await _listable(jobs, apis, ("",))
+        listable, refusal = await _listable(jobs, apis, (namespace,))
+        return _visible(listable, refusal, apis, namespace, f"Only namespace {namespace} is shown (--namespace).")
+    listable, refusal = await _listable(jobs, apis, ("",))
     if not isinstance(refusal, Forbidden):
-        return _visible(found, refusal, apis, "", "")
+        return _visible(listable, refusal, apis, "", "")
     places = await _namespaces(jobs)
-    narrow, refusal = await _listable(jobs, tuple(api for api in apis if api not in found), places)
-    shown = sorted({scope.namespace for scopes in narrow.values() for scope in scopes}) or [jobs.namespace]
-    note = f"You may not list jobs of all namespaces; shown: {', '.join(shown)}. --namespace names another."
-    return _visible({**found, **narrow}, refusal, apis, jobs.namespace, note)
+    narrow, refusal = await _listable(jobs, tuple(api for api in apis if api not in listable), places)
+    namespaces = sorted({scope.namespace for scopes in narrow.values() for scope in scopes}) or [jobs.namespace]
+    note = f"You may not list jobs of all namespaces; shown: {', '.join(namespaces)}. --namespace names another."
+    return _visible({**listable, **narrow}, refusal, apis, jobs.namespace, note)
 
 
 async def _is_served(jobs: AsyncTFJobs, api: ServedAPI) -> bool:
-    found = await discovery.served(jobs.client, api.resource.api_version)
-    return any(entry.kind == api.resource.kind for entry in found)
+    kinds = await discovery.served(jobs.client, api.resource.api_version)
+    return any(entry.kind == api.resource.kind for entry in kinds)
 
 
 async def _namespaces(jobs: AsyncTFJobs) -> tuple[str, ...]:
@@ -65,7 +65,7 @@ async def _listable(
     jobs: AsyncTFJobs, apis: tuple[ServedAPI, ...], namespaces: tuple[str, ...]
 ) -> tuple[dict[ServedAPI, tuple[Scope, ...]], ApiError | None]:
     """The scopes of each API that may be listed, and the first refusal of the others: users know that kind best."""
-    found = dict[ServedAPI, tuple[Scope, ...]]()
+    listable = dict[ServedAPI, tuple[Scope, ...]]()
     refusal: ApiError | None = None
     for api in apis:
         for namespace in namespaces:
@@ -74,20 +74,20 @@ async def _listable(
             except (Forbidden, NotFound) as error:
                 refusal = refusal if isinstance(refusal, Forbidden) else error
             else:
-                found[api] = (*found.get(api, ()), Scope(namespace))
-    return found, refusal
+                listable[api] = (*listable.get(api, ()), Scope(namespace))
+    return listable, refusal
 
 
 def _visible(
-    found: Mapping[ServedAPI, tuple[Scope, ...]],
+    listable: Mapping[ServedAPI, tuple[Scope, ...]],
     refusal: ApiError | None,
     apis: tuple[ServedAPI, ...],
     namespace: str,
     note: str,
 ) -> Visible:
     """What was found; if the user may list nothing, one namespace, which may be listed later."""
-    if found or refusal is None:
-        return Visible(found, note)
+    if listable or refusal is None:
+        return Visible(listable, note)
     if isinstance(refusal, Forbidden):
         return Visible(dict.fromkeys(apis, (Scope(namespace),)), note, failures.sentence(refusal))
     raise refusal

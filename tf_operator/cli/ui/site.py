@@ -159,10 +159,10 @@ class Site(StreamingServer):
                 return await self._stream(http, {self._board: cursor})
             finally:
                 self._board.closed(cursor)
-        if found := _STREAM.fullmatch(path):
-            return await self._job_stream(http, **found.groupdict())
-        if found := _YAML.fullmatch(path):
-            return await self._yaml(**found.groupdict())
+        if match := _STREAM.fullmatch(path):
+            return await self._job_stream(http, **match.groupdict())
+        if match := _YAML.fullmatch(path):
+            return await self._yaml(**match.groupdict())
         name = "jobs.html" if path == "" else "job.html" if _PAGE.fullmatch(path) else path.removeprefix("static/")
         if name not in self._files:
             raise _Answer(404, "There is no such page.")
@@ -180,7 +180,7 @@ class Site(StreamingServer):
             job = await self._jobs(kind, namespace).get(name)
         except ApiError as error:
             status = 404 if isinstance(error, NotFound) else 502
-            raise _Answer(status, feed.shown(failures.sentence(error))) from error
+            raise _Answer(status, feed.printable(failures.sentence(error))) from error
         return _text(job_page.manifest(job.body))
 
     async def _job_stream(self, http: web.BaseRequest, *, kind: str, namespace: str, name: str) -> web.StreamResponse:
@@ -245,9 +245,9 @@ def _text(text: str, *, status: int = 200) -> web.Response:
 def _files() -> dict[str, tuple[str, bytes]]:
     """The static files: what is not here, is not served, whatever a path says."""
     folder = resources.files("tf_operator.cli.ui").joinpath("static")
-    found = {entry.name: entry for entry in folder.iterdir()}
+    entries = {entry.name: entry for entry in folder.iterdir()}
     return {
         name: (_TYPES[ending], entry.read_bytes())
-        for name, entry in found.items()
+        for name, entry in entries.items()
         if (ending := f".{name.rpartition('.')[2]}") in _TYPES
     }
