@@ -156,7 +156,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _usual_seconds(path: str, tests: int) -> float:
-    of_file, of_test = next((found for begin, found in USUAL_SECONDS.items() if path.startswith(begin)), (0.0, 0.01))
+    of_file, of_test = next(
+        (seconds for begin, seconds in USUAL_SECONDS.items() if path.startswith(begin)), (0.0, 0.01)
+    )
     return of_file + of_test * tests
 
 
@@ -167,12 +169,12 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     refuse_changed_environment(dict(os.environ))
     if session.config.option.collectonly:
         return
-    wanted = {name for item in session.items if isinstance(item, pytest.Function) for name in _fixtures(item)}
-    if session.config.option.server == "real" and SERVER in wanted:
-        wanted.add("plane_programs")
-    servers = plane_setup.binaries(FEATURES) if "plane_programs" in wanted else []
-    monitoring = PROMETHEUS_PROGRAMS if wanted & {"prometheus", "promtool"} else ()
-    nodes = cluster_module.PROGRAMS if "cluster" in wanted and GivenCluster.from_environment() is None else ()
+    fixtures = {name for item in session.items if isinstance(item, pytest.Function) for name in _fixtures(item)}
+    if session.config.option.server == "real" and SERVER in fixtures:
+        fixtures.add("plane_programs")
+    servers = plane_setup.binaries(FEATURES) if "plane_programs" in fixtures else []
+    monitoring = PROMETHEUS_PROGRAMS if fixtures & {"prometheus", "promtool"} else ()
+    nodes = cluster_module.PROGRAMS if "cluster" in fixtures and GivenCluster.from_environment() is None else ()
     others = {name for item in session.items for mark in item.iter_markers("programs") for name in mark.args}
     if names := [*servers, *monitoring, *nodes, *sorted(others)]:
         capture = session.config.pluginmanager.getplugin("capturemanager")
@@ -281,19 +283,19 @@ def namespace(request: pytest.FixtureRequest, control_plane: ControlPlane) -> st
 @pytest.fixture(scope="session")
 def cluster(request: pytest.FixtureRequest) -> Cluster | GivenCluster:
     """A real cluster with two nodes: the one that E2E_KUBECONFIG names, or else one of the session's own."""
-    if (given := GivenCluster.from_environment()) is not None:
-        return given
+    if (existing := GivenCluster.from_environment()) is not None:
+        return existing
     session = request.config.stash[SESSION_PLANE]
     # Whatever a test runs, kubectl for one, finds the cluster without the proxy that the network outside may need.
     os.environ.update(cluster_network.around_proxies(os.environ))
     try:
-        made = Cluster.up(session.cluster, nodes=2, owner=session.owner)
+        new = Cluster.up(session.cluster, nodes=2, owner=session.owner)
     except UnfitHostError as error:
         pytest.fail(f"{error}; or name a cluster by E2E_KUBECONFIG", pytrace=False)
     except DirectoryRefusedError:  # another worker was first
         return Cluster.attach(session.cluster, patience=START_SECONDS)
-    made.detach()
-    return made
+    new.detach()
+    return new
 
 
 @pytest.fixture(scope="session")

@@ -16,17 +16,12 @@ PACKAGE = "tf_operator"
 
 # Packages whose names have not been replaced by nouns yet: none may be added.
 STILL_VAGUE = (
-    "test/bench/",
-    "test/browser/",
     "test/cluster/",
-    "test/faults/",
-    "test/lab/",
     "test/proof/",
     "test/scenarios/",
     "test/schedulers/",
     "test/simulation/",
     "test/unit/",
-    "test/conftest.py",
 )
 
 

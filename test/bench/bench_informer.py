@@ -87,14 +87,14 @@ def measure_all(names: list[str], *, pods: int, annotation: int, rounds: int) ->
                 url = f"https://127.0.0.1:{server.stdout.readline().strip()}"
                 for _ in range(rounds):
                     for name in names:
-                        found = run_one(CONTENDERS[name], url=url, ca=f"{directory}/ca.pem")
-                        assert found.pop("pods") in {0, pods}, f"{name} has not read all pods"
-                        runs[name].append(found)
+                        figures = run_one(CONTENDERS[name], url=url, ca=f"{directory}/ca.pem")
+                        assert figures.pop("pods") in {0, pods}, f"{name} has not read all pods"
+                        runs[name].append(figures)
             finally:
                 server.kill()
     return {
-        name: {field: statistics.median(run[field] for run in found) for field in COLUMNS}
-        for name, found in runs.items()
+        name: {field: statistics.median(run[field] for run in figures_of_runs) for field in COLUMNS}
+        for name, figures_of_runs in runs.items()
     }
 
 
@@ -134,12 +134,12 @@ def table(results: dict[str, Figures]) -> str:
     """A row for each contender; its figures, and how many times ours they are."""
     ours = results.get(OURS)
     rows = [f"{'':28}" + "".join(f"{title:>15}" for title in COLUMNS.values())]
-    for name, found in results.items():
+    for name, figures in results.items():
         row = f"{name:28}"
         for field in COLUMNS:
             is_comparable = ours and ours[field] > 0 and name not in {OURS, "nothing"}
-            ratio = f"({found[field] / ours[field]:.1f})" if is_comparable else ""
-            row += f"{found[field]:8.2f}{ratio:>7}"
+            ratio = f"({figures[field] / ours[field]:.1f})" if is_comparable else ""
+            row += f"{figures[field]:8.2f}{ratio:>7}"
         rows.append(row)
     return "\n".join(rows)
 
@@ -157,9 +157,9 @@ def judge(results: dict[str, Figures]) -> int:
     say("")
     for name in results:
         for field, (most, unit) in TARGETS.items() if name.startswith("our ") else ():
-            found = results[name][field]
-            missed += found > most
-            say(f"{'MISSED' if found > most else 'met':7}{name}: {found:.1f} {unit}, at most {most:g}")
+            figure = results[name][field]
+            missed += figure > most
+            say(f"{'MISSED' if figure > most else 'met':7}{name}: {figure:.1f} {unit}, at most {most:g}")
     return 1 if missed else 0
 
 

@@ -58,15 +58,15 @@ def main() -> None:
             journal = None if in_memory else SqliteJournal(Path(folder) / "journal.sqlite")
             use_pods(ApiServer(SystemClock(), kinds=built_in.KINDS, journal=journal), options.pods)
     say("\ntfjob run, milliseconds since the start of the process: median, and least")
-    for step, found in time_starts(options.runs).items():
-        say(f"  {step:<24} {statistics.median(found):8.0f} {min(found):8.0f}")
+    for step, times in time_starts(options.runs).items():
+        say(f"  {step:<24} {statistics.median(times):8.0f} {min(times):8.0f}")
 
 
 def use_pods(server: ApiServer, count: int) -> None:
     """A life of many pods."""
     send(server, "create", "POST", "/api/v1/namespaces", {"metadata": {"name": "default"}})
     names = [f"job-{number % JOBS}-worker-{number // JOBS}" for number in range(count)]
-    before = resident()
+    base = resident()
     with measured("create a pod", count):
         for name in names:
             send(server, "create", "POST", PODS, pod(name))
@@ -80,7 +80,7 @@ def use_pods(server: ApiServer, count: int) -> None:
                 {"status": {"phase": "Running"}},
                 content_type=MERGE_PATCH,
             )
-    say(f"  {'memory':<24} {resident() - before:8.0f} MB")
+    say(f"  {'memory':<24} {resident() - base:8.0f} MB")
     with measured("list all"):
         send(server, "list", "GET", PODS)
     with measured("list one job"):
@@ -101,9 +101,9 @@ def read_all(server: ApiServer, count: int) -> None:
     query = {"watch": "true", "sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
     watch = server.handle(Request("watch", "GET", PODS, query | {"allowWatchBookmarks": "true"}))
     assert isinstance(watch, WatchStream), watch
-    seen = 0
-    while seen < count:
-        seen += len(watch.news())
+    count_of_events = 0
+    while count_of_events < count:
+        count_of_events += len(watch.news())
     watch.close()
 
 
@@ -148,26 +148,26 @@ def resident() -> float:
 
 
 @contextmanager
-def measured(what: str, count: int = 1, clock: Callable[[], float] = time.process_time) -> Iterator[None]:
+def measured(title: str, count: int = 1, clock: Callable[[], float] = time.process_time) -> Iterator[None]:
     """Print the CPU of the block, for each of so many."""
     began = clock()
     yield
-    say(f"  {what:<24} {(clock() - began) / count * 1000:8.2f} ms")
+    say(f"  {title:<24} {(clock() - began) / count * 1000:8.2f} ms")
 
 
 def time_starts(runs: int) -> dict[str, list[float]]:
     """When each step was reached, and when the command had ended, in each run."""
-    found: dict[str, list[float]] = {step: [] for step in (*STEPS, "the end")}
+    by_step: dict[str, list[float]] = {step: [] for step in (*STEPS, "the end")}
     for _ in range(runs):
         began = time.perf_counter()
         program = Path(sys.executable).with_name("tfjob")
         done = subprocess.run([program, "run", "-v", "-"], input=JOB, capture_output=True, text=True, check=True)
-        found["the end"].append((time.perf_counter() - began) * 1000)
+        by_step["the end"].append((time.perf_counter() - began) * 1000)
         for step in STEPS:
-            said = re.search(rf"(\d+) ms  {step}", done.stderr)
-            assert said, done.stderr
-            found[step].append(float(said[1]))
-    return found
+            match = re.search(rf"(\d+) ms  {step}", done.stderr)
+            assert match, done.stderr
+            by_step[step].append(float(match[1]))
+    return by_step
 
 
 if __name__ == "__main__":

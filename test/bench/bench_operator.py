@@ -76,12 +76,12 @@ def compared(work: Work, contenders: list[str], *, rounds: int) -> dict[str, Fig
     runs: dict[str, list[Figures]] = {who: [] for who in contenders}
     for _ in range(rounds):
         for who in contenders:
-            found, told = works.measured(work, who)
-            runs[who].append(found)
+            figures, told = works.measured(work, who)
+            runs[who].append(figures)
             say(f"{who}: " + "\n".join(told))
     return {
-        who: {figure: statistics.median(run[figure] for run in found) for figure in found[0]}
-        for who, found in runs.items()
+        who: {figure: statistics.median(run[figure] for run in figures_of_runs) for figure in figures_of_runs[0]}
+        for who, figures_of_runs in runs.items()
     }
 
 

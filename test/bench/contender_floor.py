@@ -46,7 +46,7 @@ class Floor:
         async with self.session.request(method, path, data=data, headers=headers) as reply:
             await reply.read()
 
-    async def watch(self, path: str, seen) -> None:
+    async def watch(self, path: str, on_event) -> None:
         """An apiserver ends the watch of a client that is too busy to read it: then on from where it was."""
         version: dict[str, str] = {}
         while True:
@@ -57,7 +57,7 @@ class Floor:
                     for line in lines:
                         event = msgspec.json.decode(line)
                         version["resourceVersion"] = event["object"]["metadata"]["resourceVersion"]
-                        seen(event["type"], event["object"])
+                        on_event(event["type"], event["object"])
 
     def on_job(self, kind: str, job: dict) -> None:
         uid = job["metadata"]["uid"]
@@ -119,8 +119,8 @@ def cluster_of(job: dict) -> str:
     """Every replica's address, as JSON; rendered once for a job."""
     name, namespace = job["metadata"]["name"], job["metadata"]["namespace"]
     counts = {kind.lower(): spec.get("replicas", 1) for kind, spec in job["spec"]["tfReplicaSpecs"].items()}
-    found = {kind: [f"{name}-{kind}-{at}.{namespace}.svc:2222" for at in range(counts[kind])] for kind in counts}
-    return msgspec.json.encode(found).decode()
+    addresses = {kind: [f"{name}-{kind}-{at}.{namespace}.svc:2222" for at in range(counts[kind])] for kind in counts}
+    return msgspec.json.encode(addresses).decode()
 
 
 async def main(kubeconfig: str, namespace: str) -> None:

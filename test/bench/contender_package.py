@@ -36,13 +36,13 @@ async def by_informer(api):
 
 
 def by_pages(api):
-    found, token = {}, None
+    by_name, token = {}, None
     while True:
         page = api.list_pod_for_all_namespaces(limit=500, _continue=token)
-        found |= {(pod.metadata.namespace, pod.metadata.name): pod for pod in page.items}
+        by_name |= {(pod.metadata.namespace, pod.metadata.name): pod for pod in page.items}
         token = page.metadata._continue
         if not token:
-            return found
+            return by_name
 
 
 async def main(how, url, authority):

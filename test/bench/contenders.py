@@ -64,12 +64,12 @@ class running:  # noqa: N801 (reads as what it does)
     def wait_said(self, text: str, *, longest: float = 600.0, every: float = 0.05) -> str:
         """Wait until a line of its log has this text, and return the line."""
         deadline = time.monotonic() + longest
-        while not (found := [line for line in self._said().splitlines() if text in line]):
+        while not (lines := [line for line in self._output().splitlines() if text in line]):
             self._check()
             if time.monotonic() > deadline:
-                raise TimeoutError(f"{self._arguments} has not said {text!r}: {self._said()[-2000:]}")
+                raise TimeoutError(f"{self._arguments} has not said {text!r}: {self._output()[-2000:]}")
             time.sleep(every)
-        return found[0]
+        return lines[0]
 
     def end(self, how: signal.Signals) -> None:
         """Send it the signal that ends it; not waited for."""
@@ -99,9 +99,9 @@ class running:  # noqa: N801 (reads as what it does)
     def _file(self, name: str) -> str:
         return Path(f"/proc/{self._process.pid}/{name}").read_text()
 
-    def _said(self) -> str:
+    def _output(self) -> str:
         return Path(self._log.name).read_text(errors="replace")
 
     def _check(self) -> None:
         if self._process.poll() is not None and not self._was_ended:
-            raise RuntimeError(f"{self._arguments} ended: {self._said()[-2000:]}")
+            raise RuntimeError(f"{self._arguments} ended: {self._output()[-2000:]}")

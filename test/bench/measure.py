@@ -30,8 +30,8 @@ class Ticker:
     def percentiles(self) -> dict[str, float]:
         """In milliseconds: of the time, and of the CPU that this process used meanwhile."""
         return {
-            f"{name} {title}": 1000 * found[min(len(found) - 1, int(len(found) * share))]
-            for name, found in (("late", sorted(self.late)), ("held", sorted(self.held)))
+            f"{name} {title}": 1000 * durations[min(len(durations) - 1, int(len(durations) * share))]
+            for name, durations in (("late", sorted(self.late)), ("held", sorted(self.held)))
             for title, share in SHARES.items()
         }
 

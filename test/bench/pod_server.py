@@ -143,13 +143,13 @@ def make_pods(count: int, annotation: int = 0) -> list[bytes]:
     """As many pods, always the same; ``annotation``: bytes that each has more."""
     chance = random.Random(1)
     moments = list(STARTED)
-    found = []
+    pods = []
     for number in range(count):
         pod = make_pod(number, chance, moments[number // 20 % 3600])
         if annotation:
             pod["metadata"]["annotations"] = {"example.org/notes": "x" * annotation}
-        found.append(json.dumps(pod, separators=(",", ":")).encode())
-    return found
+        pods.append(json.dumps(pod, separators=(",", ":")).encode())
+    return pods
 
 
 class PodServer:

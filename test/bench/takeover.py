@@ -25,7 +25,7 @@ def measured() -> dict[str, float]:
         plane = stack.enter_context(ControlPlane.up(directory / "plane"))
         command = operator_command(plane)
         leader = stack.enter_context(running(command))
-        found = {}
+        seconds = {}
         for name, how in SIGNALS.items():
             # It has said that the Lease is another's before, or says so after, its caches are complete.
             standby = stack.enter_context(running(command, until="caches synced"))
@@ -33,6 +33,6 @@ def measured() -> dict[str, float]:
             began = time.monotonic()
             leader.end(how)
             standby.wait_said('"workers started"', every=0.01)
-            found[name] = time.monotonic() - began
+            seconds[name] = time.monotonic() - began
             leader = standby
-        return found
+        return seconds

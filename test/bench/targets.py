@@ -71,7 +71,7 @@ ROWS = (
 
 def judged(results: Mapping[str, Mapping[str, Figures]]) -> list[dict[str, object]]:
     """For each row that was measured: our figure, the floor's, their ratio, the target, whether it is met."""
-    found = []
+    rows = []
     for row in ROWS:
         who, beside = (ALL_KINDS, OPERATOR) if row.part == "kinds" else (OPERATOR, FLOOR)
         ours = results.get(row.part, {}).get(who, {}).get(row.figure)
@@ -80,8 +80,8 @@ def judged(results: Mapping[str, Mapping[str, Figures]]) -> list[dict[str, objec
             continue
         ratio = ours / floor if floor else None
         entry = {"part": row.part, "figure": row.figure, "unit": row.unit, "ours": ours, "floor": floor}
-        found.append(entry | {"ratio": ratio, "target": row.target, "met": row.is_met(ours, ratio)})
-    return found
+        rows.append(entry | {"ratio": ratio, "target": row.target, "met": row.is_met(ours, ratio)})
+    return rows
 
 
 def table(rows: list[dict[str, object]]) -> str:

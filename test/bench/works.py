@@ -69,23 +69,23 @@ def measured(work: Work, who: str) -> tuple[Figures, list[str]]:
         kubelet = stack.enter_context(running([str(HERE / "fake_kubelet.py"), *arguments]))
         contender = stack.enter_context(running(command(who, plane, namespace)))
         log = AuditLog(plane.audit_log)
-        before, mark = contender.cpu, log.mark()
-        found = asyncio.run(_lived(work, plane, namespace, kubelet))
+        cpu, mark = contender.cpu, log.mark()
+        figures = asyncio.run(_lived(work, plane, namespace, kubelet))
         wait_calm(log)
         requests = log.since(mark)
-        found |= {
+        figures |= {
             "requests": len(requests) / work.jobs,
             "writes": len(requests.writes()) / work.jobs,
-            "CPU": contender.cpu - before,
-            "CPU per job": 1000 * (contender.cpu - before) / work.jobs,
+            "CPU": contender.cpu - cpu,
+            "CPU per job": 1000 * (contender.cpu - cpu) / work.jobs,
             "resident": contender.resident,
             "peak": contender.peak,
         }
         if work.ends == "never" and who != FLOOR:
-            found |= quiet(contender, log)
+            figures |= quiet(contender, log)
         tally = Counter(f"{request.verb} {request.resource}" for request in requests.writes())
         told = [", ".join(f"{count} {name}" for name, count in tally.most_common())]
-        return found, told + (list(time_line(requests.writes())) if work.jobs == 1 else [])
+        return figures, told + (list(time_line(requests.writes())) if work.jobs == 1 else [])
 
 
 def time_line(writes: Requests) -> Iterator[str]:
@@ -94,10 +94,10 @@ def time_line(writes: Requests) -> Iterator[str]:
     for request in writes:
         at = datetime.fromisoformat(request.at).timestamp()
         moments.setdefault(f"{request.verb} {request.resource}", []).append(at)
-    began = min((found[0] for found in moments.values()), default=0.0)
-    for name, found in moments.items():
-        first, last = (round(1000 * (moment - began)) for moment in (found[0], found[-1]))
-        yield f"{first:8} ms to {last:6} ms  {len(found):5} {name}"
+    began = min((times[0] for times in moments.values()), default=0.0)
+    for name, times in moments.items():
+        first, last = (round(1000 * (moment - began)) for moment in (times[0], times[-1]))
+        yield f"{first:8} ms to {last:6} ms  {len(times):5} {name}"
 
 
 async def _serve_all_kinds(plane: ControlPlane) -> None:
@@ -114,14 +114,14 @@ async def _lived(work: Work, plane: ControlPlane, namespace: str, kubelet: runni
         began = time.monotonic()
         bodies = work.bodies()
         await asyncio.gather(*(_create(api, namespace, bodies) for _ in range(AT_ONCE)))
-        found = {}
+        figures = {}
         if work.ends != "never":
             succeeded = await _until_succeeded(api, namespace, work.jobs)
-            found = {"to Succeeded": succeeded - began, "jobs a second": work.jobs / (succeeded - began)}
+            figures = {"to Succeeded": succeeded - began, "jobs a second": work.jobs / (succeeded - began)}
         if work.ends == "alone":  # a worker of a job that succeeds early may never have run
-            return found
+            return figures
         told = await asyncio.to_thread(kubelet.wait_said, "all have run at", longest=LONGEST)
-        return found | {"to Running": float(told.split()[-1]) - began}
+        return figures | {"to Running": float(told.split()[-1]) - began}
 
 
 async def _create(api: Api, namespace: str, bodies: Iterator[Json]) -> None:
@@ -159,7 +159,7 @@ def wait_calm(log: AuditLog) -> None:
 
 def quiet(contender: running, log: AuditLog) -> Figures:
     """The cost of idling."""
-    before, mark = contender.cpu, log.mark()
+    cpu, mark = contender.cpu, log.mark()
     time.sleep(QUIET_SECONDS)
-    share = 100 * (contender.cpu - before) / QUIET_SECONDS
+    share = 100 * (contender.cpu - cpu) / QUIET_SECONDS
     return {"quiet writes": len(log.since(mark).writes()), "quiet CPU": share}

@@ -111,7 +111,7 @@ def _user_pages() -> Iterator[Path]:
 @pytest.mark.parametrize("place", ["server", "folder"])
 async def test_search_finds_what_people_type(visitor: Visitor, served: str, place: str) -> None:
     tab = await visitor.open(f"{served if place == 'server' else SITE.as_uri()}/index.html")
-    missed = [f"{words!r}: {wanted} is not in {found}" async for words, wanted, found in _searches(tab)]
+    missed = [f"{words!r}: {address} is not in {results}" async for words, address, results in _searches(tab)]
     assert not missed, "\n".join(missed)
 
 
@@ -121,9 +121,9 @@ async def test_every_page_can_be_read_by_everybody(visitor: Visitor, served: str
     quoted = {path.suffixes[0]: path for path in SITE.rglob("*.quoted.html")}
     own = (path for path in SITE.rglob("*.html") if ".quoted" not in path.suffixes)
     pages = iter([f"{served}/{path.relative_to(SITE)}" for path in (*own, *quoted.values())])
-    seen: set[str] = set()
-    found = await asyncio.gather(*(_read(visitor, pages, seen) for _ in range(TABS)))
-    findings = {line for lines in found for line in lines}
+    texts: set[str] = set()
+    by_tab = await asyncio.gather(*(_read(visitor, pages, texts) for _ in range(TABS)))
+    findings = {line for lines in by_tab for line in lines}
     assert not findings, "\n".join(sorted(findings))
 
 
@@ -131,7 +131,7 @@ async def _searches(tab: "Page") -> AsyncIterator[tuple[str, str, list[str]]]:
     """Type each query; yield those whose page is not among the first answers, with these."""
     field = tab.locator("[data-md-component=search-query]")
     links = tab.locator(".md-search-result__item > a:first-child")
-    for words, wanted in QUERIES.items():
+    for words, address in QUERIES.items():
         # The answers to one query stay until those to the next are there.
         await field.fill("")
         await field.press("End")
@@ -140,10 +140,10 @@ async def _searches(tab: "Page") -> AsyncIterator[tuple[str, str, list[str]]]:
         await field.press("End")
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE_SECONDS):
-                while wanted not in (found := await _addresses(links)):
+                while address not in (results := await _addresses(links)):
                     await asyncio.sleep(0.1)
                 continue
-        yield words, wanted, found
+        yield words, address, results
 
 
 async def _addresses(links: "Locator") -> list[str]:
@@ -151,7 +151,7 @@ async def _addresses(links: "Locator") -> list[str]:
     return [href.rpartition("/site/")[2].lstrip("/") for href in hrefs[:FIRST]]
 
 
-async def _read(visitor: Visitor, pages: Iterator[str], seen: set[str]) -> list[str]:
+async def _read(visitor: Visitor, pages: Iterator[str], texts: set[str]) -> list[str]:
     """Read one page after the other in a tab, and return what somebody cannot read, or only by scrolling sideways."""
     tab, findings = await visitor.open("about:blank"), list[str]()
     # Search, which takes longer to load than all else, has a test of its own.
@@ -159,7 +159,7 @@ async def _read(visitor: Visitor, pages: Iterator[str], seen: set[str]) -> list[
     for page in pages:
         await tab.goto(page)
         findings += await audit(tab, within="article", without=["color-contrast"])
-        findings += await _contrast(tab, seen)
+        findings += await _contrast(tab, texts)
         await tab.set_viewport_size(NARROW)
         if await scrolls_sideways(tab):
             findings.append(f"{page}: is wider than a narrow screen")
@@ -167,9 +167,9 @@ async def _read(visitor: Visitor, pages: Iterator[str], seen: set[str]) -> list[
     return findings
 
 
-async def _contrast(tab: "Page", seen: set[str]) -> list[str]:
-    unseen = await tab.evaluate(UNSEEN, list(seen))
-    seen.update(unseen)
+async def _contrast(tab: "Page", texts: set[str]) -> list[str]:
+    unseen = await tab.evaluate(UNSEEN, list(texts))
+    texts.update(unseen)
     findings = []
     for scheme in ("dark", "light") if unseen else ():
         await tab.emulate_media(color_scheme=scheme)

@@ -39,23 +39,23 @@ def job(name: str, script: str, workers: int, policy: str) -> str:
 @pytest_asyncio.fixture(loop_scope="module")
 async def machine(tmp_path: Path) -> AsyncIterator[LocalMachine]:
     """A server that stays."""
-    made = LocalMachine(tmp_path)
-    assert (await made.run("local", "up"))[0] == 0
-    yield made
-    assert (await made.run("local", "down", "--purge"))[0] == 0
+    local = LocalMachine(tmp_path)
+    assert (await local.run("local", "up"))[0] == 0
+    yield local
+    assert (await local.run("local", "down", "--purge"))[0] == 0
 
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def link(machine: LocalMachine) -> AsyncIterator[str]:
     """What ``tfjob ui`` prints; at the end it is interrupted, and has said that its server was gone."""
     process = await machine.start("ui", "--no-browser")
-    said = await process.stdout.readuntil(b"Ctrl-C ends.\n")
-    yield re.search(r"http://\S+", said.decode())[0]
+    output = await process.stdout.readuntil(b"Ctrl-C ends.\n")
+    yield re.search(r"http://\S+", output.decode())[0]
     process.send_signal(signal.SIGINT)
-    said = (await process.stderr.read()).decode()
-    assert await process.wait() == 0, said
-    assert all(line.startswith("tfjob: the API server ") for line in said.splitlines()), said
-    assert "cannot be reached" in said
+    output = (await process.stderr.read()).decode()
+    assert await process.wait() == 0, output
+    assert all(line.startswith("tfjob: the API server ") for line in output.splitlines()), output
+    assert "cannot be reached" in output
 
 
 async def is_fit(page: "Page", *looks: tuple[str, "ViewportSize"]) -> None:
@@ -84,8 +84,8 @@ async def test_jobs_are_seen_as_they_run_and_fail(machine: LocalMachine, link: s
     await page.get_by_role("link", name="trains").click()
     log = page.get_by_role("region", name="Log lines")
     await log.get_by_text("worker-1 step 1").first.wait_for()
-    before = await log.locator("div").count()
-    await eventually(lambda: _has_more(log, before))
+    line_count = await log.locator("div").count()
+    await eventually(lambda: _has_more(log, line_count))
     await page.get_by_role("row", name=re.compile("worker-1 is running 0 local")).wait_for()
     await page.get_by_role("button", name="Show").click()
     await page.get_by_text("cleanPodPolicy: None").wait_for()
@@ -107,5 +107,5 @@ async def test_jobs_are_seen_as_they_run_and_fail(machine: LocalMachine, link: s
     await is_fit(page, NIGHT)
 
 
-async def _has_more(log: "Locator", before: int) -> bool:
-    return await log.locator("div").count() > before + 10
+async def _has_more(log: "Locator", line_count: int) -> bool:
+    return await log.locator("div").count() > line_count + 10

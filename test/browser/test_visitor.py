@@ -20,7 +20,9 @@ HEAD = "<!doctype html><html lang=en><title>page</title><link rel=icon href=data
     ],
 )
 async def test_page_that_does_what_it_should_not_fails_the_test(visitor: Visitor, body: str, complaint: str) -> None:
-    async with Loopback(lambda seen: reply(404 if seen.target == "/gone.png" else 200, (HEAD + body).encode())) as site:
+    async with Loopback(
+        lambda request: reply(404 if request.target == "/gone.png" else 200, (HEAD + body).encode())
+    ) as site:
         await visitor.open(site.url)
         with pytest.raises(AssertionError, match=complaint):
             await visitor.close()

@@ -186,16 +186,16 @@ async def field(request, admin, proxy, control_plane, is_shared):
         namespace, suffix = request.getfixturevalue("shared_namespace"), f"-{next(_SERIAL)}"
     else:
         namespace, suffix = control_plane.make_namespace(request.node.name), ""
-    found = Field(admin, namespace, control_plane, proxy, suffix)
+    new_field = Field(admin, namespace, control_plane, proxy, suffix)
     if not getattr(request.module, "IS_RECORDED", True):
-        yield found
+        yield new_field
         return
     async with Recorder(control_plane.store()) as recorder:
-        yield found
+        yield new_field
         history = await recorder.stop()
     for life in invariants.job_lives(history, namespace):
         for name, rule in invariants.RULES.items():
-            assert name in found.waived or list(rule(life)) == [], name
+            assert name in new_field.waived or list(rule(life)) == [], name
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

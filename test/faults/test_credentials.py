@@ -34,11 +34,11 @@ class Account:
 
     async def token(self, secret):
         """A token that is valid for as long as this Secret exists."""
-        made = await self.admin.create(SECRETS.path(self.namespace), {"metadata": {"name": secret}})
-        bound = {"apiVersion": "v1", "kind": "Secret", "name": secret, "uid": made["metadata"]["uid"]}
+        secret_object = await self.admin.create(SECRETS.path(self.namespace), {"metadata": {"name": secret}})
+        bound = {"apiVersion": "v1", "kind": "Secret", "name": secret, "uid": secret_object["metadata"]["uid"]}
         path = ACCOUNTS.path(self.namespace, "account", "token")
-        asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"boundObjectRef": bound}}
-        return (await self.admin.create(path, asked))["status"]["token"]
+        request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"boundObjectRef": bound}}
+        return (await self.admin.create(path, request))["status"]["token"]
 
     async def revoke(self, secret, token, kubeconfig):
         """Have the token refused; the apiserver remembers for ten seconds that it was valid."""

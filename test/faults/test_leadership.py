@@ -177,8 +177,8 @@ async def test_a_new_leader_finds_what_its_predecessor_wrote_before_it_writes(st
     """Its watch of the pods is dead, so its cache lacks those that were created meanwhile."""
     leader, standby = await stage.leader_and_standby()
     proxy.now(watch("pods", client=standby.name), do=faults.half_open())
-    made = len(oracle.pods_created(proxy))
-    await eventually(lambda: len(oracle.pods_created(proxy)) >= made + 4)
+    pods_so_far = len(oracle.pods_created(proxy))
+    await eventually(lambda: len(oracle.pods_created(proxy)) >= pods_so_far + 4)
 
     killed = leader.send(signal.SIGKILL)
     worked = await stage.works(standby, since=killed)

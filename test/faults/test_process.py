@@ -61,10 +61,10 @@ async def test_a_process_that_may_open_no_more_files_for_a_while_goes_on_afterwa
     resource.prlimit(operator.pid, resource.RLIMIT_NOFILE, (3, hard))
     with proxy.refusing():
         await proxy.until(lambda: proxy.open_watches(watch()) == 0)
-    before = proxy.count()
+    count = proxy.count()
     await field.want("w", 5)
     await field.quiet(2)
-    assert proxy.count() == before, "it could open a connection"
+    assert proxy.count() == count, "it could open a connection"
 
     resource.prlimit(operator.pid, resource.RLIMIT_NOFILE, (soft, hard))
     await field.settled(operator)

@@ -111,7 +111,7 @@ async def test_an_operator_that_slept_through_a_compaction_relists(proxy, field,
     operator = await start()
     await field.want("w", 4)
     await field.reach(operator, "gone", 2)
-    before = [oracle.lists(proxy, kind) for kind in ("pods", "tfjobs")]
+    old_counts = [oracle.lists(proxy, kind) for kind in ("pods", "tfjobs")]
 
     operator.signal(signal.SIGSTOP)
     proxy.now(watch(), do=faults.cut())
@@ -125,7 +125,7 @@ async def test_an_operator_that_slept_through_a_compaction_relists(proxy, field,
     await eventually(lambda: is_forgotten(operator, "gone"), within=60)
     await field.settled_without_orphans(operator)
 
-    assert [oracle.lists(proxy, kind) for kind in ("pods", "tfjobs")] == [count + 1 for count in before]
+    assert [oracle.lists(proxy, kind) for kind in ("pods", "tfjobs")] == [count + 1 for count in old_counts]
     assert await operator.terminate() == 0
     assert field.created() == {"gone-0": 1, "gone-1": 1, "w-0": 2, "w-1": 1, "w-2": 1, "w-3": 1}
 
@@ -145,7 +145,7 @@ async def test_an_etcd_restored_from_a_snapshot_is_believed(proxy, field, start,
     operator = await start()
     await field.want("kept", 6)
     await field.reach(operator, "changed", 2)
-    before = await uids_of_pods(field)
+    uids = await uids_of_pods(field)
     await asyncio.to_thread(take_snapshot, control_plane, tmp_path / "snapshot")
 
     await live_on(field)
@@ -156,7 +156,7 @@ async def test_an_etcd_restored_from_a_snapshot_is_believed(proxy, field, start,
     assert await version(field) < reached, "the versions did not go back"
     await eventually(lambda: is_forgotten(operator, "late"), within=60)
     await field.settled_without_orphans(operator)
-    assert await uids_of_pods(field) == before
+    assert await uids_of_pods(field) == uids
 
 
 async def test_an_object_at_etcds_limit_holds_up_nobody_but_itself(proxy, field, start):

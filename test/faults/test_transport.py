@@ -17,23 +17,23 @@ SHARED_SPEED = 3
 """Of the operator that these tests share."""
 
 
-@pytest.mark.parametrize("asked", ["1", "-5", "x", "Fri, 31 Dec 1999 23:59:59 GMT", None])
-async def test_a_429_is_obeyed_and_costs_no_relist(proxy, field, operator, asked):
+@pytest.mark.parametrize("retry_after", ["1", "-5", "x", "Fri, 31 Dec 1999 23:59:59 GMT", None])
+async def test_a_429_is_obeyed_and_costs_no_relist(proxy, field, operator, retry_after):
     """With every Retry-After that there is; an invalid one counts as none."""
-    busy = proxy.on(opening("tfjobs"), do=faults.throttle(asked), at_most=2)
+    busy = proxy.on(opening("tfjobs"), do=faults.throttle(retry_after), at_most=2)
     proxy.now(watch("tfjobs"), do=faults.cut())
     await field.reach(operator, "w", 2)
 
     assert busy.fired == 2
     assert proxy.count(opening("tfjobs", path=STREAMED)) == 0
     waits = [after.at - call.at for call, after in pairwise(proxy.calls(opening("tfjobs"))) if call.code == 429]
-    assert all(SHARED_SPEED * wait >= (1 if asked == "1" else 0) for wait in waits)
+    assert all(SHARED_SPEED * wait >= (1 if retry_after == "1" else 0) for wait in waits)
 
 
 async def test_a_request_for_very_much_patience_is_capped_at_a_minute(proxy, field, start):
     operator = await start(speed=20)
-    for workers, asked in enumerate(("30", "1000000000")):
-        busy = proxy.on(opening("tfjobs"), do=faults.throttle(asked), at_most=1)
+    for workers, retry_after in enumerate(("30", "1000000000")):
+        busy = proxy.on(opening("tfjobs"), do=faults.throttle(retry_after), at_most=1)
         proxy.now(watch("tfjobs"), do=faults.cut())
         await proxy.until(busy.has_fired)
         began, opened = time.monotonic(), proxy.count(opening("tfjobs"))
@@ -138,12 +138,12 @@ async def test_a_total_outage_is_met_with_a_trickle_of_requests(proxy, field, st
     operator = await start(speed=20)
     await field.reach(operator, "w", 2)
 
-    began, before = time.monotonic(), proxy.count()
+    began, count = time.monotonic(), proxy.count()
     out = proxy.on(anything(), do=faults.fail(503))
     proxy.now(watch("*"), do=faults.cut())
     await field.want("w", 5)
     await asyncio.sleep(300 / 20)
-    tries = proxy.count() - before
+    tries = proxy.count() - count
     out.off()
     seconds, ended = 20 * (time.monotonic() - began), time.monotonic()
     await eventually(lambda: field.has_pods("w", 5), within=60)

@@ -30,8 +30,8 @@ def second_version(folder, *, available="cpuset cpu io memory pids", handed=""):
     ],
 )
 def test_hierarchies_are_read_from_the_table_of_mounts(mounts, paths, name):
-    found = Hierarchies.read(table(*mounts))
-    assert ([str(path) for path in found.paths("c")], str(found)) == (paths, name)
+    hierarchies = Hierarchies.read(table(*mounts))
+    assert ([str(path) for path in hierarchies.paths("c")], str(hierarchies)) == (paths, name)
 
 
 def test_every_hierarchy_of_version_one_gets_a_root_for_each_node(tmp_path):
@@ -39,8 +39,8 @@ def test_every_hierarchy_of_version_one_gets_a_root_for_each_node(tmp_path):
     for mount in mounts:
         mount.mkdir()
     Hierarchies(tuple(mounts), (tmp_path / "unified",)).make("c", ["node-1", "node-2"])
-    made = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("node-*"))
-    assert made == [f"{name}/c/node-{number}" for name in FIRST for number in (1, 2)]
+    folders = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("node-*"))
+    assert folders == [f"{name}/c/node-{number}" for name in FIRST for number in (1, 2)]
     assert not (tmp_path / "unified").exists()
 
 

@@ -55,9 +55,9 @@ def test_nothing_is_installed_when_nothing_is_missing(machine):
 
 def test_what_is_missing_is_installed_after_a_look_at_the_lists_when_they_are_too_old(machine):
     make_program(machine / "apt-get", APT)
-    said = []
-    cluster_host.provide(said.append)
-    assert said == ["installing with apt-get: runc (missing: runc)"]
+    lines = []
+    cluster_host.provide(lines.append)
+    assert lines == ["installing with apt-get: runc (missing: runc)"]
     install = "apt-get install --yes --quiet --no-install-recommends runc"
     assert (machine / "seen").read_text().splitlines() == [install, "apt-get update", install]
 
@@ -81,8 +81,8 @@ def test_a_number_of_nodes_that_there_cannot_be_is_refused(count, capsys):
 def test_a_folder_that_is_not_a_clusters_is_left_alone(command, tmp_path, capsys):
     (tmp_path / "mine").touch()
     assert cluster_cli.main([command, "--dir", str(tmp_path)]) == 1
-    said = f"hack/cluster: {tmp_path} is not empty and not a cluster's: choose another directory\n"
-    assert capsys.readouterr().err == said
+    complaint = f"hack/cluster: {tmp_path} is not empty and not a cluster's: choose another directory\n"
+    assert capsys.readouterr().err == complaint
     assert (tmp_path / "mine").exists()
 
 

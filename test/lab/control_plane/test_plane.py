@@ -50,7 +50,7 @@ def start(*arguments):
 
 def processes_of(root):
     """Command lines of all processes that have to do with the plane in *root*, by pid."""
-    found = {}
+    by_pid = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             try:
@@ -58,14 +58,14 @@ def processes_of(root):
             except OSError:
                 continue
             if f"{root} " in line or f"{root}/" in line:
-                found[int(entry.name)] = line
-    return found
+                by_pid[int(entry.name)] = line
+    return by_pid
 
 
-def wait_until(is_so, what, seconds=GONE_SECONDS):
+def wait_until(is_so, problem, seconds=GONE_SECONDS):
     deadline = time.monotonic() + seconds
     while not is_so():
-        assert time.monotonic() < deadline, f"after {seconds} s: {what}"
+        assert time.monotonic() < deadline, f"after {seconds} s: {problem}"
         time.sleep(0.05)
 
 
@@ -99,10 +99,10 @@ def test_up_status_and_down_work_from_any_folder(tmp_path, root):
     assert up.returncode == 0, up.stderr
     assert f"export KUBECONFIG={root}/admin.kubeconfig" in up.stdout
 
-    shown = run("status", "--dir", root)
-    assert shown.returncode == 0
-    assert [line.split()[0] for line in shown.stdout.splitlines()] == ["supervisor", "etcd", "kube-apiserver"]
-    assert all(line.endswith(" up") for line in shown.stdout.splitlines())
+    listed = run("status", "--dir", root)
+    assert listed.returncode == 0
+    assert [line.split()[0] for line in listed.stdout.splitlines()] == ["supervisor", "etcd", "kube-apiserver"]
+    assert all(line.endswith(" up") for line in listed.stdout.splitlines())
     ports = ports_of(root)
     assert len(ports) == 2
     assert all(is_listening(port) for port in ports)
@@ -143,20 +143,20 @@ def test_up_that_is_stopped_while_it_starts_leaves_nothing(root, stage, number):
     ids=["killed with two workers", "interrupted"],
 )
 def test_a_pytest_that_is_stopped_leaves_no_server(tmp_path, workers, number):
-    seen = tmp_path / "seen"
-    seen.mkdir()
+    marks = tmp_path / "seen"
+    marks.mkdir()
     session = subprocess.Popen(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *workers, KILLED_SESSION],
         cwd=REPOSITORY,
         env={key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
-        | {"PLANE_SEEN": str(seen), "TMPDIR": str(tmp_path)},
+        | {"PLANE_SEEN": str(marks), "TMPDIR": str(tmp_path)},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
     try:
         expected = 2 if workers else 1
-        wait_until(lambda: len(list(seen.iterdir())) == expected, "the session did not get its plane", 100)
-        (root,) = {path.readlink() for path in seen.iterdir()}  # one plane for all workers
+        wait_until(lambda: len(list(marks.iterdir())) == expected, "the session did not get its plane", 100)
+        (root,) = {path.readlink() for path in marks.iterdir()}  # one plane for all workers
         assert len(processes_of(root)) == 4  # supervisor, etcd, kube-apiserver, kube-controller-manager
         session.send_signal(number)
         wait_nothing_left(root)
@@ -181,7 +181,7 @@ def broken_program(tmp_path, monkeypatch, plane_programs):
         program = tmp_path / f"broken-{name}"
         program.write_text(f"#!/bin/sh\n{script}\n")
         program.chmod(0o755)
-        monkeypatch.setitem(get._found, name, str(program))
+        monkeypatch.setitem(get._paths, name, str(program))
 
     return put
 

@@ -45,7 +45,7 @@ ADDED, MODIFIED, DELETED = ("ADDED", "a", "0"), ("MODIFIED", "a", "1"), ("DELETE
 
 
 @pytest.mark.parametrize(
-    ("event", "fault", "seen"),
+    ("event", "fault", "expected"),
     [
         ("MODIFIED", faults.drop(), [ADDED, DELETED]),
         ("MODIFIED", faults.duplicate(times=2), [ADDED, MODIFIED, MODIFIED, MODIFIED, DELETED]),
@@ -55,14 +55,16 @@ ADDED, MODIFIED, DELETED = ("ADDED", "a", "0"), ("MODIFIED", "a", "1"), ("DELETE
     ],
     ids=lambda value: str(value) if not isinstance(value, list) else "",
 )
-async def test_a_client_sees_of_a_life_what_the_fault_makes_of_it(*, event, fault, seen, proxy, client, admin, path):
+async def test_a_client_sees_of_a_life_what_the_fault_makes_of_it(
+    *, event, fault, expected, proxy, client, admin, path
+):
     proxy.on(watch("leases", event=event, name="a"), do=fault)
     async with client.watch(path) as events:
         await admin.create(path, lease("a"))
         await hold(admin, path, "a", "1")
         await admin.delete(f"{path}/a")
         await admin.create(path, lease("b"))
-        assert await next_events(events, len(seen) + 1) == [*seen, ("ADDED", "b", "0")]
+        assert await next_events(events, len(expected) + 1) == [*expected, ("ADDED", "b", "0")]
 
 
 async def test_held_lines_wait_for_release_and_then_come_in_order(proxy, client, admin, path):

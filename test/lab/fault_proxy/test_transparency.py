@@ -62,25 +62,31 @@ async def test_the_token_goes_up_as_the_client_sent_it_and_only_its_fingerprint_
 
 
 async def test_every_request_is_logged_with_what_was_asked_and_what_came_of_it(proxy, client, path, namespace):
-    before = time.monotonic()
+    began = time.monotonic()
     await client.create(path, lease("a"))
     with pytest.raises(RefusedError):
         await client.get(f"{path}/none")
 
-    made, missed = proxy.calls()
-    assert [made.number, missed.number] == [1, 2]
-    assert before <= made.at <= missed.at <= time.monotonic()
-    assert (made.verb, made.group, made.resource) == ("create", "coordination.k8s.io", "leases")
-    assert (made.namespace, made.name, made.subresource) == (namespace, "a", "")
-    assert (made.client, made.code, made.upstream_code, made.ending, made.faults) == ("client", 201, 201, "clean", [])
+    created, missed = proxy.calls()
+    assert [created.number, missed.number] == [1, 2]
+    assert began <= created.at <= missed.at <= time.monotonic()
+    assert (created.verb, created.group, created.resource) == ("create", "coordination.k8s.io", "leases")
+    assert (created.namespace, created.name, created.subresource) == (namespace, "a", "")
+    assert (created.client, created.code, created.upstream_code, created.ending, created.faults) == (
+        "client",
+        201,
+        201,
+        "clean",
+        [],
+    )
     assert (missed.verb, missed.name, missed.code) == ("get", "none", 404)
     assert proxy.count(write("leases")) == 1
     assert proxy.count(anything("leases", name="no*")) == 1
 
 
 async def test_nothing_is_left_after_close_whatever_was_open(control_plane, path, token):
-    before = set(threading.enumerate()), open_sockets()
-    asked = [("GET", "?watch=true"), ("POST", ""), ("GET", "/a"), ("GET", ""), ("PATCH", "/a")]
+    old = set(threading.enumerate()), open_sockets()
+    requests = [("GET", "?watch=true"), ("POST", ""), ("GET", "/a"), ("GET", ""), ("PATCH", "/a")]
     async with AsyncExitStack() as connections:
 
         async def connect():
@@ -95,9 +101,9 @@ async def test_nothing_is_left_after_close_whatever_was_open(control_plane, path
             ]
             await connect()
             await (await connect()).send(b"GET /half/a/request HTTP/1.1\r\n")
-            for method, target in asked:
+            for method, target in requests:
                 await (await connect()).ask(path + target, method=method, body=b"{}")
-            await proxy.until(lambda: proxy.count() == len(asked) and all(rule.has_fired() for rule in rules))
+            await proxy.until(lambda: proxy.count() == len(requests) and all(rule.has_fired() for rule in rules))
             await proxy.until(lambda: proxy.open_watches(watch("leases")) == 1)
             proxy.close()
-    assert (set(threading.enumerate()) - before[0], open_sockets() - before[1]) == (set(), set())
+    assert (set(threading.enumerate()) - old[0], open_sockets() - old[1]) == (set(), set())

@@ -90,10 +90,10 @@ class Greeters:
 
 @pytest.fixture
 def greeters(plane, node, tmp_path):
-    found = Greeters(plane, node, plane.make_namespace("greeters"), tmp_path)
-    yield found
+    deployed = Greeters(plane, node, plane.make_namespace("greeters"), tmp_path)
+    yield deployed
     with contextlib.suppress(ApiRefusedError):  # the test has done it
-        plane.admin.delete(found.deployment)
+        plane.admin.delete(deployed.deployment)
 
 
 async def test_a_service_sends_to_all_pods_that_are_ready_and_to_no_other(plane, node, greeters):
@@ -146,8 +146,8 @@ async def test_a_process_that_ends_or_fails_its_liveness_probe_is_started_again(
     (pod,) = node.pods
 
     def restarts():
-        found = plane.admin.get(f"/api/v1/namespaces/{greeters.namespace}/pods/{pod.name}")
-        return found["status"]["containerStatuses"][0]["restartCount"], greeters.ready()
+        body = plane.admin.get(f"/api/v1/namespaces/{greeters.namespace}/pods/{pod.name}")
+        return body["status"]["containerStatuses"][0]["restartCount"], greeters.ready()
 
     pod.kill()
     await eventually(lambda: restarts() == (1, 1), within=20)

@@ -42,15 +42,15 @@ async def ask(client, tls, server, folder):
 async def test_a_request_that_the_server_asks_for_again_is_sent_again(client, tls, tmp_path):
     async with serve(tls, [CHANGING, reply(201, b'{"made": true}')]) as server:
         assert await ask(client, tls, server, tmp_path) == {"made": True}
-        assert [json.loads(seen.body) for seen in server.requests] == [{"name": "j"}] * 2
+        assert [json.loads(request.body) for request in server.requests] == [{"name": "j"}] * 2
 
 
 @pytest.mark.parametrize(
     ("client", "answer", "requests"),
     [
-        pytest.param(client, answer, requests, id=f"{client.__name__} {what}")
+        pytest.param(client, answer, requests, id=f"{client.__name__} {title}")
         for client in (Api, BlockingApi)
-        for what, answer, requests in (
+        for title, answer, requests in (
             ("for ever", CHANGING, TRIES_WHEN_UNAVAILABLE),
             ("without being asked", reply(503, b"{}"), 1),
         )

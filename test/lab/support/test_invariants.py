@@ -44,8 +44,8 @@ class Tale:
         return self
 
     def gone(self, plural, name):
-        before = self._last(plural, name)
-        self._add(before.place, None, before.body)
+        old = self._last(plural, name)
+        self._add(old.place, None, old.body)
         return self
 
     def service(self, name="j-worker-0"):
@@ -56,7 +56,7 @@ class Tale:
 
     def broken(self, *requests, waived=()):
         """What is found, by the names of the invariants."""
-        sent = Requests(tuple(Request(*what, 200, "op", "", "") for what in requests))
+        sent = Requests(tuple(Request(*fields, 200, "op", "", "") for fields in requests))
         try:
             invariants.check(History(tuple(self.revisions)), sent, namespaces=[NS], waived=waived)
         except AssertionError as failure:
@@ -65,12 +65,12 @@ class Tale:
 
     def _store(self, group, plural, body):
         place = Place(group, plural, NS, body["metadata"]["name"])
-        before = self._last(plural, place.name)
-        self._add(place, body, before.body if before else None)
+        old = self._last(plural, place.name)
+        self._add(place, body, old.body if old else None)
 
     def _last(self, plural, name):
-        found = [entry for entry in self.revisions if (entry.place.plural, entry.place.name) == (plural, name)]
-        return found[-1] if found else None
+        entries = [entry for entry in self.revisions if (entry.place.plural, entry.place.name) == (plural, name)]
+        return entries[-1] if entries else None
 
     def _add(self, place, body, previous):
         change = "delete" if body is None else "update" if previous else "create"

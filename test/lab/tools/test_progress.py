@@ -15,7 +15,7 @@ class Stream(io.StringIO):
 
     def __init__(self, *, terminal=False, until):
         super().__init__()
-        self.seen = threading.Event()
+        self.is_written = threading.Event()
         self._terminal = terminal
         self._until = until
 
@@ -25,7 +25,7 @@ class Stream(io.StringIO):
     def write(self, text):
         count = super().write(text)
         if self._until in self.getvalue():
-            self.seen.set()
+            self.is_written.set()
         return count
 
 
@@ -34,7 +34,7 @@ def test_a_log_gets_a_line_at_the_start_one_now_and_then_and_one_at_the_end():
 
     with Progress(stream, prefix="hack/tool", log_seconds=0.01).step("building alpha") as step:
         step.note("3 packages")
-        assert stream.seen.wait(30)
+        assert stream.is_written.wait(30)
 
     first, *between, last = stream.getvalue().splitlines()
     assert first == "hack/tool: building alpha"
@@ -50,7 +50,7 @@ def test_a_terminal_gets_one_short_line_that_is_rewritten_in_place(monkeypatch):
 
     with Progress(stream, prefix="hack/tool").step("building alpha") as step:
         step.note("packages" * 20)
-        assert stream.seen.wait(30)
+        assert stream.is_written.wait(30)
 
     assert stream.getvalue().count("\n") == 1
     lines = stream.getvalue().split(progress.CLEAR_LINE)[1:]
