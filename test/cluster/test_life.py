@@ -35,7 +35,7 @@ def script(*arguments):
 
 
 @pytest.fixture(scope="module")
-def before():
+def untouched_machine():
     """The machine before anything happens to it, save that programs are installed, which stay."""
     try:
         cluster_host.refuse_unfit()
@@ -48,18 +48,18 @@ def before():
 
 
 @pytest.fixture(scope="module")
-def made(before, tmp_path_factory):
+def new_cluster(untouched_machine, tmp_path_factory):
     """What `up` says, the cluster that it made, and by what its things are known."""
     root = tmp_path_factory.mktemp("clusters") / "the first"
-    said = script("up", "--dir", str(root), "--owner", str(os.getpid()))
-    assert said.returncode == 0, said.stderr
-    yield said.stdout, Cluster.attach(root), Marks.of(root, plane_directory.read_state(root))
+    up = script("up", "--dir", str(root), "--owner", str(os.getpid()))
+    assert up.returncode == 0, up.stderr
+    yield up.stdout, Cluster.attach(root), Marks.of(root, plane_directory.read_state(root))
     script("down", "--dir", str(root))
 
 
 @pytest.fixture(scope="module")
-def live(made):
-    return made[1]
+def live(new_cluster):
+    return new_cluster[1]
 
 
 @pytest.fixture
@@ -83,13 +83,13 @@ async def said_by(kubectl, *arguments, node):
 
     kubectl.create(pod("asking", *arguments, node=node))
     await eventually(has_succeeded, within=PATIENCE, every=0.2)
-    said = kubectl.logs("asking", container="main")
+    output = kubectl.logs("asking", container="main")
     kubectl.run("delete", "pod/asking")
-    return said
+    return output
 
 
-def test_up_tells_each_step_with_its_time_and_ends_with_the_line_that_sets_kubeconfig(made):
-    told, live, _ = made
+def test_up_tells_each_step_with_its_time_and_ends_with_the_line_that_sets_kubeconfig(new_cluster):
+    told, live, _ = new_cluster
     # Where there is a proxy, the lines that lead around it come before the last one.
     *steps, last = (line for line in told.splitlines() if "no_proxy" not in line.lower())
     assert last == f"export KUBECONFIG={live.kubeconfig}"
@@ -109,13 +109,13 @@ async def test_a_pod_finds_another_by_the_name_of_a_headless_service_across_node
     spec = {"clusterIP": "None", "selector": {"app": "greeter"}, "ports": [{"port": 2222}]}
     kubectl.create({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "greeter"}, "spec": spec})
     kubectl.create(pod("greeter", node="node-1"))
-    said = await said_by(kubectl, "resolve", "greeter.default.svc", node="node-2")
-    assert said == f"[{kubectl.get('pod', 'greeter')['status']['podIP']}]\n"
+    output = await said_by(kubectl, "resolve", "greeter.default.svc", node="node-2")
+    assert output == f"[{kubectl.get('pod', 'greeter')['status']['podIP']}]\n"
 
 
 async def test_a_pod_reaches_the_api_server_by_its_cluster_ip_with_its_own_token(kubectl):
-    said = await said_by(kubectl, "get", "/apis/authentication.k8s.io/v1", node="node-1")
-    status, answer = said.split(maxsplit=1)
+    output = await said_by(kubectl, "get", "/apis/authentication.k8s.io/v1", node="node-1")
+    status, answer = output.split(maxsplit=1)
     assert status == "200"
     assert json.loads(answer)["groupVersion"] == "authentication.k8s.io/v1"
 
@@ -142,9 +142,11 @@ def half_made(tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=lambda number: number.name)
-async def test_nothing_is_left_of_an_up_that_is_ended_half_way_beside_a_live_cluster(live, made, half_made, number):
+async def test_nothing_is_left_of_an_up_that_is_ended_half_way_beside_a_live_cluster(
+    live, new_cluster, half_made, number
+):
     starting, state, marks = await eventually(half_made, within=PATIENCE, every=0.05)
-    assert marks.name != made[2].name
+    assert marks.name != new_cluster[2].name
     starting.send_signal(number)
     starting.wait(PATIENCE)
     assert ProcessId(state["supervisor"]["pid"], state["supervisor"]["born"]).wait_gone(PATIENCE)
@@ -162,18 +164,18 @@ async def test_no_process_outlives_a_killed_supervisor_and_down_removes_the_rest
     assert marks.left() == []
 
 
-def test_no_mount_of_a_live_cluster_is_seen_on_its_machine(made):
-    traces = made[2].traces()
+def test_no_mount_of_a_live_cluster_is_seen_on_its_machine(new_cluster):
+    traces = new_cluster[2].traces()
     assert traces["mounts"] == []
     assert len(traces["processes"]) > 10
     assert len(traces["routes"]) >= 3
 
 
-def test_down_leaves_the_machine_as_it_was_before_up(before, made):
-    _, live, marks = made
+def test_down_leaves_the_machine_as_it_was_before_up(untouched_machine, new_cluster):
+    _, live, marks = new_cluster
     told = script("down", "--dir", str(live.dir))
     assert (told.returncode, told.stdout) == (0, f"removed the cluster in {live.dir}\n")
     assert marks.left() == []
-    assert Machine.now() == before
+    assert Machine.now() == untouched_machine
     again = script("down", "--dir", str(live.dir))
     assert (again.returncode, again.stdout) == (0, f"there is no cluster in {live.dir}\n")

@@ -25,8 +25,8 @@ async def test_of_two_jobs_for_one_room_the_second_waits_whole(gang_cluster):
                 await eventually(lambda: len(cluster.gangs["first"].bound) == 4, within=60)
         for job in ("first", "second"):
             await cluster.jobs.wait(job, "Succeeded", within=540)
-    before = cluster.events[: cluster.events.index(("second", "bound"))]
-    assert before.count(("first", "ended")) >= 2, "the second had a pod while there was no room for all of its pods"
+    earlier = cluster.events[: cluster.events.index(("second", "bound"))]
+    assert earlier.count(("first", "ended")) >= 2, "the second had a pod while there was no room for all of its pods"
 
 
 async def test_a_hundred_gangs_in_room_for_six_are_never_bound_in_part_and_all_end(gang_cluster, record_property):

@@ -41,9 +41,9 @@ async def _there(jobs: JobNamespace, resource: Resource, name: str = "") -> Json
     """Wait until there is an object of this kind, of the job's name or of any."""
 
     async def check() -> Json:
-        found = await jobs.admin.list(resource.path(jobs.namespace))
-        fitting = [body for body in found if name in {"", body["metadata"]["name"]}]
-        assert fitting, found
+        bodies = await jobs.admin.list(resource.path(jobs.namespace))
+        fitting = [body for body in bodies if name in {"", body["metadata"]["name"]}]
+        assert fitting, bodies
         return fitting[0]
 
     return await eventually(check, within=PATIENCE)
@@ -86,11 +86,11 @@ async def _restarts_in_place(jobs: JobNamespace) -> None:
 async def _makes_workloads(jobs: JobNamespace) -> None:
     """Admitted, it takes the suspension of the job back."""
     await jobs.submit(builders.tfjob("j").workers(2).labels({"kueue.x-k8s.io/queue-name": "q"}).suspended())
-    found = await _there(jobs, WORKLOADS)
+    workload = await _there(jobs, WORKLOADS)
     conditions = [_met("QuotaReserved"), _met("Admitted")]
     sets = [{"name": "worker", "count": 2, "flavors": {}, "resourceUsage": {}}]
     status = {"conditions": conditions, "admission": {"clusterQueue": "q", "podSetAssignments": sets}}
-    path = WORKLOADS.path(jobs.namespace, found["metadata"]["name"], "status")
+    path = WORKLOADS.path(jobs.namespace, workload["metadata"]["name"], "status")
     await jobs.admin.patch(path, {"status": status})
     await jobs.wait_pods("j-worker-0", "j-worker-1")
 
@@ -123,11 +123,11 @@ FEATURES = {
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """A server with the APIs of native gangs and of Kueue, where the operator's account has no rights."""
     features = frozenset({"audit", servers.GANGS})
-    with ControlPlane.up(tmp_path_factory.mktemp("installed") / "plane", features) as found:
-        _revoke(found)
+    with ControlPlane.up(tmp_path_factory.mktemp("installed") / "plane", features) as control_plane:
+        _revoke(control_plane)
         for kind, plural in KUEUE.items():
-            found.admin.apply(_crd(plural, kind))
-        yield found
+            control_plane.admin.apply(_crd(plural, kind))
+        yield control_plane
 
 
 def _revoke(plane: ControlPlane) -> None:

@@ -22,17 +22,17 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 @given(st.text(max_size=40))
 def test_no_retry_after_raises_or_is_longer_than_a_minute(header):
-    found = errors.retry_after(header, NOW)
+    seconds = errors.retry_after(header, NOW)
 
-    assert found is None or 0 <= found <= errors.LONGEST_RETRY_AFTER
+    assert seconds is None or 0 <= seconds <= errors.LONGEST_RETRY_AFTER
 
 
 @given(st.text(), st.integers(min_value=10, max_value=50))
 def test_one_line_never_breaks_its_promise(text, most):
-    shown = errors.one_line(text, most=most)
+    line = errors.one_line(text, most=most)
 
-    assert len(shown) <= most
-    assert shown.isprintable()
+    assert len(line) <= most
+    assert line.isprintable()
 
 
 UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
@@ -80,9 +80,9 @@ def test_any_record_is_one_line_that_can_be_read_back(fields):
 @given(st.lists(st.binary(max_size=8)))
 def test_what_comes_out_is_what_went_in_without_the_unfinished_end(chunks):
     splitter = LineSplitter()
-    found = [line for chunk in chunks for line in splitter.feed(chunk)]
+    lines = [line for chunk in chunks for line in splitter.feed(chunk)]
 
-    assert found == [line for line in b"".join(chunks).split(b"\n")[:-1] if line.strip()]
+    assert lines == [line for line in b"".join(chunks).split(b"\n")[:-1] if line.strip()]
 
 
 TEXTS = st.text(alphabet=st.sampled_from('ab"\\{}[],: \n\té\u2028😀'), max_size=12)

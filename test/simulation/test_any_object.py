@@ -133,8 +133,8 @@ def observed(body, scheduler=""):
 
 def carry_out(body, scheduler=""):
     """Make the plan, the bodies, and the JSON of the status."""
-    seen = observed(body, scheduler)
-    plan = make_plan(seen)
+    snapshot = observed(body, scheduler)
+    plan = make_plan(snapshot)
     json.dumps(v1.API.status_patch(plan.report), allow_nan=False)
     for create in [action for action in plan.actions if isinstance(action, Create)][:4]:
         json.dumps([child.body() for child in create.in_order()])
@@ -160,7 +160,7 @@ def test_a_plan_is_made_whatever_stands_in_any_field(changes, scheduler):
 
 
 def test_the_whole_object_is_valid_so_that_most_changes_matter():
-    seen = observed(WHOLE)
+    snapshot = observed(WHOLE)
 
-    assert seen.job.problems == ()
-    assert {action.replica.split("-")[0] for action in make_plan(seen).actions if isinstance(action, Create)}
+    assert snapshot.job.problems == ()
+    assert {action.replica.split("-")[0] for action in make_plan(snapshot).actions if isinstance(action, Create)}

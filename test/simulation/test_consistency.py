@@ -93,7 +93,7 @@ class OwnWritesMachine(RuleBasedStateMachine):
         self.server, self.cache = Server(), Cache(lags)
         self.snapshot = (self.server.version, {})
         self.own = PendingWrites({"pods": self.cache}, self.clock, limit=LIMIT)
-        self.made = []
+        self.writes = []
         self.replies = []
         self.uids = iter(f"uid-{number}" for number in range(10_000))
         self.last_recorded = dict.fromkeys(OWNERS, float("-inf"))
@@ -120,10 +120,10 @@ class OwnWritesMachine(RuleBasedStateMachine):
 
     def commit(self, owner, uid, *, gone=False):
         version = self.server.commit(uid, gone=gone)
-        self.made.append(Write(owner, self.server.history, version))
+        self.writes.append(Write(owner, self.server.history, version))
         return version
 
-    def known(self, position):
+    def uid_at(self, position):
         """An object that the process may write to: guarded by the version that the cache shows."""
         same = [uid for uid in sorted(self.cache.objects) if self.server.objects.get(uid) == self.cache.objects[uid]]
         return same[position % len(same)] if same else None
@@ -138,14 +138,14 @@ class OwnWritesMachine(RuleBasedStateMachine):
 
     @rule(owner=EITHER_OWNER, position=st.integers(0, 9), reply=REPLY)
     def patch(self, owner, position, reply):
-        if owner in self.may_write and (uid := self.known(position)):
+        if owner in self.may_write and (uid := self.uid_at(position)):
             version = self.commit(owner, uid)
             self.answer(owner, reply, lambda: self.own.wrote(owner, "pods", uid=uid, version=str(version)))
 
     @rule(owner=EITHER_OWNER, position=st.integers(0, 9), reply=REPLY, tells=st.booleans(), stays=st.booleans())
     def delete(self, owner, position, reply, tells, stays):
         """Gone at once, or terminating for a while; the reply carries the object or only a Status."""
-        if owner in self.may_write and (uid := self.known(position)):
+        if owner in self.may_write and (uid := self.uid_at(position)):
             self.has_had_trouble |= bool(self.replies)  # perhaps deleted before its own creation was answered
             version = str(self.commit(owner, uid, gone=not stays))
             tells = tells or stays
@@ -168,13 +168,13 @@ class OwnWritesMachine(RuleBasedStateMachine):
         self.record(*self.replies.pop(position % len(self.replies)))
 
     @precondition(lambda self: not self.replies)
-    @rule(owner=EITHER_OWNER, before=st.integers(0, 2), after=st.integers(0, 2))
-    def begin_a_pass(self, owner, before, after):
+    @rule(owner=EITHER_OWNER, deliveries=st.integers(0, 2), after=st.integers(0, 2))
+    def begin_a_pass(self, owner, deliveries, after):
         """The one before is over. Events come at any time, also while a live read is under way."""
         cache_state = self.own.cache_state(owner)
         self.check(owner, cache_state)
         if cache_state.freshness is Freshness.READ_LIVE:
-            self.deliver(before)
+            self.deliver(deliveries)
             version = str(self.server.version)
             self.deliver(after)
             self.own.read_live(owner, "pods", version=version)
@@ -214,7 +214,7 @@ class OwnWritesMachine(RuleBasedStateMachine):
     def take_a_snapshot(self):
         self.snapshot = (self.server.version, dict(self.server.objects))
 
-    @precondition(lambda self: self.made)
+    @precondition(lambda self: self.writes)
     @rule()
     def restore_etcd(self):
         self.has_had_trouble = True
@@ -227,7 +227,7 @@ class OwnWritesMachine(RuleBasedStateMachine):
         self.clock._monotonic += seconds
 
     def check(self, owner, cache_state):
-        mine = [write for write in self.made if write.owner == owner and write.history == self.server.history]
+        mine = [write for write in self.writes if write.owner == owner and write.history == self.server.history]
         has_all = all(self.cache.history == write.history and self.cache.version >= write.version for write in mine)
         waited = self.clock.monotonic() - self.last_recorded[owner]
         match cache_state.freshness:

@@ -131,23 +131,23 @@ def test_a_forged_annotation_changes_neither_counts_nor_templates(
         parts, _ = stored_schema.fitted(parts)
     body = {"apiVersion": f"kubeflow.org/{born}", "kind": "TFJob", "metadata": {"name": "a"}} | parts
     notes = {f"tf-operator.kubeflow.org/{version}-fields": json.dumps(forged) for version in VERSIONS}
-    found = convert(body | {"metadata": {"name": "a", "annotations": notes}}, target)
-    assert fixed(found) == fixed(convert(body, target))
+    converted = convert(body | {"metadata": {"name": "a", "annotations": notes}}, target)
+    assert fixed(converted) == fixed(convert(body, target))
 
 
 def fixed(body: dict[str, Any]) -> dict[str, Any]:
     """What no annotation may change."""
     metadata = {name: value for name, value in body["metadata"].items() if name != "annotations"}
-    shown = convert(body | {"metadata": metadata}, "v1alpha1")
-    items = shown["spec"].get("replicaSpecs") if isinstance(shown.get("spec"), dict) else shown.get("spec")
+    converted = convert(body | {"metadata": metadata}, "v1alpha1")
+    items = converted["spec"].get("replicaSpecs") if isinstance(converted.get("spec"), dict) else converted.get("spec")
     if isinstance(items, list):
         items = sorted(
             json.dumps({name: item.get(name) for name in _FIXED}) for item in items if isinstance(item, dict)
         )
-    status = shown.get("status")
+    status = converted.get("status")
     if isinstance(status, dict):
         status = {name: value for name, value in status.items() if name != "fixed"}  # it has what was noted
-    return shown | {"apiVersion": body["apiVersion"], "spec": items, "metadata": metadata, "status": status}
+    return converted | {"apiVersion": body["apiVersion"], "spec": items, "metadata": metadata, "status": status}
 
 
 _ODD = (
@@ -188,11 +188,11 @@ _MALFORMED = st.fixed_dictionaries(
 @given(objects=st.lists(_MALFORMED, min_size=REVIEW, max_size=REVIEW), target=st.sampled_from(VERSIONS))
 def test_a_review_of_malformed_objects_is_answered_with_all_of_them(objects: list[dict[str, Any]], target: str) -> None:
     version = f"kubeflow.org/{target}"
-    asked = {"request": {"uid": "r", "desiredAPIVersion": version, "objects": objects}}
-    response = json.loads(asyncio.run(review.answer(json.dumps(asked).encode(), convert)))["response"]
+    question = {"request": {"uid": "r", "desiredAPIVersion": version, "objects": objects}}
+    response = json.loads(asyncio.run(review.answer(json.dumps(question).encode(), convert)))["response"]
     assert (response["uid"], response["result"]) == ("r", {"status": "Success"})
-    found = response["convertedObjects"]
-    assert [unchanged(body) for body in found] == [unchanged(body) | {"apiVersion": version} for body in objects]
+    bodies = response["convertedObjects"]
+    assert [unchanged(body) for body in bodies] == [unchanged(body) | {"apiVersion": version} for body in objects]
 
 
 def unchanged(body: dict[str, Any]) -> dict[str, Any]:
@@ -319,12 +319,12 @@ _LOOSE_JOBS = st.fixed_dictionaries(
 
 def broken(body: dict[str, Any]) -> list[schemas.Violation]:
     """Where an object in v1 breaks its schema, once the API server has dropped what is unknown, and null."""
-    kept = json.loads(json.dumps(body))
-    metadata = kept.pop("metadata")
+    copy = json.loads(json.dumps(body))
+    metadata = copy.pop("metadata")
     assert isinstance(metadata.get("annotations", {}), dict)
-    list(schemas.prune(kept, _SCHEMA))
-    schemas.fill(kept, _SCHEMA)
-    return [*schemas.violations(kept, _SCHEMA), *schemas.repeated(kept, _SCHEMA)]
+    list(schemas.prune(copy, _SCHEMA))
+    schemas.fill(copy, _SCHEMA)
+    return [*schemas.violations(copy, _SCHEMA), *schemas.repeated(copy, _SCHEMA)]
 
 
 @settings(max_examples=4 * ROUND_TRIPS, deadline=None)

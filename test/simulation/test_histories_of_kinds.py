@@ -48,18 +48,18 @@ def training_jobs(draw):
     types += [t9k.replicas(name, 1, draw(POLICIES)) for name in ("chief", "ps") if draw(st.booleans())]
     policy = {"backoffLimit": draw(LIMITS), "activeDeadlineSeconds": draw(st.sampled_from([None, None, 5, 3000]))}
     policy |= {"cleanUpPolicy": draw(st.sampled_from(["None", "All", "Unfinished"]))}
-    given = {name: value for name, value in policy.items() if value is not None}
+    fields = {name: value for name, value in policy.items() if value is not None}
     mode = {"pause": {"enabled": draw(st.booleans()), "resumeSpecs": [{"type": "worker", "command": ["sshd"]}]}}
-    return t9k.job("job", *types, runPolicy=given, runMode=mode)
+    return t9k.job("job", *types, runPolicy=fields, runMode=mode)
 
 
 class Listed(PodHistories):
     """One job whose replicas are listed."""
 
     def check_status(self, status):
-        shown = {entry["tf_replica_type"]: entry for entry in status["replicaStatuses"]}
-        wanted = {spec.type.upper(): spec.count for spec in self.simulator.job.replicas if spec.count}
-        assert {name: sum(entry["ReplicasStates"].values()) for name, entry in shown.items()} == wanted
+        entries = {entry["tf_replica_type"]: entry for entry in status["replicaStatuses"]}
+        expected = {spec.type.upper(): spec.count for spec in self.simulator.job.replicas if spec.count}
+        assert {name: sum(entry["ReplicasStates"].values()) for name, entry in entries.items()} == expected
         assert status["state"] in {"Running", "Succeeded", "Failed"}
         if status["phase"] == "Done":
             assert self.simulator.record.is_finished

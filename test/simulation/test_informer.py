@@ -199,8 +199,8 @@ class InformerMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.server.things.objects)
     @rule(position=st.integers(0, 5), comes_again=st.booleans())
     def delete(self, position, comes_again):
-        found = list(self.server.things.objects.values())
-        key = key_of(found[position % len(found)].body)
+        objects = list(self.server.things.objects.values())
+        key = key_of(objects[position % len(objects)].body)
         self.server.delete(key)
         if comes_again:
             self.server.write(key.namespace, key.name, 1)
@@ -276,7 +276,7 @@ class InformerMachine(RuleBasedStateMachine):
             for body in bodies
             if body["size"] != "large" and self.namespaces & {"", body["metadata"]["namespace"]}
         }
-        found = {
+        actual = {
             item.metadata.key: {
                 "name": item.metadata.name,
                 "namespace": item.metadata.namespace,
@@ -286,7 +286,7 @@ class InformerMachine(RuleBasedStateMachine):
             }
             for item in self.informer.store
         }
-        assert found == expected
+        assert actual == expected
         assert self.informer.has_synced
         assert self.informer.idle_seconds < 90
 

@@ -63,22 +63,22 @@ class Histories(PodHistories):
         self.happens(lambda simulator: None)
 
     def happens(self, *moves):
-        seen = self.simulator
-        if seen.is_deleted:
+        life = self.simulator
+        if life.is_deleted:
             return
-        finished, made = seen.record.is_finished, len(seen.created_pods)
+        finished, count = life.record.is_finished, len(life.created_pods)
         for move in moves:
-            move(seen)
+            move(life)
         failed, restarted = self.what_failed(), self.what_restarted()
-        for pod in seen.pods.values():
+        for pod in life.pods.values():
             if self.has_succeeded(pod) and pod.index < self.count(pod.type):
                 self.succeeded[pod.type].add(pod.index)
-        done = {kind: set(found) for kind, found in self.succeeded.items()}
-        seen.settle()
-        self.check_creates(seen.created_pods[made:], finished, done)
+        done = {kind: set(indexes) for kind, indexes in self.succeeded.items()}
+        life.settle()
+        self.check_creates(life.created_pods[count:], finished, done)
         if not finished:
             self.restarts.update(restarted)
-            if not seen.record.is_finished:
+            if not life.record.is_finished:
                 self.restarts.update(failed)
 
     def count(self, kind):
@@ -94,7 +94,7 @@ class Histories(PodHistories):
 
     def what_failed(self):
         """The types of pods that have failed in a way that is tried again, and that nobody has counted."""
-        found = []
+        types = []
         for pod in self.simulator.pods.values():
             policy, code = self.policy(pod.type), pod.main.exit_code if pod.main else None
             has_ended = pod.phase == "Failed" or (policy is RestartPolicy.EXIT_CODE and code)
@@ -102,22 +102,22 @@ class Histories(PodHistories):
             is_disrupted = pod.reason or pod.is_terminating
             is_retried = policy in IN_PLACE or (policy is RestartPolicy.EXIT_CODE and (code or 0) >= 128)
             if has_ended and is_retried and not is_disrupted and pod.index not in self.succeeded[pod.type]:
-                found.append(pod.type)
-        return found
+                types.append(pod.type)
+        return types
 
     def is_restarted_by_rule(self, pod):
         """Whether its program has ended with an exit code after which a rule starts it again."""
         return pod.phase == "Running" and pod.restart_rules and pod.main and pod.main.exit_code in BY_RULE
 
     def what_restarted(self):
-        found = Counter()
+        counts = Counter()
         for pod in self.simulator.pods.values():
             is_counted = self.policy(pod.type) in IN_PLACE or pod.restart_rules
             if is_counted and pod.index not in self.simulator.record.of(pod.type).completed:
                 records = self.simulator.record.restart_records
                 counted = sum(entry.in_place for entry in records if entry.uid == pod.uid)
-                found[pod.type] += max(0, pod.restarts - counted)  # an evicted pod has forgotten its own
-        return found
+                counts[pod.type] += max(0, pod.restarts - counted)  # an evicted pod has forgotten its own
+        return counts
 
     @precondition(lambda self: self.simulator.job.has_dynamic_workers)
     @rule(count=st.integers(0, 3))
@@ -125,11 +125,11 @@ class Histories(PodHistories):
         self.succeeded[ReplicaType.WORKER] = {index for index in self.succeeded[ReplicaType.WORKER] if index < count}
         self.happens(scale_workers(count))
 
-    def check_creates(self, made, finished, done):
+    def check_creates(self, pods, finished, done):
         """The simulator itself refuses a second pod of one name."""
-        assert not (made and finished), "something was created for a job that had ended"
+        assert not (pods and finished), "something was created for a job that had ended"
         counts = {spec.type: spec.count for spec in self.simulator.job.replicas}
-        for pod in made:
+        for pod in pods:
             assert pod.index < counts[pod.type], "a pod of no replica"
             assert pod.name == f"job-{pod.type.label}-{pod.index}", "a pod of no replica"
             assert pod.index not in done.get(pod.type, ()), "a replica that has succeeded was run again"
@@ -137,7 +137,7 @@ class Histories(PodHistories):
     @invariant()
     def restarts_are_counted_exactly(self):
         record = self.simulator.record
-        assert {kind: found.restarts for kind, found in record.replicas.items() if found.restarts} == +self.restarts
+        assert {kind: entry.restarts for kind, entry in record.replicas.items() if entry.restarts} == +self.restarts
         assert self.simulator.status.get("restarts", 0) == self.restarts.total()
         limit = self.simulator.job.run_policy.backoff_limit
         if limit is not None and not record.is_finished:
@@ -172,8 +172,8 @@ class Histories(PodHistories):
         """With dynamic workers each pod has a part of its own."""
         if self.simulator.job.has_dynamic_workers:
             return
-        seen = [self.simulator.clusters.get(pod.uid) for pod in self.simulator.pods.values()]
-        assert all(cluster == seen[0] for cluster in seen)
+        clusters = [self.simulator.clusters.get(pod.uid) for pod in self.simulator.pods.values()]
+        assert all(cluster == clusters[0] for cluster in clusters)
 
     @invariant()
     def counts_are_what_is_there(self):
@@ -181,13 +181,13 @@ class Histories(PodHistories):
             return
         for spec in self.simulator.job.replicas:
             pods = [pod for pod in self.simulator.pods.values() if pod.type is spec.type]
-            found = self.simulator.status["replicaStatuses"][spec.type]
-            assert found.get("active", 0) == sum(self.is_active(pod) for pod in pods)
-            assert found.get("pending", 0) == sum(pod.phase == "Pending" and not pod.is_restarting for pod in pods)
-            assert found.get("restarting", 0) <= found.get("active", 0)
+            counts = self.simulator.status["replicaStatuses"][spec.type]
+            assert counts.get("active", 0) == sum(self.is_active(pod) for pod in pods)
+            assert counts.get("pending", 0) == sum(pod.phase == "Pending" and not pod.is_restarting for pod in pods)
+            assert counts.get("restarting", 0) <= counts.get("active", 0)
             if spec.restart_policy is not RestartPolicy.ALWAYS:
                 assert set(self.simulator.record.of(spec.type).completed) == self.succeeded[spec.type]
-                assert found.get("succeeded", 0) == len(self.succeeded[spec.type])
+                assert counts.get("succeeded", 0) == len(self.succeeded[spec.type])
 
     def is_active(self, pod):
         code = pod.main.exit_code if pod.main else None

@@ -160,18 +160,18 @@ class Election(RuleBasedStateMachine):
 
     def fate(self):
         """What becomes of the next call, by the weather."""
-        before = self.random.random() ** 3 * self.slowness
+        delay = self.random.random() ** 3 * self.slowness
         after = self.random.random() ** 3 * self.slowness
         if self.random.random() >= self.trouble:
-            return Fate(delay=before, after=after)
+            return Fate(delay=delay, after=after)
         return self.random.choice(
             [
-                Fate(delay=before, after=math.inf),
-                Fate(delay=before, after=math.inf, is_carried_out=False),
-                Fate(delay=before, after=after, error=errors.ReplyLost("lost")),
-                Fate(delay=before, after=after, error=failed()),
-                Fate(delay=before, after=after, is_carried_out=False, error=failed()),
-                Fate(delay=before, after=after, is_carried_out=False, error=errors.Unreachable("refused")),
+                Fate(delay=delay, after=math.inf),
+                Fate(delay=delay, after=math.inf, is_carried_out=False),
+                Fate(delay=delay, after=after, error=errors.ReplyLost("lost")),
+                Fate(delay=delay, after=after, error=failed()),
+                Fate(delay=delay, after=after, is_carried_out=False, error=failed()),
+                Fate(delay=delay, after=after, is_carried_out=False, error=errors.Unreachable("refused")),
             ]
         )
 
@@ -196,10 +196,10 @@ class Election(RuleBasedStateMachine):
         self.run(seconds)
         leader.api.usual = self.fate
 
-    @rule(before=SPANS, seconds=SPANS)
-    def the_leader_is_stopped_and_continued(self, before, seconds):
+    @rule(delay=SPANS, seconds=SPANS)
+    def the_leader_is_stopped_and_continued(self, delay, seconds):
         leader = self.leader()
-        self.run(before / 10)
+        self.run(delay / 10)
         leader.clock.is_stopped = True
         self.run(seconds)
         self.in_the_loop(leader.clock.go_on)

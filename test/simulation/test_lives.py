@@ -84,21 +84,21 @@ class Life:
 
     def lived(self, *, crash_after=None):
         """The simulator at the end. What each row expects is compared only in an undisturbed life."""
-        seen = simulated(self.job, registry.api_of(self.job), self.settings)
-        seen.crash_after = crash_after
-        seen.settle()
-        for moves, shown, pods in self.rows:
+        simulator = simulated(self.job, registry.api_of(self.job), self.settings)
+        simulator.crash_after = crash_after
+        simulator.settle()
+        for moves, expected, pods in self.rows:
             for move in moves:
-                move(seen)
-                seen.settle()
+                move(simulator)
+                simulator.settle()
             if crash_after is None:
-                assert (self.shown(seen), seen.shown_pods) == (shown, pods)
-        return seen
+                assert (self.summary(simulator), simulator.shown_pods) == (expected, pods)
+        return simulator
 
-    def shown(self, seen):
+    def summary(self, simulator):
         """What the status says, in the version of the job."""
-        status = seen.api.conversion.convert(seen.body, self.job["apiVersion"].rpartition("/")[2])["status"]
-        return " ".join(status[name] for name in ("phase", "state") if name in status) or seen.conditions
+        status = simulator.api.conversion.convert(simulator.body, self.job["apiVersion"].rpartition("/")[2])["status"]
+        return " ".join(status[name] for name in ("phase", "state") if name in status) or simulator.conditions
 
 
 LIVES = [
@@ -352,10 +352,10 @@ LIVES = [
 
 @pytest.mark.parametrize("life", LIVES, ids=lambda life: life.title)
 def test_a_job_lives_as_its_table_says(life):
-    seen = life.lived()
+    simulator = life.lived()
 
-    assert (seen.record.restarts, seen.record.disruptions) == (life.restarts, life.disruptions)
-    assert life.reason in {"", *(entry["reason"] for entry in seen.status.get("conditions") or ())}
+    assert (simulator.record.restarts, simulator.record.disruptions) == (life.restarts, life.disruptions)
+    assert life.reason in {"", *(entry["reason"] for entry in simulator.status.get("conditions") or ())}
 
 
 @pytest.mark.parametrize("life", LIVES, ids=lambda life: life.title)
@@ -363,7 +363,7 @@ def test_a_crash_after_any_write_changes_nothing_in_the_end_and_exceeds_no_limit
     undisturbed = life.lived()
 
     for write in crash_points(undisturbed.writes, life.title):
-        seen = life.lived(crash_after=write)
-        assert seen.summary == undisturbed.summary, f"killed after write {write}"
-        limit = seen.job.run_policy.backoff_limit
-        assert limit is None or max((record.restarts for record in seen.records), default=0) <= limit
+        simulator = life.lived(crash_after=write)
+        assert simulator.summary == undisturbed.summary, f"killed after write {write}"
+        limit = simulator.job.run_policy.backoff_limit
+        assert limit is None or max((record.restarts for record in simulator.records), default=0) <= limit

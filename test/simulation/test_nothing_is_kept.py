@@ -81,7 +81,7 @@ class Life:
         await self.harness.clock.advance(seconds)
         self.harness.sync()
 
-    def kept(self) -> dict[str, int]:
+    def sizes(self) -> dict[str, int]:
         """What is kept, by where."""
         harness, queue = self.harness, self.harness.queue
         return {
@@ -125,8 +125,8 @@ def test_nothing_is_kept_for_jobs_that_are_gone(steps, leads_at_the_end):
         for body in life.harness.api.of(resources.PODS):
             await life.lose_pod(body["metadata"]["name"].partition("-")[0])
         await life.wait(300)
-        kept = life.kept()
+        sizes = life.sizes()
         await life.lose()
-        return kept
+        return sizes
 
     assert not {where: count for where, count in asyncio.run(live()).items() if count}

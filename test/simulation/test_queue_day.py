@@ -52,7 +52,7 @@ class Life:
     def at_work(self, now):
         return sum(index in self.workers and self.works_from[index] <= now for index in range(self.job.workers))
 
-    def seen(self):
+    def view(self):
         held = {**self.going, **self.workers}
         if not held:
             return self.job
@@ -95,7 +95,7 @@ class Day:
         there = [life for life in self.lives if life.arrives <= self.now and life.ended is None]
         held = self._held()
         nodes = tuple(Node(name, _gpus(GPUS), _gpus(held[name])) for name in NODES)
-        schedule = make_schedule(Cluster(now, nodes, (*self.others, *(life.seen() for life in there)), self.rules))
+        schedule = make_schedule(Cluster(now, nodes, (*self.others, *(life.view() for life in there)), self.rules))
         by_uid = {life.job.uid: life for life in there}
         for decision in schedule.decisions:
             if life := by_uid.get(decision.job.uid):
@@ -107,7 +107,7 @@ class Day:
         self._wake(schedule.wake_at)
 
     def _act(self, life, decision, now):
-        before = life.job.workers
+        old_workers = life.job.workers
         life.job = replace(life.job, workers=decision.workers)
         if isinstance(decision, Admit):
             life.admitted = self.now
@@ -115,10 +115,10 @@ class Day:
             return
         life.job = replace(life.job, resized_at=now)
         self.resizes.append((life.job.uid, self.now))
-        for index in range(decision.workers, before):
+        for index in range(decision.workers, old_workers):
             life.going[index] = life.workers.pop(index)
             life.works_from[index] = self.now + GOES
-        if decision.workers > before and not life.is_dynamic:
+        if decision.workers > old_workers and not life.is_dynamic:
             life.works_from |= dict.fromkeys(life.workers, self.now + REPLACED)
 
     def _bind(self, life):
@@ -192,8 +192,7 @@ def _among_small_ones(chance, priority):
     needs = (ReplicaNeed(WORKER, 1, shapes.Shape(_gpus(8))),)
     large = replace(small[0], uid="large", created=came, queued_at=came, needs=needs, priority=priority)
     lives = [
-        Life(found, number * 60.0, work=chance.uniform(1, 3) * 3600, is_dynamic=True)
-        for number, found in enumerate(small)
+        Life(job, number * 60.0, work=chance.uniform(1, 3) * 3600, is_dynamic=True) for number, job in enumerate(small)
     ]
     return [*lives, Life(large, 3 * 3600.0, work=3600.0, is_dynamic=True)]
 

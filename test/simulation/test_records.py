@@ -143,9 +143,9 @@ def test_nothing_is_lost_where_there_are_too_many_to_list(records, are_many):
     records = in_order * 100 if are_many and records else in_order
     records.sort(key=lambda record: list(ReplicaType).index(record.type))
 
-    before = stored(records)
-    assert ("compactRestartRecords" in before) is (len(records) > 200)
-    assert list(codec.read_restart_records(before)) == records
+    spec = stored(records)
+    assert ("compactRestartRecords" in spec) is (len(records) > 200)
+    assert list(codec.read_restart_records(spec)) == records
 
 
 @given(st.text("0129afx:,~-!", max_size=30))

@@ -157,16 +157,16 @@ def temporary_namespaces(admin, purpose, tmp_path_factory):
     if not folder and GivenCluster.from_environment() is None:
         folder = str(tmp_path_factory.mktemp("volumes"))
     word = re.sub(r"[^a-z0-9]+", "-", purpose.removeprefix("test_"))[:30].strip("-")
-    made = []
+    temporary = []
 
     def make(suffix=""):
         name = f"e2e-{word}{suffix}-{secrets.token_hex(2)}"
         admin.run("create", "namespace", name)
-        made.append(RealNamespace(admin.within(name), folder, os.environ.get("E2E_STORAGE_CLASS", "")))
-        return made[-1]
+        temporary.append(RealNamespace(admin.within(name), folder, os.environ.get("E2E_STORAGE_CLASS", "")))
+        return temporary[-1]
 
     yield make
-    for it in made:
+    for it in temporary:
         admin.run("delete", "namespace", it.name, "--wait=false")
         for volume in it.made_volumes:
             admin.run("delete", "persistentvolume", volume, "--wait=false")
@@ -178,9 +178,9 @@ def new_namespace(request, admin, namespaces, tmp_path_factory):
     with temporary_namespaces(admin, request.node.name, tmp_path_factory) as make:
 
         def make_reported(suffix=""):
-            made = make(suffix)
-            namespaces.append(made.name)
-            return made
+            namespace = make(suffix)
+            namespaces.append(namespace.name)
+            return namespace
 
         yield make_reported
 

@@ -30,8 +30,8 @@ if task["index"]:
 
 learned_from, held_out = digits.load()
 network = digits.Network()
-given = service.distribute(service.ShardingPolicy.OFF, service=f"grpc://{dispatcher}")
-for step, pictures in enumerate(digits.batches(learned_from, 64, seed=1).apply(given)):
+shared_steps = service.distribute(service.ShardingPolicy.OFF, service=f"grpc://{dispatcher}")
+for step, pictures in enumerate(digits.batches(learned_from, 64, seed=1).apply(shared_steps)):
     gradients = network.gradients(digits.Pictures(*pictures))
     for variable, gradient in zip(network.trainable_variables, gradients, strict=True):
         variable.assign_sub(digits.LEARNING_RATE * gradient)

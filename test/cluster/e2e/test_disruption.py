@@ -11,7 +11,7 @@ MIRRORED = "digits-mirrored"
 async def test_a_job_does_not_notice_that_the_leader_is_gone(operator, here, sleeps):
     here.kubectl.create(small_job("j", sleeps, workers=2))
     await here.wait_state("j", "Running")
-    before, old = here.uids("j"), operator.leader()
+    uids, old = here.uids("j"), operator.leader()
 
     operator.kubectl.run("delete", "pod", old, "--wait=false")
     await eventually(lambda: operator.leader() not in {"", old}, within=30, every=0.5)
@@ -19,7 +19,7 @@ async def test_a_job_does_not_notice_that_the_leader_is_gone(operator, here, sle
     here.end("j", "worker-1")
     await here.wait_state("j", "Succeeded", within=60)
 
-    assert here.uids("j") == before
+    assert here.uids("j") == uids
     assert "disruptions" not in here.job("j")["status"]
 
 

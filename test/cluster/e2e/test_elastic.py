@@ -43,18 +43,18 @@ async def test_workers_in_step_are_restarted_in_place_by_the_kubelet(here, image
     body = {**job(images.training), "spec": {"elasticPolicy": elastic, "tfReplicaSpecs": {"Worker": worker}}}
     here.kubectl.create(body)
     await here.wait_pods("elastic", only={"worker-0", "worker-1"}, phase="Running")
-    before = here.uids("elastic")
+    uids = here.uids("elastic")
 
     here.kubectl.run("scale", "tfjob/elastic", "--replicas=3")
     for worker in ("worker-0", "worker-1", "worker-2"):
         await here.wait_log("elastic", worker, "3 workers", within=SYNC)
-    assert {name: uid for name, uid in here.uids("elastic").items() if name in before} == before
+    assert {name: uid for name, uid in here.uids("elastic").items() if name in uids} == uids
 
     here.kubectl.run("scale", "tfjob/elastic", "--replicas=2")
     here.kubectl.run("exec", "elastic-worker-1", "-c", "tensorflow", "--", "touch", "/tmp/fail")
     for worker in ("worker-0", "worker-1"):
         await here.wait_log("elastic", worker, "2 workers", within=SYNC)
-    await here.wait_pods("elastic", only=before.keys(), phase="Running")
+    await here.wait_pods("elastic", only=uids.keys(), phase="Running")
     status = here.job("elastic")["status"]
     assert (status.get("restarts"), status.get("disruptions"), status.get("firstFailure")) == (None, None, None)
 
@@ -63,16 +63,16 @@ async def test_workers_in_step_are_restarted_in_place_by_the_kubelet(here, image
 async def test_a_training_goes_on_with_two_workers_then_four_then_two(here, images):
     here.kubectl.create(job(images.training))
     await here.wait_log("elastic", "worker-0", "Step 100")
-    before = here.uids("elastic")
+    uids = here.uids("elastic")
 
     here.kubectl.run("scale", "tfjob/elastic", "--replicas=4")
     for worker in ("worker-2", "worker-3"):
         await here.wait_log("elastic", worker, "Preparing batches")
     here.kubectl.run("scale", "tfjob/elastic", "--replicas=2")
-    await here.wait_pods("elastic", only=before.keys(), phase="Running")
+    await here.wait_pods("elastic", only=uids.keys(), phase="Running")
     step = here.log("elastic", "worker-0").count("Step")
     await eventually(lambda: here.log("elastic", "worker-0").count("Step") > step + 1, within=60, every=1)
-    assert here.uids("elastic") == before
+    assert here.uids("elastic") == uids
     here.end("elastic", "worker-0")
     await here.wait_state("elastic", "Succeeded")
 

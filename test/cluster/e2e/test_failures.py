@@ -13,8 +13,8 @@ LONG = 3000
 
 def resumed_at(log):
     """The step from which a process has gone on; 0 for the beginning."""
-    found = re.findall(r"^Going on from step (\d+)\.$", log, re.MULTILINE)
-    return int(found[-1]) if found else 0
+    steps = re.findall(r"^Going on from step (\d+)\.$", log, re.MULTILINE)
+    return int(steps[-1]) if steps else 0
 
 
 @pytest.mark.parametrize("policy", ["ExitCode", pytest.param("OnFailure", marks=pytest.mark.nightly)])
@@ -23,7 +23,7 @@ async def test_a_training_goes_on_from_its_checkpoint_when_a_worker_was_killed(h
     sees_processes = {"shareProcessNamespace": True}
     here.kubectl.create(training(MIRRORED, steps=LONG, image=images.training, restart=policy, pod=sees_processes))
     await here.wait_log(MIRRORED, "worker-0", "Saved step")
-    before = here.uids(MIRRORED)
+    uids = here.uids(MIRRORED)
 
     here.kill(MIRRORED, "worker-1")
     await here.wait_state(MIRRORED, "Succeeded")
@@ -31,9 +31,9 @@ async def test_a_training_goes_on_from_its_checkpoint_when_a_worker_was_killed(h
     # The other worker cannot go on alone; it ends too, as the example says, and whoever is back first may have to wait
     # for it by one more restart.
     assert 2 <= here.job(MIRRORED)["status"]["replicaStatuses"]["Worker"]["restarts"] <= 4
-    is_replaced = [here.uids(MIRRORED)[worker] != uid for worker, uid in before.items()]
+    is_replaced = [here.uids(MIRRORED)[worker] != uid for worker, uid in uids.items()]
     assert is_replaced == [policy == "ExitCode"] * 2
-    for worker in before:
+    for worker in uids:
         log = here.log(MIRRORED, worker)
         assert resumed_at(log) > 0
         assert "Accuracy on 360 held-out digits: 9" in log

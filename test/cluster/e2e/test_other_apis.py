@@ -102,15 +102,15 @@ async def test_one_can_go_into_pods_in_debug_mode_and_the_resumed_job_runs_its_o
     await here.wait_shown(T9K, "debugged", phase="Running")
 
     see = "import os; print(open('/proc/1/cmdline').read().split('\\0')[:2], os.environ['TF_CONFIG'])"
-    seen = here.kubectl.run("exec", "debugged-worker-1", "--", "python3", "-c", see)
+    output = here.kubectl.run("exec", "debugged-worker-1", "--", "python3", "-c", see)
     here.kubectl.patch(T9K, "debugged", {"spec": {"runMode": {"pause": {"enabled": True}, "debug": None}}})
     await here.wait_shown(T9K, "debugged", phase="Paused")
     await here.wait_pods("debugged", only=set())
     here.kubectl.patch(T9K, "debugged", {"spec": {"runMode": {"pause": {"enabled": False}}}})
     await here.wait_shown(T9K, "debugged", phase="Succeeded")
 
-    assert seen.startswith("['sleep', 'inf'] ")
-    assert '"task":{"type":"worker","index":1}' in seen.replace(" ", "")
+    assert output.startswith("['sleep', 'inf'] ")
+    assert '"task":{"type":"worker","index":1}' in output.replace(" ", "")
     assert here.log("debugged", "worker-0") == "done\n"
 
 
@@ -125,11 +125,11 @@ async def test_what_a_training_writes_to_its_claim_is_there_when_the_job_is_gone
         running(job["spec"]["tfReplicaSpecs"]["MASTER"], **Program(images.training, lines).container(), resources={})
         here.kubectl.create(job)
         await here.wait_state(name, "Succeeded")
-        said = here.log(name, "master-0")
+        output = here.log(name, "master-0")
         here.kubectl.run("delete", "tfjob", name)
         await here.wait_pods(name, only=set())
 
-    assert said == "learned\n"
+    assert output == "learned\n"
 
 
 @pytest.mark.documents(
@@ -151,7 +151,7 @@ async def test_master_and_worker_train_with_two_default_parameter_servers(here):
     assert (record["replica_type"], record["replica_index"], record["runtime_id"]) == ("master", 0, identity)
     assert [f"/job:ps/replica:0/task:{index}/" in record["message"] for index in range(2)] == [True, True]
     servers = [[json.loads(line) for line in logs[f"ps-{identity}-{index}"].splitlines()] for index in range(2)]
-    assert [{(it["replica_type"], it["replica_index"]) for it in said} for said in servers] == [
+    assert [{(it["replica_type"], it["replica_index"]) for it in replicas} for replicas in servers] == [
         {("ps", 0)},
         {("ps", 1)},
     ]

@@ -40,11 +40,11 @@ async def test_a_tenant_at_its_quota_waits_and_holds_nobody_up(operator, new_nam
     large.kubectl.run("create", "quota", "pods", "--hard=pods=4")
 
     small.kubectl.create(small_job("j", sleeps, workers=2))
-    said = await small.wait_condition_message("j", "exceeded quota")
+    message = await small.wait_condition_message("j", "exceeded quota")
     large.kubectl.create(small_job("j", counts, workers=4))
     await large.wait_state("j", "Succeeded", within=90)
 
-    assert "limited: pods=1" in said
+    assert "limited: pods=1" in message
     assert small.state("j") not in {"Succeeded", "Failed"}
     small.kubectl.patch("resourcequota", "pods", {"spec": {"hard": {"pods": "2"}}})
     await small.wait_pods("j", only={"worker-0", "worker-1"}, phase="Running")

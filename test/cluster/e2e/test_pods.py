@@ -32,9 +32,9 @@ async def test_the_status_says_why_when_an_image_cannot_be_pulled(here):
     # Nobody listens there, on any node.
     here.kubectl.create(small_job("j", Program("localhost:1/nobody/has-this:1", "")))
 
-    said = await here.wait_condition_message("j", "j-worker-0")
+    message = await here.wait_condition_message("j", "j-worker-0")
 
-    assert "ErrImagePull" in said or "ImagePullBackOff" in said
+    assert "ErrImagePull" in message or "ImagePullBackOff" in message
     (event,) = await eventually(lambda: here.events("j", reason="ReplicaPending"), within=30, every=0.5)
     assert event["type"] == "Warning"
     assert here.state("j") == "Created"

@@ -15,7 +15,7 @@ async def test_a_job_runs_through_upgrade_rollback_removal_and_return(operator, 
     helm, wait = operator.helm, ("--wait", "--timeout", "180s")
     here.kubectl.create(small_job("j", sleeps))
     await here.wait_state("j", "Running")
-    before = here.uids("j")
+    uids = here.uids("j")
 
     helm.ok("upgrade", "tf", INSTALLED, *HERE, *wait, values=operator.values | {"logs": {"level": "debug"}})
     await operator.wait_ready()
@@ -26,7 +26,7 @@ async def test_a_job_runs_through_upgrade_rollback_removal_and_return(operator, 
         helm.ok("upgrade", "tf", INSTALLED, *HERE, *wait, values=values)
         await operator.wait_ready()
         is_wanted = values is operator.values
-        await eventually(lambda wanted=is_wanted: is_read_in_v1beta1(here, "j") == wanted, within=60, every=1)
+        await eventually(lambda expected=is_wanted: is_read_in_v1beta1(here, "j") == expected, within=60, every=1)
     helm.ok("uninstall", "tf", *HERE, "--wait", "--timeout", "180s")
     crd = operator.kubectl.get("crd", "tfjobs.kubeflow.org")
     assert ([version["name"] for version in crd["spec"]["versions"]], crd["spec"]["conversion"]["strategy"]) == (
@@ -35,9 +35,9 @@ async def test_a_job_runs_through_upgrade_rollback_removal_and_return(operator, 
     )
 
     assert operator.kubectl.list("deployments") == []
-    assert (here.state("j"), here.uids("j")) == ("Running", before)
+    assert (here.state("j"), here.uids("j")) == ("Running", uids)
     assert here.pods("j")["worker-0"]["status"]["phase"] == "Running"
     here.end("j", "worker-0")
     helm.ok("install", "tf", INSTALLED, *HERE, *wait, values=operator.values)
     await here.wait_state("j", "Succeeded", within=90)
-    assert here.uids("j") == before
+    assert here.uids("j") == uids

@@ -26,11 +26,13 @@ def kueue(
     release, integrates = request.param
     with (
         fresh_plane("audit") as plane,
-        kueue_process(plane, tmp_path_factory.mktemp("kueue"), release=release, integrates_tfjobs=integrates) as found,
+        kueue_process(
+            plane, tmp_path_factory.mktemp("kueue"), release=release, integrates_tfjobs=integrates
+        ) as manager,
     ):
-        found.create_class("low", 10)
-        found.create_class("high", 100)
-        yield found, not integrates
+        manager.create_class("low", 10)
+        manager.create_class("high", 100)
+        yield manager, not integrates
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -43,14 +45,14 @@ async def queue_operator(
     tests = sum(getattr(item, "module", None) is request.module for item in request.session.items)
     namespaces = await make_namespaces(manager.plane, "queue", tests)
     arguments = (QUICK, "--kueue=external") if is_external else (QUICK,)
-    async with make_operator_fixture(manager.plane, namespaces=namespaces, arguments=arguments) as found:
-        yield found
+    async with make_operator_fixture(manager.plane, namespaces=namespaces, arguments=arguments) as fixture:
+        yield fixture
 
 
 @pytest.fixture
 def queue(kueue: tuple[KueueManager, bool], queue_operator: OperatorFixture) -> QueueNamespace:
     """A namespace with a queue ``team``, for two processors."""
     manager, is_external = kueue
-    found = QueueNamespace(manager, queue_operator.job_namespace(), is_external=is_external)
-    found.make_queue()
-    return found
+    namespace = QueueNamespace(manager, queue_operator.job_namespace(), is_external=is_external)
+    namespace.make_queue()
+    return namespace

@@ -23,9 +23,9 @@ async def test_an_elastic_job_begins_with_the_workers_that_have_room(queue):
     elastic = {"spec": {"elasticPolicy": {"minReplicas": 1, "maxReplicas": 2}, "enableDynamicWorker": True}}
     await queue.jobs.submit(queue.job("b", 2).merged(elastic))
     await queue.wait_pods_of("a-worker-0", "b-worker-0")
-    found = await queue.wait_workload("b", "Admitted")
-    assert found["spec"]["podSets"][0]["minCount"] == 1
-    assert found["status"]["admission"]["podSetAssignments"][0]["count"] == 1
+    workload = await queue.wait_workload("b", "Admitted")
+    assert workload["spec"]["podSets"][0]["minCount"] == 1
+    assert workload["status"]["admission"]["podSetAssignments"][0]["count"] == 1
     assert (await queue.jobs.job("b"))["spec"]["tfReplicaSpecs"]["Worker"]["replicas"] == 2
 
 
@@ -44,16 +44,16 @@ async def test_workers_that_are_done_give_their_quota_back(queue):
 async def test_a_job_that_asks_for_more_than_was_admitted_is_queued_again(queue):
     """Also when its queue label goes at the same time: a job with a Workload obeys it."""
     await queue.begin(queue.job("a", 1), "a-worker-0")
-    before = await queue.wait_workload("a", "Admitted")
+    first = await queue.wait_workload("a", "Admitted")
     more = Template().resources(requests={"cpu": "4"}).body()
     unlabelled = {"labels": {"kueue.x-k8s.io/queue-name": None}}
     await queue.jobs.edit({"spec": {"tfReplicaSpecs": {"Worker": {"template": more}}}}, "a")
     await queue.jobs.wait("a", "Queued")
     await queue.jobs.wait_pods()
     await queue.jobs.quiet()
-    found = await queue.wait_workload("a")
-    assert found["metadata"]["uid"] != before["metadata"]["uid"]
-    assert "Admitted" not in conditions(found)
+    second = await queue.wait_workload("a")
+    assert second["metadata"]["uid"] != first["metadata"]["uid"]
+    assert "Admitted" not in conditions(second)
     await queue.jobs.edit({"metadata": unlabelled}, "a")
     await queue.jobs.quiet()
     assert await queue.jobs.pods() == {}
@@ -62,8 +62,8 @@ async def test_a_job_that_asks_for_more_than_was_admitted_is_queued_again(queue)
 @EXTERNAL
 async def test_a_job_is_stopped_by_its_workload(queue):
     await queue.begin(queue.job("a", 1), "a-worker-0")
-    found = await queue.wait_workload("a", "PodsReady")
-    path = queue.kueue.resource("workloads").path(queue.jobs.namespace, found["metadata"]["name"])
+    workload = await queue.wait_workload("a", "PodsReady")
+    path = queue.kueue.resource("workloads").path(queue.jobs.namespace, workload["metadata"]["name"])
     await queue.jobs.admin.patch(path, {"spec": {"active": False}})
     await queue.jobs.wait("a", "Queued", text="evicted")
     await queue.jobs.wait_pods()

@@ -78,22 +78,22 @@ async def test_doctor_finds_an_operator_and_a_kueue_that_both_make_workloads(que
 
     await asyncio.to_thread(main.main, ["doctor", "--kubeconfig", str(plane.kubeconfig("admin")), "-n", namespace])
 
-    said = capfd.readouterr().out
-    assert ("ok   jobs wait in queues of Kueue, by the operator" in said) == queue.is_external, said
-    assert ("FAIL Kueue's own code for TFJobs is on" in said) == (not queue.is_external), said
+    output = capfd.readouterr().out
+    assert ("ok   jobs wait in queues of Kueue, by the operator" in output) == queue.is_external, output
+    assert ("FAIL Kueue's own code for TFJobs is on" in output) == (not queue.is_external), output
     assert await queue.jobs.pods() == {}
     await asyncio.to_thread(plane.admin.delete, f"{path}/o")
 
 
 async def test_topology_annotations_are_passed_on(queue):
-    asked = {"kueue.x-k8s.io/podset-preferred-topology": "cloud.example/rack"}
-    template = {"metadata": {"annotations": asked}}
+    annotations = {"kueue.x-k8s.io/podset-preferred-topology": "cloud.example/rack"}
+    template = {"metadata": {"annotations": annotations}}
     job = queue.job("a", 3).merged({"spec": {"tfReplicaSpecs": {"Worker": {"template": template}}}})
     await queue.jobs.submit(job)
-    found = await queue.wait_workload("a")
-    (pod_set,) = found["spec"]["podSets"]
+    workload = await queue.wait_workload("a")
+    (pod_set,) = workload["spec"]["podSets"]
     assert pod_set["topologyRequest"]["preferred"] == "cloud.example/rack"
-    assert pod_set["template"]["metadata"]["annotations"] == asked
+    assert pod_set["template"]["metadata"]["annotations"] == annotations
 
 
 async def test_pods_go_together_where_the_topology_has_room(queue):

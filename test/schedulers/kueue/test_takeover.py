@@ -20,16 +20,16 @@ pytestmark = [
 
 async def _is_taken_over(queue: QueueNamespace) -> bool:
     """Nobody else would take the finalizer away. As long as Kueue's webhooks are not back, nobody can."""
-    found = await queue.wait_workload("a", "Admitted")
-    return not found["metadata"].get("finalizers")
+    workload = await queue.wait_workload("a", "Admitted")
+    return not workload["metadata"].get("finalizers")
 
 
 @pytest.mark.parametrize("release", ["0.14", "0.19"])
 async def test_jobs_of_before_run_on_and_wait_on(fresh_plane, tmp_path, release):
     with fresh_plane("audit") as plane:
         namespaces = await make_namespaces(plane, "takeover", 1)
-        before, after = tmp_path / "before", tmp_path / "after"
-        with kueue_process(plane, before, release=release, integrates_tfjobs=True) as kueue:
+        old_folder, after = tmp_path / "before", tmp_path / "after"
+        with kueue_process(plane, old_folder, release=release, integrates_tfjobs=True) as kueue:
             async with make_operator_fixture(plane, namespaces=namespaces, arguments=(QUICK,)) as operator:
                 queue = QueueNamespace(kueue, operator.job_namespace(), is_external=False)
                 queue.make_queue()
