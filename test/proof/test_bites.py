@@ -22,15 +22,12 @@ PLANTED = (
     "a pod is deleted before its failure is recorded",
     "a pod is made before its Service",
     "what actions destroy the evidence of is stored after them",
-    "A drained program that exits with 0 has completed",
     "A resumed job goes on with pods of before its suspension",
     "a failure that is first seen together with a suspension is not counted",
     "a suspension hides a failure that ends the job",
-    "a disruption ends a suspended job",
     "a suspended job fails although its chief has succeeded",
     "a failure from before the suspension has a resumed job begin as Restarting",
     "a pod that ran, and is gone before a status says so, was not lost",
-    "a replica that had run, and whose evicted pod is gone, was not lost",
 )
 """Names of entries of test/mutants."""
 
