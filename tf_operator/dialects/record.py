@@ -236,6 +236,7 @@ def read_elastic(entry: Body) -> ElasticRecord:
         asked_for=count_of(entry, "specWorkers") or None,
         admitted=count_of(entry, "admittedWorkers") if "admittedWorkers" in entry else None,
         admitted_servers=count_of(entry, _SERVERS) if _SERVERS in entry else None,
+        admitted_pods=text_of(entry, "admittedPodsDigest"),
         node=text_of(entry, "node"),
         queued_at=parse_time(entry.get("queuedTime")),
         admitted_at=parse_time(entry.get("admittedTime")),
@@ -249,6 +250,7 @@ def write_elastic(elastic: ElasticRecord) -> dict[str, Any]:
     return {name: count for name, count in admitted.items() if count is not None} | present(
         workers=elastic.workers,
         specWorkers=elastic.asked_for,
+        admittedPodsDigest=elastic.admitted_pods,
         node=elastic.node,
         queuedTime=write_time(elastic.queued_at),
         admittedTime=write_time(elastic.admitted_at),

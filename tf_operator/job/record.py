@@ -171,6 +171,9 @@ class ElasticRecord:
     """For how many workers the job has room: more, by an edit, have to wait for theirs. ``None`` without a queue."""
     admitted_servers: int | None = None
     """The same of parameter servers."""
+    admitted_pods: str = ""
+    """Of what its pods asked for when it got room, a digest: pods that ask for something else need room of their own.
+    Empty without a queue."""
     node: str = ""
     """The node that the pods prefer."""
     queued_at: datetime | None = None

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 from tf_operator.job.record import NOT_ELASTIC, ElasticRecord, JobPhase, JobRecord, ReplicaType
-from tf_operator.job.training_job import ReplicaSpec, TrainingJob
+from tf_operator.job.training_job import TrainingJob
 from tf_operator.meta import Body
-from tf_operator.planning import resizing
+from tf_operator.planning import pod_needs
 from tf_operator.planning.autoscaling import shapes
 from tf_operator.planning.snapshot import Hold, Snapshot
 
@@ -24,11 +24,29 @@ def hold(snapshot: Snapshot) -> Hold | None:
     job = snapshot.job
     if not snapshot.settings.has_queue or not job.pod_count or not waits(job):
         return None
-    rules = shapes.rules_of(pod_of(spec) for spec in job.replicas if spec.count)
+    rules = shapes.rules_of(pod_needs.pod_of(spec) for spec in job.replicas if spec.count)
     if rules > shapes.MOST_RULES:
         most = f"{shapes.MOST_RULES} values of nodeSelector, node affinity and tolerations"
         return Hold(REASON, f"Its pods have {rules} rules about nodes; the queue compares at most {most} with nodes.")
     return Hold(REASON, f"It waits until its {job.pod_count} pods fit into what the nodes have left.")
+
+
+def is_outgrown(snapshot: Snapshot) -> bool:
+    """Whether the job's pods ask for something else than what it was admitted with."""
+    admitted = snapshot.job.record.elastic.admitted_pods
+    return bool(admitted and snapshot.pods_digest) and admitted != snapshot.pods_digest
+
+
+def requeued(snapshot: Snapshot, *, needs_pods: bool) -> Hold | None:
+    """Why a job that has room gives it up: it needs pods for which no room was looked for.
+
+    What runs was made from the template that was admitted, and goes on for as long as no pod is missing. While a part
+    of the spec is ignored nobody knows how the job is meant: it goes on without new pods.
+    """
+    if not needs_pods or snapshot.ignored or not is_outgrown(snapshot):
+        return None
+    message = "What its pods ask for has changed since it was admitted, and it needs new ones: it is queued again."
+    return Hold(REASON, message, gives_up_room=True)
 
 
 def waits(job: TrainingJob) -> bool:
@@ -42,20 +60,22 @@ def recorded(snapshot: Snapshot, record: JobRecord) -> JobRecord:
     elastic, has_queue = record.elastic, snapshot.settings.has_queue
     if record.phase is JobPhase.SUSPENDED:
         return record.changed(elastic=NOT_ELASTIC)
+    if record.phase is JobPhase.QUEUED and snapshot.hold and snapshot.hold.gives_up_room:
+        return record.changed(elastic=ElasticRecord(queued_at=snapshot.now))
     if record.phase is JobPhase.QUEUED and has_queue and not elastic.queued_at:
         return record.changed(elastic=replace(elastic, queued_at=snapshot.now))
     if record.is_idle or record.is_finished:
         return record
-    admitted = with_room(elastic, snapshot.job if has_queue else None)
+    pods = elastic.admitted_pods or snapshot.pods_digest
+    admitted = with_room(elastic, snapshot.job if has_queue else None, pods=pods if has_queue else "")
     return record.changed(elastic=admitted) if admitted != elastic else record
 
 
-def with_room(elastic: ElasticRecord, job: TrainingJob | None) -> ElasticRecord:
-    """What is remembered of a job that has room for all its replicas, as far as these can be more later."""
-    specs = job.replicas if job else ()
-    counts = {spec.type: spec.count for spec in specs if job and resizing.may_change(job, spec.type)}
+def with_room(elastic: ElasticRecord, job: TrainingJob | None, *, pods: str) -> ElasticRecord:
+    """What is remembered of a job that has room for all its replicas: an edit may want more of them."""
+    counts = {spec.type: spec.count for spec in job.replicas} if job else {}
     workers, servers = counts.get(ReplicaType.WORKER), counts.get(ReplicaType.PS)
-    return replace(elastic, admitted=workers, admitted_servers=servers)
+    return replace(elastic, admitted=workers, admitted_servers=servers, admitted_pods=pods)
 
 
 def near(pod: dict[str, Any], node: str) -> dict[str, Any]:
@@ -67,11 +87,6 @@ def near(pod: dict[str, Any], node: str) -> dict[str, Any]:
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
     terms = [*(listed if isinstance(listed, list) else ()), {"weight": _MOST_WEIGHT, "preference": term}]
     return {**pod, "affinity": {**affinity, "nodeAffinity": {**of_nodes, preferred: terms}}}
-
-
-def pod_of(spec: ReplicaSpec) -> Body:
-    """The spec of its pods, as the template says it."""
-    return _object(spec.template.get("spec"))
 
 
 def _object(value: object) -> Body:

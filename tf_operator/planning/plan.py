@@ -23,6 +23,7 @@ from tf_operator.planning import (
     job_tensorboard,
     job_view,
     pending,
+    pod_needs,
     rejections,
     report,
     restarts,
@@ -46,8 +47,9 @@ def make_plan(snapshot: Snapshot) -> Plan:
         return Plan()
     if job.record.is_finished:
         return _after_end(snapshot)
-    snapshot = replace(snapshot, hold=snapshot.hold or admission.hold(snapshot))
-    view = job_view.view(snapshot)
+    digest = pod_needs.digest(requested.job) if snapshot.settings.has_queue else ""
+    snapshot = replace(snapshot, hold=snapshot.hold or admission.hold(snapshot), pods_digest=digest)
+    view = _in_queue(job_view.view(snapshot))
     if names := absences.unconfirmed(view):
         return Plan(looks_for=names)
     decision = verdict.decide(view)
@@ -66,6 +68,14 @@ def make_plan(snapshot: Snapshot) -> Plan:
         counts=tuple(events_and_counts.counts(view, after)),
         requeue_after=_soonest(snapshot.now, _moments(view, decision, after)),
     )
+
+
+def _in_queue(view: JobView) -> JobView:
+    """The same view, where the job is held that needs pods which ask for something else than was admitted."""
+    snapshot = view.snapshot
+    needs_pods = bool(snapshot.without_room) or any(replica.needs_pod for replica in view.replicas)
+    hold = snapshot.hold or admission.requeued(snapshot, needs_pods=needs_pods)
+    return view if hold is snapshot.hold else replace(view, snapshot=replace(snapshot, hold=hold))
 
 
 def _after_end(snapshot: Snapshot) -> Plan:
@@ -134,7 +144,7 @@ def _removals(view: JobView, after: JobRecord) -> Iterator[Action]:
 
 def _creations(view: JobView) -> Iterator[Create]:
     """A Service for each replica, and a pod for each that is vacant and whose time has come."""
-    if view.is_held:
+    if view.is_held or admission.is_outgrown(view.snapshot):
         return
     builder = ChildBuilder(view.snapshot.job, view.snapshot.settings)
     services = {service.name for service in view.snapshot.services}

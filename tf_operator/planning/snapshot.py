@@ -252,6 +252,8 @@ class Hold:
 
     reason: str
     message: str
+    gives_up_room: bool = False
+    """Whether it had room in the operator's own queue, and is queued there again."""
 
 
 DEFAULT_SETTINGS = Settings()
@@ -289,6 +291,8 @@ class Snapshot:
     """``None`` for a job that no queue of Kueue has a say in."""
     hold: Hold | None = None
     """``None`` for a job that may run."""
+    pods_digest: str = ""
+    """Of what the job's pods ask for, as it is written; empty without a queue of the operator's own."""
     looked_for: frozenset[str] = frozenset()
     """The names of the pods that were looked for, because nothing else shows that they are gone."""
     warnings: Mapping[str, str] = field(default_factory=dict)

@@ -11,7 +11,7 @@ from support.simulator import MORNING, simulator
 from support.snapshots import snapshot_of
 from tf_operator.job.record import ReplicaType
 from tf_operator.meta import rfc3339
-from tf_operator.planning import children, cluster_spec, job_view, plan, pod_state
+from tf_operator.planning import children, cluster_spec, job_view, plan, pod_needs, pod_state
 from tf_operator.planning.actions import Stage
 from tf_operator.planning.snapshot import MainContainer, Pod, Service, Settings
 
@@ -153,6 +153,131 @@ def test_an_edit_is_a_request_to_the_queue_for_what_it_adds_and_takes_effect_at_
         sizes.append(len(seen.pods))
 
     assert sizes == [2, 2, 1, 1, 0, 0]
+
+
+def in_queue(job):
+    """A job that the queue has admitted, and that has no pods yet."""
+    seen = simulator(job, Settings(has_queue=True))
+    seen.settle()
+    admit(seen)
+    return seen
+
+
+def admit(seen):
+    """The queue gives the job room for what it asks for."""
+    digest = pod_needs.digest(seen.job)
+    elastic = {"admittedTime": rfc3339(seen.now), "admittedPodsDigest": digest}
+    seen.tamper({"status": {"elastic": elastic}})
+
+
+def edited(kind, **pod):
+    """An edit of what the pods of a type ask for."""
+    return {"spec": {"tfReplicaSpecs": {kind: {"template": {"spec": pod}}}}}
+
+
+MORE = {
+    "containers": [{"name": "tensorflow", "image": "training:test", "resources": {"limits": {"nvidia.com/gpu": 8}}}]
+}
+LARGER = {
+    "resources of a container": edited("Worker", **MORE),
+    "resources of the pod": edited("Worker", resources={"requests": {"cpu": "64"}}),
+    "its nodes": edited("Worker", nodeSelector={"gpu": "yes"}),
+    "its priority": edited("Worker", priorityClassName="high"),
+    "more evaluators": {"spec": {"tfReplicaSpecs": {"Evaluator": {"replicas": 50}}}},
+    "parameter servers": edited("PS", **MORE),
+}
+
+
+@pytest.mark.parametrize("edit", LARGER.values(), ids=LARGER)
+def test_a_job_that_asks_for_something_else_before_its_first_pod_is_queued_again(edit):
+    seen = in_queue(tfjob().workers(1).evaluators())
+    seen.tamper(edit)
+    seen.settle()
+    elastic = seen.body["status"]["elastic"]
+
+    assert (len(seen.pods), seen.condition("Queued")["status"]) == (0, "True")
+    assert list(elastic) == ["queuedTime"]
+
+    admit(seen)
+    seen.settle()
+    assert seen.condition("Queued")["status"] == "False"
+
+
+def test_more_workers_of_a_job_without_pods_wait_for_room_whether_or_not_it_is_elastic():
+    seen = in_queue(tfjob().workers(2))
+    seen.tamper({"status": {"elastic": {"admittedWorkers": 2}}})
+    seen.tamper({"spec": {"tfReplicaSpecs": {"Worker": {"replicas": 50}}}})
+    seen.settle()
+
+    assert len(seen.pods) == 2
+
+
+@pytest.mark.parametrize(
+    ("needs_a_pod", "workers"),
+    [(lambda seen: seen.delete("job-worker-1"), 2), (scale_workers(3), 3)],
+    ids=["to replace one", "to grow"],
+)
+def test_what_runs_goes_on_after_an_edit_of_its_template_and_the_job_is_queued_again_when_it_needs_a_pod(
+    needs_a_pod, workers
+):
+    seen = in_queue(tfjob().workers(2, restart="OnFailure").dynamic_workers())
+    seen.settle()
+    everything_runs(seen)
+    seen.settle()
+    seen.edit(edited("Worker", **MORE))
+    seen.settle()
+    assert (len(seen.pods), seen.conditions) == (2, "Created !Queued Running")
+
+    needs_a_pod(seen)
+    seen.settle()
+    assert (len(seen.pods), seen.condition("Queued")["status"]) == (0, "True")
+
+    admit(seen)
+    seen.settle()
+    assert len(seen.pods) == workers
+
+
+def test_other_images_and_arguments_need_no_room():
+    seen = in_queue(tfjob().workers(1))
+    seen.edit(edited("Worker", containers=[{"name": "tensorflow", "image": "other", "args": ["--fast"]}]))
+    seen.settle()
+
+    assert len(seen.pods) == 1
+
+
+def test_a_job_whose_admission_is_older_than_digests_was_admitted_as_it_is_now():
+    seen = in_queue(tfjob().workers(1, restart="OnFailure"))
+    seen.tamper({"status": {"elastic": {"admittedPodsDigest": None}}})
+    seen.settle()
+    assert seen.record.elastic.admitted_pods == pod_needs.digest(seen.job)
+
+    everything_runs(seen)
+    seen.settle()
+    seen.edit(edited("Worker", **MORE))
+    seen.delete("job-worker-0")
+    seen.settle()
+    assert not seen.pods
+
+
+def test_while_an_invalid_edit_is_ignored_a_job_that_asks_for_something_else_runs_on_without_new_pods():
+    seen = in_queue(tfjob().chief().workers(2, restart="OnFailure").elastic(1, 4))
+    seen.settle()
+    everything_runs(seen)
+    seen.settle()
+    seen.tamper({"spec": INVALID_EDITS["times that are none"], "metadata": {"generation": 2}})
+    seen.tamper(edited("Worker", **MORE))
+    seen.delete("job-worker-1")
+    seen.settle()
+
+    assert sorted(seen.pods) == ["job-chief-0", "job-worker-0"]
+    assert "Its spec is invalid" in seen.status["conditions"][-1]["message"]
+
+
+def test_what_queued_a_job_again_is_compared_for_as_long_as_it_lives():
+    """Another digest of the same pods would queue every job again after an update of the operator."""
+    job = simulator(tfjob().workers(2).evaluators()).job
+
+    assert pod_needs.digest(job) == "edb43d2633ae0b55"
 
 
 def test_without_the_queue_that_admitted_it_a_job_has_as_many_workers_as_its_spec_says():

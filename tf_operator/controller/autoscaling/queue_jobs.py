@@ -22,7 +22,7 @@ from tf_operator.machinery.cache.informer import Informer
 from tf_operator.machinery.cache.store import Store
 from tf_operator.machinery.transport.responses import ObjectMeta
 from tf_operator.meta import parse_time, text_of
-from tf_operator.planning import admission, invalid_edits
+from tf_operator.planning import admission, invalid_edits, pod_needs
 from tf_operator.planning.autoscaling import shapes
 from tf_operator.planning.autoscaling.jobs import BoundPod, QueueJob, ReplicaNeed
 from tf_operator.planning.children import ChildBuilder
@@ -142,18 +142,20 @@ class QueueJobs:
         if record.is_finished or (waits and record.phase is not JobPhase.QUEUED):
             return None
         snapshot = invalid_edits.ignored(Snapshot(requested, now, settings=self._settings_then))
+        snapshot = replace(snapshot, pods_digest=pod_needs.digest(snapshot.job))
+        is_outgrown = admission.is_outgrown(snapshot)  # it is queued again as soon as it needs a pod
         if any(waits or not error.is_tolerated for error in validate(snapshot.job)):
             return None
         job = snapshot.decided().job
         workers, elastic = job.spec_of(ReplicaType.WORKER), record.elastic
         counts = {spec.type for spec in (*requested.replicas, *job.replicas) if spec.count}
         specs = [spec for spec in job.replicas if spec.type in counts]
-        if not specs or shapes.rules_of(map(admission.pod_of, specs)) > shapes.MOST_RULES:
+        if not specs or shapes.rules_of(map(pod_needs.pod_of, specs)) > shapes.MOST_RULES:
             return None
         builder = ChildBuilder(job, self._settings_then)
         pods = {spec.type: builder.pod_spec(spec.type) for spec in specs}
         done = ((spec.type, len(record.of(spec.type).completed.below(spec.count))) for spec in specs)
-        may_resize = self._resizes and not snapshot.ignored
+        may_resize = self._resizes and not snapshot.ignored and not is_outgrown
         resizable = job.elastic if may_resize and job.elastic and not job.elastic.metrics else None
         queue_job = QueueJob(
             key=job.key,
@@ -162,8 +164,8 @@ class QueueJobs:
             needs=tuple(ReplicaNeed(spec.type, spec.count, shapes.shape_of(pods[spec.type])) for spec in specs),
             elastic=resizable.range_of(ReplicaType.WORKER) if resizable else None,
             workers=workers.count if workers else 0,
-            requested_workers=_requested_workers(snapshot.job, is_resized=resizable is not None),
-            requested_servers=_requested_servers(snapshot.job),
+            requested_workers=0 if is_outgrown else _requested_workers(snapshot.job, is_resized=resizable is not None),
+            requested_servers=0 if is_outgrown else _requested_servers(snapshot.job),
             done=tuple(done),
             is_admitted=not waits,
             queued_at=elastic.queued_at,
@@ -172,6 +174,7 @@ class QueueJobs:
             started_at=record.start_time,
             longest=_longest(job),
             node=elastic.node,
+            is_reserved=not is_outgrown,
         )
         return QueuedEntry(requested, queue_job, tuple({text_of(pod, "priorityClassName") for pod in pods.values()}))
 
@@ -185,7 +188,8 @@ class QueueJobs:
         since = self._incomplete_since.setdefault(job.uid, now)
         pending = job.record.pending
         is_refused = pending is not None and pending.kind is PendingKind.REJECTED
-        return replace(counted, is_reserved=not is_refused and now - since < KEEPS_ROOM_FOR)
+        is_reserved = queue_job.is_reserved and not is_refused and now - since < KEEPS_ROOM_FOR
+        return replace(counted, is_reserved=is_reserved)
 
 
 def _bound(job: TrainingJob, pods: tuple[CountedPod, ...]) -> Iterator[BoundPod]:

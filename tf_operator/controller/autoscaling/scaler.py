@@ -29,7 +29,7 @@ from tf_operator.machinery.election.fence import NotLeading
 from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport import errors
 from tf_operator.machinery.transport.client import ApiClient
-from tf_operator.planning import admission
+from tf_operator.planning import admission, pod_needs
 from tf_operator.planning.autoscaling.jobs import Decision, QueueJob, Resize, Schedule
 from tf_operator.planning.autoscaling.schedule import Cluster, QueueRules, make_schedule
 
@@ -211,7 +211,7 @@ def _record_of(decision: Decision, job: TrainingJob, now: datetime) -> ElasticRe
             return record
         return replace(record, workers=decision.workers, asked_for=spec_count, admitted=decision.workers)
     started = ElasticRecord(node=decision.node, queued_at=elastic.queued_at or now, admitted_at=now)
-    record = admission.with_room(started, job)
+    record = admission.with_room(started, job, pods=pod_needs.digest(job))
     if decision.workers == spec_count:
         return record
     admitted = None if record.admitted is None else decision.workers

@@ -11,10 +11,10 @@ from tf_operator.job.constants import LONGEST_NAME
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.training_job import ReplicaSpec, TrainingJob
 from tf_operator.meta import Body, metadata_of
-from tf_operator.planning import resize_sidecar, tensorboards
+from tf_operator.planning import pod_needs, resize_sidecar, tensorboards
 from tf_operator.planning.children import ChildBuilder
 from tf_operator.planning.kueue import state
-from tf_operator.planning.kueue.state import Priority, Queueing, objects, texts
+from tf_operator.planning.kueue.state import Priority, Queueing, texts
 from tf_operator.planning.snapshot import Settings
 
 _JOB_UID: Final = f"{state.GROUP}/job-uid"
@@ -22,17 +22,6 @@ _HASH: Final = 5
 _MOST_DIGITS: Final = 10
 _TOPOLOGY: Final = f"{state.GROUP}/podset-"
 _ORDER: Final = {kind: place for place, kind in enumerate(ReplicaType)}
-_NEEDS: Final = (
-    "affinity",
-    "nodeSelector",
-    "overhead",
-    "priorityClassName",
-    "resourceClaims",
-    "resources",
-    "runtimeClassName",
-    "tolerations",
-)
-"""The fields of a pod that say what it asks for, and where it may run."""
 _POD_PRIORITY, _OWN_PRIORITY = ("scheduling.k8s.io", "PriorityClass"), (state.GROUP, "WorkloadPriorityClass")
 
 
@@ -54,7 +43,7 @@ def priority_class(job: TrainingJob) -> str:
     """The PriorityClass of the job's pods, as far as it names one; for Workloads that name none of Kueue's."""
     if job.run_policy.scheduling.priority_class:
         return job.run_policy.scheduling.priority_class
-    named = (_pod(spec).get("priorityClassName") for spec in _in_order(job))
+    named = (pod_needs.pod_of(spec).get("priorityClassName") for spec in _in_order(job))
     return next((name for name in named if name and isinstance(name, str)), "")
 
 
@@ -145,15 +134,9 @@ def _least(job: TrainingJob, spec: ReplicaSpec) -> int | None:
 
 
 def _admitted_for(job: TrainingJob, spec: ReplicaSpec) -> list[Any]:
-    pod, annotations = _pod(spec), texts(metadata_of(spec.template).get("annotations"))
-    containers = [
-        [field, entry.get("name"), entry.get("resources"), entry.get("restartPolicy")]
-        for field in ("initContainers", "containers")
-        for entry in objects(pod.get(field))
-    ]
+    annotations = texts(metadata_of(spec.template).get("annotations"))
     topology = {name: value for name, value in annotations.items() if name.startswith(_TOPOLOGY)}
-    needs = [pod.get(field) for field in _NEEDS]
-    return [spec.type.label, spec.count, _least(job, spec), containers, needs, topology]
+    return [spec.type.label, spec.count, _least(job, spec), *pod_needs.of(spec), topology]
 
 
 def _topology(job: TrainingJob, annotations: Mapping[str, str]) -> dict[str, Any]:
@@ -172,8 +155,3 @@ def _topology(job: TrainingJob, annotations: Mapping[str, str]) -> dict[str, Any
     if (slices := annotations.get(f"{_TOPOLOGY}slice-required-topology")) and size.isascii() and size.isdigit():
         request |= {"podSetSliceRequiredTopology": slices, "podSetSliceSize": int(size[:9])}
     return request
-
-
-def _pod(spec: ReplicaSpec) -> Mapping[str, Any]:
-    pod = spec.template.get("spec")
-    return pod if isinstance(pod, Mapping) else {}

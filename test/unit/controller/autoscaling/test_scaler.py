@@ -142,13 +142,18 @@ RUNS = {
 RUNS_WITH_TWO = RUNS | {"elastic": ADMITTED | {"admittedWorkers": 2}}
 
 
+DIGEST = "78da7e6645428a40"
+"""Of pods with one slot: an operator that works it out in another way queues every job again."""
+
+
 async def test_an_admission_is_written_once_and_guarded_by_the_version_that_it_was_decided_on():
     world = World()
     world.node(3)
     world.job()
     await world.pass_seconds(20)
 
-    assert world.written == [("j", "1", ADMITTED | {"node": "n", "admittedWorkers": 2})]
+    (written,) = world.written
+    assert written == ("j", "1", ADMITTED | {"node": "n", "admittedWorkers": 2, "admittedPodsDigest": DIGEST})
 
 
 async def test_nothing_is_planned_before_the_caches_show_what_was_decided():
@@ -358,6 +363,24 @@ async def test_a_job_that_was_admitted_without_workers_asks_for_room_for_those_t
     await world.pass_seconds(2)
 
     assert [(name, found["admittedWorkers"]) for name, _, found in world.written] == [("scaled", 2)]
+
+
+@pytest.mark.parametrize(
+    ("digest", "first"), [("another", "later"), (DIGEST, "edited")], ids=["something else", "the same"]
+)
+async def test_a_job_that_asks_for_something_else_than_it_was_admitted_with_gets_nothing_more_before_it_is_queued_again(
+    digest, first
+):
+    world = World()
+    world.node(3)
+    world.pod("edited-worker-0", owner="edited")
+    elastic = ADMITTED | {"admittedWorkers": 2, "admittedParameterServers": 0, "admittedPodsDigest": digest}
+    job = builders.tfjob("edited").workers(3, template=SLOT).dynamic_workers()
+    world.waits(job, **RUNS | {"elastic": elastic})
+    world.waits(builders.tfjob("later").workers(2, template=SLOT), day=2)
+    await world.pass_seconds(8)
+
+    assert [name for name, *_ in world.written] == [first]
 
 
 async def test_room_for_pods_that_nobody_places_is_kept_for_a_while():
