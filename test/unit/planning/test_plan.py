@@ -268,6 +268,8 @@ def test_while_an_invalid_edit_is_ignored_a_job_that_asks_for_something_else_run
     seen.tamper(edited("Worker", **MORE))
     seen.delete("job-worker-1")
     seen.settle()
+    seen.wait(60)
+    seen.settle()
 
     assert sorted(seen.pods) == ["job-chief-0", "job-worker-0"]
     assert "Its spec is invalid" in seen.status["conditions"][-1]["message"]
