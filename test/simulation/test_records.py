@@ -46,7 +46,9 @@ SETS = st.frozensets(st.integers(0, 9)).map(Indexes)
 KINDS = st.sampled_from(list(ReplicaType))
 TYPES = st.sets(KINDS).map(lambda kinds: tuple(kind for kind in ReplicaType if kind in kinds))
 NUMBERS = st.none() | st.integers(1, 2**31)
-DECIDED = st.builds(ElasticRecord, NUMBERS, NUMBERS, st.none() | COUNTS, st.none() | COUNTS, TEXTS, TEXTS, TIMES, TIMES, TIMES)
+DECIDED = st.builds(
+    ElasticRecord, NUMBERS, NUMBERS, st.none() | COUNTS, st.none() | COUNTS, TEXTS, TEXTS, TIMES, TIMES, TIMES
+)
 FAILURES = st.none() | st.builds(FirstFailure, st.just("pod"), TEXTS, st.none() | COUNTS, TEXTS, TEXTS, TIMES)
 MOST_BYTES = 1_450_000
 """Of the 1.5 MiB that etcd takes of one object."""
