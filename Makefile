@@ -254,8 +254,8 @@ verify: venv ## Everything generated is what its source says
 		echo "make verify: a generated file was not what its source says; commit what hack/generate has written" >&2; exit 1; }
 
 .PHONY: proof
-proof: venv ## Search every state of small jobs, more than two million, against the sentences of docs/behaviour.md
-	PROOF=gate $(BIN)/pytest -q --timeout 0 test/proof/test_search.py
+proof: venv ## Search every state of small jobs, more than a million, against the sentences of docs/behaviour.md
+	PROOF=gate $(BIN)/pytest -q -n 2 --dist worksteal --timeout 0 test/proof/test_search.py
 
 .PHONY: docs
 docs: venv ## The documentation site, into site/: every page in the navigation, every link and anchor, no other host

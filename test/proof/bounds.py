@@ -131,10 +131,15 @@ BOUNDS: Final = (
 BY_NAME: Final = {bound.name: bound for bound in BOUNDS}
 FEW: Final = tuple(replace(bound, faults=1) for bound in BOUNDS)
 LIGHT: Final = replace(FEW[5], may=SPARE | {"fails for good"})
+FEWER: Final = (
+    replace(BOUNDS[2], may=OPERATOR | {"fails", "is evicted", "is drained", "restarts in place"}),
+    replace(BOUNDS[5], may=SPARE | {"fails for good", "loses a reply"}),
+)
+"""Those of most states, with fewer kinds of faults, for a gate of two minutes."""
 SIZES: Final[Mapping[str, tuple[Bound, ...]]] = {
     "quick": (FEW[0], FEW[1], FEW[2], FEW[3], FEW[4], FEW[7]),
     "planted": (*FEW[:5], FEW[7], LIGHT, FEW[6], FEW[8]),
-    "gate": BOUNDS,
+    "gate": (*BOUNDS[:2], FEWER[0], *BOUNDS[3:5], FEWER[1], *BOUNDS[6:]),
     "night": tuple(replace(bound, faults=bound.faults + 1) for bound in BOUNDS),
 }
 """What ``make test``, ``make proof`` and ``make nightly`` search, and where planted defects have to show."""

@@ -11,6 +11,7 @@ import yaml
 
 from tf_operator.client.manifests import validate
 from tf_operator.dialects.kubeflow import v1
+from tf_operator.dialects.kubeflow.versions import v1alpha1
 from tf_operator.dialects.kubeflow.versions.conversion import ORIGIN, convert, without_notes
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.job.ranges import Indexes
@@ -137,6 +138,20 @@ def test_no_note_gives_a_job_an_elastic_policy_or_a_wider_one(policy: Body | Non
     shown = convert(stored, "v1alpha1")["spec"]
     expected = {name: policy[field] for name, (field, _) in told.items()} if policy else {}
     assert {name: shown[name] for name in told if name in shown} == expected
+
+
+def test_replicas_without_a_template_have_none_in_the_other_version() -> None:
+    assert v1alpha1.from_v1({"tfReplicaSpecs": {"Master": {}}})["replicaSpecs"] == [
+        {"tfReplicaType": "MASTER", "replicas": 1, "tfPort": 2222}
+    ]
+    normalized = v1alpha1.normalized({"replicaSpecs": [{"tfReplicaType": "WORKER"}]}, "u")
+    assert v1alpha1.to_v1(normalized)["tfReplicaSpecs"] == {"Worker": {"replicas": 1, "restartPolicy": "Always"}}
+
+
+@pytest.mark.parametrize("own", [{"tfReplicaSpecs": 3}, {"tfReplicaSpecs": 3, "x": 1}, {}])
+def test_replicas_that_are_no_mapping_are_noted_as_they_are(own: Body) -> None:
+    assert v1alpha1.split_v1(own) == own
+    assert v1alpha1.join_v1({"tfReplicaSpecs": 3}, own) == own
 
 
 def test_what_v1_has_no_place_for_survives_an_edit_in_v1() -> None:
