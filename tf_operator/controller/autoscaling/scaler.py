@@ -30,7 +30,7 @@ from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport import errors
 from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.planning import admission, pod_needs
-from tf_operator.planning.autoscaling.jobs import Decision, QueueJob, Resize, Schedule
+from tf_operator.planning.autoscaling.jobs import Decision, QueueJob, Resize, Schedule, left_alone
 from tf_operator.planning.autoscaling.schedule import Cluster, QueueRules, make_schedule
 
 _log = Logger(__name__)
@@ -136,7 +136,7 @@ class AutoScaler:
         entries = self.jobs.at(now)
         nodes = tuple(self.usage.node(node) for node in self.nodes.store)
         self._unrecorded.keep(entries)
-        jobs = tuple(self._unrecorded.without(entry.queue_job for _, entry in entries.values()))
+        jobs = tuple(left_alone((entry.queue_job for _, entry in entries.values()), self._unrecorded.uids))
         schedule = await self._schedule(Cluster(now, nodes, jobs, self.rules), entries)
         moments = (schedule.wake_at, self.jobs.next_release(now))
         self._wake_at = min((moment for moment in moments if moment), default=None)

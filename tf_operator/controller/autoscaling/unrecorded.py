@@ -6,15 +6,13 @@ is no fault of the job.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Collection
 from typing import Final
 
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport import errors
 from tf_operator.machinery.transport.responses import ObjectMeta
-from tf_operator.planning.autoscaling.jobs import QueueJob
 
 _log = Logger(__name__)
 
@@ -57,14 +55,11 @@ class Unrecorded:
         self._attempts = Counter({uid: count for uid, count in self._attempts.items() if uid in uids})
         self._until = {uid: until for uid, until in self._until.items() if uid in uids}
 
-    def without(self, jobs: Iterable[QueueJob]) -> Iterator[QueueJob]:
-        """The jobs, where those that are left out do not wait, and are not resized."""
+    @property
+    def uids(self) -> frozenset[str]:
+        """Those that are left out now."""
         now = self._clock.monotonic()
-        for job in jobs:
-            if self._until.get(job.uid, now) <= now:
-                yield job
-            elif job.is_admitted:
-                yield replace(job, elastic=None, requested_workers=0, requested_servers=0)
+        return frozenset(uid for uid, until in self._until.items() if until > now)
 
     @property
     def next_retry(self) -> float | None:

@@ -1,6 +1,7 @@
 """Jobs as the queue sees them: who waits, who runs, how many workers each has, and where its pods are."""
 
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -133,6 +134,15 @@ class QueueJob:
     def leaving(self) -> tuple[str, ...]:
         """The nodes on which there are still workers that the job has given up."""
         return tuple(pod.node for pod in self.pods if pod.type is ReplicaType.WORKER and pod.ordinal >= self.workers)
+
+
+def left_alone(jobs: Iterable[QueueJob], uids: Collection[str]) -> Iterator[QueueJob]:
+    """The jobs, where nothing can be decided about some: of these, what runs keeps its room, and the rest get none."""
+    for job in jobs:
+        if job.uid not in uids:
+            yield job
+        elif job.is_admitted:
+            yield replace(job, elastic=None, requested_workers=0, requested_servers=0)
 
 
 class Admit(NamedTuple):
