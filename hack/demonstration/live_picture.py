@@ -26,6 +26,8 @@ from demonstration import freshness, training
 from lab.tools.progress import Progress
 
 COLUMNS: Final = 104
+TERMINAL: Final = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
+"""Whatever terminal the one has who draws the picture."""
 ROWS: Final = 18
 """The last ones are drawn."""
 OUTPUT: Final = training.ROOT / "docs/images/demo.svg"
@@ -83,7 +85,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def picture(lines: Sequence[str]) -> str:
     """The last lines of a terminal as SVG, in whatever monospaced font there is."""
-    console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
+    console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True, _environ=TERMINAL)
     for line in lines[-ROWS:]:
         console.print(Text.from_ansi(line), no_wrap=True, overflow="crop")
     return console.export_svg(title="make demo", code_format=_FORMAT, unique_id="demo")
@@ -93,7 +95,7 @@ def _printed(command: Sequence[str]) -> Iterator[str]:
     """What a program prints on a terminal, until it has ended."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, COLUMNS, 0, 0))
-    terminal = os.environ | {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
+    terminal = os.environ | TERMINAL
     with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=terminal) as process:
         os.close(theirs)
         try:

@@ -20,7 +20,7 @@ def table(state):
 
 def test_the_picture_has_what_the_terminal_shows_and_nothing_that_was_drawn_over():
     stream, terminal = io.StringIO(), live_picture.Terminal()
-    console = Console(file=stream, force_terminal=True, width=live_picture.COLUMNS)
+    console = Console(file=stream, force_terminal=True, width=live_picture.COLUMNS, _environ=live_picture.TERMINAL)
     with Live(table("waits"), console=console, auto_refresh=False) as live:
         console.print("a line above " + "x" * 200, soft_wrap=True)
         live.update(table("runs"), refresh=True)
