@@ -69,18 +69,18 @@ class Bound:
 
     def as_asked(self, spec: Spec) -> oracle.Job:
         """The job as the oracle knows it."""
-        found = self.body(spec)["spec"]
-        policy = found.get("runPolicy", {})
+        spec_body = self.body(spec)["spec"]
+        policy = spec_body.get("runPolicy", {})
         return oracle.Job(
             {
                 kind: oracle.Replicas(entry.get("replicas", 1), entry.get("restartPolicy", "Never"))
-                for kind, entry in found["tfReplicaSpecs"].items()
+                for kind, entry in spec_body["tfReplicaSpecs"].items()
             },
             is_suspended=policy.get("suspend", False),
             limit=policy.get("backoffLimit"),
             clean=policy.get("cleanPodPolicy", "None"),
-            all_workers=found.get("successPolicy") == "AllWorkers",
-            is_dynamic=found.get("enableDynamicWorker", False),
+            all_workers=spec_body.get("successPolicy") == "AllWorkers",
+            is_dynamic=spec_body.get("enableDynamicWorker", False),
         )
 
 

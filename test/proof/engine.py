@@ -61,7 +61,7 @@ class Break:
 
 
 @dataclass(slots=True)
-class Found:
+class Outcome:
     """What a search came to."""
 
     states: int = 0
@@ -82,7 +82,7 @@ class Found:
         )
 
 
-def search(world: World, *, most: int, stops_at_first: bool = False) -> Found:
+def search(world: World, *, most: int, stops_at_first: bool = False) -> Outcome:
     """Visit every state, up to so many."""
     with tempfile.TemporaryFile(prefix="proof-") as file:
         return _Search(world, _Parents(file), most, stops_at_first).run()
@@ -116,14 +116,14 @@ class _Parents:
         return frozenset(self._names)
 
     def history(self, number: int) -> tuple[str, ...]:
-        found = []
+        moves = []
         self._file.flush()
         while number:
             self._file.seek((number - 1) * _STEP.size)
             number, move = _STEP.unpack(self._file.read(_STEP.size))
-            found.append(self._names[move])
+            moves.append(self._names[move])
         self._file.seek(0, 2)
-        return tuple(reversed(found))
+        return tuple(reversed(moves))
 
 
 class _Search:
@@ -133,19 +133,19 @@ class _Search:
         self._ahead: deque[tuple[int, bytes]] = deque()
         self._from, self._to = array("I"), array("I")
         self._broken: set[Hashable] = set()
-        self._found = Found()
+        self._outcome = Outcome()
 
-    def run(self) -> Found:
+    def run(self) -> Outcome:
         began = time.process_time()
         self._number_of(self._world.start(), 0, "")
         self._visit_all()
-        found = self._found
-        if found.is_complete and not (self._stops and found.breaks):
+        outcome = self._outcome
+        if outcome.is_complete and not (self._stops and outcome.breaks):
             self._look_for_circles()
-        found.states = len(self._numbers)
-        found.seconds = time.process_time() - began
-        found.moves = self._parents.names()
-        return found
+        outcome.states = len(self._numbers)
+        outcome.seconds = time.process_time() - began
+        outcome.moves = self._parents.names()
+        return outcome
 
     def _visit_all(self) -> None:
         ahead, world, fair_from, fair_to = self._ahead, self._world, self._from.append, self._to.append
@@ -155,17 +155,17 @@ class _Search:
             for sentence in world.resting(state):
                 self._note(sentence, number)
             for move in world.moves(state):
-                self._found.edges += 1
+                self._outcome.edges += 1
                 for sentence in move.breaks:
                     self._note(sentence, number, move.name)
                 reached = self._number_of(move.state, number, move.name)
                 if move.is_fair:
                     fair_from(number)
                     fair_to(reached)
-            if self._stops and self._found.breaks:
+            if self._stops and self._outcome.breaks:
                 return
             if len(self._numbers) >= self._most:
-                self._found.is_complete = False
+                self._outcome.is_complete = False
                 return
 
     def _number_of(self, state: State, parent: int, move: str) -> int:
@@ -182,7 +182,7 @@ class _Search:
     def _note(self, sentence: str, number: int, *moves: str) -> None:
         if sentence not in self._broken:
             self._broken.add(sentence)
-            self._found.breaks.append(Break(sentence, (*self._parents.history(number), *moves)))
+            self._outcome.breaks.append(Break(sentence, (*self._parents.history(number), *moves)))
 
     def _look_for_circles(self) -> None:
         """States from which the operator and the cluster, left alone, never come to rest."""

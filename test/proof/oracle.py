@@ -81,9 +81,9 @@ class Job:
     def policy(self, kind: str) -> str:
         return self.replicas[kind].policy if kind in self.replicas else "Never"
 
-    def wanted(self) -> Iterator[Replica]:
-        for kind, found in self.replicas.items():
-            yield from ((kind, index) for index in range(found.count))
+    def all_replicas(self) -> Iterator[Replica]:
+        for kind, entry in self.replicas.items():
+            yield from ((kind, index) for index in range(entry.count))
 
     def is_final(self, code: int) -> bool:
         return code < RETRYABLE_FROM if self.final_codes is None else code in self.final_codes
@@ -92,7 +92,7 @@ class Job:
 class Fact(NamedTuple):
     """Something that has happened to a pod, and counts."""
 
-    what: str
+    outcome: str
     """``ok``, ``failed``, ``final``, ``lost``, ``again``; and ``ran``, where it matters whether it has."""
     kind: str
     ordinal: int
@@ -112,8 +112,8 @@ def facts(job: Job, look: Look) -> Iterator[Fact]:
         yield Fact("ran", *place)
     if policy in IN_PLACE:
         # Under OnFailure and Always, "the kubelet restarts it in place".
-        shown = 0 if look.is_disrupted and look.phase == "Failed" else look.restarts
-        yield from (Fact("again", *place, number) for number in range(1, shown + 1))
+        restarts = 0 if look.is_disrupted and look.phase == "Failed" else look.restarts
+        yield from (Fact("again", *place, number) for number in range(1, restarts + 1))
     if look.code == 0 and (look.ended_first or not look.is_disrupted):
         # "A program that exits with 0 has completed if it exited before the pod's condition DisruptionTarget was set."
         # "A pod that is deleted without an eviction and ends in phase Succeeded has succeeded"
@@ -141,47 +141,47 @@ def possible(job: Job, look: Look) -> Iterator[Fact]:
     if look.is_gone or look.is_disrupted:
         yield Fact("lost", look.kind, look.ordinal, look.birth)
     if look.is_gone or look.is_terminating:
-        seen_last = look._replace(code=None, is_gone=True, is_terminating=False, ended_first=False)
-        yield from facts(job, seen_last)
+        last_look = look._replace(code=None, is_gone=True, is_terminating=False, ended_first=False)
+        yield from facts(job, last_look)
         yield from facts(job, look._replace(ended_first=True))
 
 
-def seen(job: Job, looks: Iterable[Look], *, is_idle: bool) -> Iterator[Fact]:
+def unmissable(job: Job, looks: Iterable[Look], *, is_idle: bool) -> Iterator[Fact]:
     """What nobody can miss who sees these pods. "A terminating pod has not failed": only when it is gone it is lost.
 
     ``is_idle``: the job is suspended, or has been until now.
     """
-    wanted = set(job.wanted())
+    replicas = set(job.all_replicas())
     for look in looks:
-        if look.replica not in wanted or (look.is_terminating and not look.is_gone):
+        if look.replica not in replicas or (look.is_terminating and not look.is_gone):
             continue
         # "A program that is stopped by the suspension and exits with 0 runs again." "A disruption does not count then."
         is_from_before = is_idle or job.is_suspended or look.is_from_before
         # Of a dynamic worker that is gone nobody knows whether there were too many.
         is_doubtful = is_from_before or (job.is_dynamic and look.kind == "Worker")
         dropped = {"lost", "ok"} if is_doubtful and look.is_gone else {"lost"} if is_from_before else set()
-        yield from (fact for fact in facts(job, look) if fact.what not in dropped)
+        yield from (fact for fact in facts(job, look) if fact.outcome not in dropped)
 
 
-def after_edit(before: Job, after: Job, settled: Facts) -> Facts:
+def after_edit(old: Job, new: Job, settled: Facts) -> Facts:
     """What is still so: a replica that has succeeded runs again "after scaling down and up"."""
-    gone = set(before.wanted()) - set(after.wanted())
+    gone = set(old.all_replicas()) - set(new.all_replicas())
     return frozenset(fact for fact in settled if (fact.kind, fact.ordinal) not in gone)
 
 
-def _of(found: Facts, *what: str) -> Iterator[Fact]:
-    return (fact for fact in found if fact.what in what)
+def _of(known_facts: Facts, *kinds: str) -> Iterator[Fact]:
+    return (fact for fact in known_facts if fact.outcome in kinds)
 
 
-def completed(job: Job, found: Facts) -> set[Replica]:
+def completed(job: Job, known_facts: Facts) -> set[Replica]:
     """Replicas that have succeeded: they do not run again, "except under Always"."""
-    done = {(fact.kind, fact.ordinal) for fact in _of(found, "ok") if job.policy(fact.kind) != "Always"}
-    return done & set(job.wanted())
+    done = {(fact.kind, fact.ordinal) for fact in _of(known_facts, "ok") if job.policy(fact.kind) != "Always"}
+    return done & set(job.all_replicas())
 
 
-def has_succeeded(job: Job, found: Facts) -> bool:
+def has_succeeded(job: Job, known_facts: Facts) -> bool:
     """The table of "End of a job"."""
-    done = {(fact.kind, fact.ordinal) for fact in _of(found, "ok")}
+    done = {(fact.kind, fact.ordinal) for fact in _of(known_facts, "ok")}
     for leader in ("Chief", "Master"):
         if leader in job.replicas and job.replicas[leader].count:
             return (leader, 0) in done
@@ -189,34 +189,34 @@ def has_succeeded(job: Job, found: Facts) -> bool:
     if workers and workers.count:
         deciding = range(workers.count) if job.all_workers else range(1)
         return all(("Worker", index) in done for index in deciding)
-    return all(replica in done for replica in job.wanted()) and not job.is_dynamic
+    return all(replica in done for replica in job.all_replicas()) and not job.is_dynamic
 
 
-def _lost(found: Facts) -> set[Fact]:
+def _lost(known_facts: Facts) -> set[Fact]:
     """Pods that were lost, and had not failed before."""
-    failed = {fact[1:4] for fact in _of(found, "failed", "final")}
-    return {fact for fact in _of(found, "lost") if fact[1:4] not in failed}
+    failed = {fact[1:4] for fact in _of(known_facts, "failed", "final")}
+    return {fact for fact in _of(known_facts, "lost") if fact[1:4] not in failed}
 
 
-def causes(job: Job, found: Facts, *, surely: bool = False) -> Iterator[str]:
+def causes(job: Job, known_facts: Facts, *, surely: bool = False) -> Iterator[str]:
     """The reasons of ``Failed`` that these facts give; or, ``surely``, give in whatever order they have come about."""
-    wanted = set(job.wanted())
-    final = {(fact.kind, fact.ordinal) for fact in _of(found, "final")} & wanted
-    workers = {replica for replica in wanted if replica[0] == "Worker"}
+    replicas = set(job.all_replicas())
+    final = {(fact.kind, fact.ordinal) for fact in _of(known_facts, "final")} & replicas
+    workers = {replica for replica in replicas if replica[0] == "Worker"}
     if job.is_dynamic:
         # "the job continues without a worker that fails for good, as long as one is left".
-        done = {(fact.kind, fact.ordinal) for fact in _of(found, "ok")}
+        done = {(fact.kind, fact.ordinal) for fact in _of(known_facts, "ok")}
         final -= set() if workers - done <= final else workers
     if final:
         yield "TFJobFailed"
     # Under Never "the job fails if the replica had run; otherwise, or for a dynamic worker, a new pod".
-    ran = {fact[1:] for fact in _of(found, "ran") if not (job.is_dynamic and fact.kind == "Worker")}
-    lost = _lost(found) if surely else set(_of(found, "lost"))
-    if any(fact[1:] in ran and (fact.kind, fact.ordinal) in wanted for fact in lost):
+    ran = {fact[1:] for fact in _of(known_facts, "ran") if not (job.is_dynamic and fact.kind == "Worker")}
+    lost = _lost(known_facts) if surely else set(_of(known_facts, "lost"))
+    if any(fact[1:] in ran and (fact.kind, fact.ordinal) in replicas for fact in lost):
         yield "TFJobReplicaLost"
     if job.limit is None:
         return
-    counted, in_place = set(_of(found, "failed", "again")), set(_of(found, "again"))
+    counted, in_place = set(_of(known_facts, "failed", "again")), set(_of(known_facts, "again"))
     # "With limit 2, the third failure is final; with 0, the first. Restarts in place fail the job when they reach the
     # limit, as in a batch Job."
     has_reached = in_place and len(in_place if surely else counted) >= job.limit
@@ -239,8 +239,8 @@ def state_of(status: Json) -> str:
 
 
 def _conditions(status: Json) -> list[Json]:
-    found: list[Json] = status.get("conditions", [])
-    return found
+    conditions: list[Json] = status.get("conditions", [])
+    return conditions
 
 
 def _is_true(entry: Json) -> bool:
@@ -249,14 +249,14 @@ def _is_true(entry: Json) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A status that the operator stores, and what it knew: ``seen`` are the facts in what it had decided on."""
+    """A status that the operator stores, and what it knew: ``shown_facts`` are the facts in what it had decided on."""
 
     job: Job
-    before: Json
-    after: Json
+    old: Json
+    new: Json
     happened: Facts
     settled: Facts
-    seen: Facts
+    shown_facts: Facts
 
 
 def on_status(write: Stored) -> Iterator[str]:
@@ -269,41 +269,41 @@ def on_status(write: Stored) -> Iterator[str]:
 
 
 def _ends_are_final(write: Stored) -> Iterator[str]:
-    before, after = end_of(write.before), end_of(write.after)
-    if sum(entry["type"] in ENDS and _is_true(entry) for entry in _conditions(write.after)) > 1:
+    old, new = end_of(write.old), end_of(write.new)
+    if sum(entry["type"] in ENDS and _is_true(entry) for entry in _conditions(write.new)) > 1:
         yield "a job has both ends"
-    if before and after != before:
-        yield f"a job that has {before} comes back to life"
-    if before and write.before.get("completionTime") != write.after.get("completionTime"):
+    if old and new != old:
+        yield f"a job that has {old} comes back to life"
+    if old and write.old.get("completionTime") != write.new.get("completionTime"):
         yield "the completion time of a job that has ended changes"
-    if bool(after) != ("completionTime" in write.after):
+    if bool(new) != ("completionTime" in write.new):
         yield "a job has a completion time if and only if it has ended"
 
 
 def _an_end_has_a_cause(write: Stored) -> Iterator[str]:
-    after = end_of(write.after)
-    if end_of(write.before) or not after:
+    after = end_of(write.new)
+    if end_of(write.old) or not after:
         return
     if after == "Succeeded":
         if not has_succeeded(write.job, write.happened):
             yield "a job succeeds whose deciding replicas have not"
         return
-    reason = next(entry["reason"] for entry in _conditions(write.after) if entry["type"] == "Failed")
+    reason = next(entry["reason"] for entry in _conditions(write.new) if entry["type"] == "Failed")
     if reason in {"TFJobDeadlineExceeded", "TFJobStartupDeadlineExceeded"}:
         return
     if reason not in causes(write.job, write.happened):
         yield f"a job fails with {reason}, and nothing of that kind has happened"
-    if has_succeeded(write.job, write.seen | write.settled):
+    if has_succeeded(write.job, write.shown_facts | write.settled):
         yield "success wins over a failure that is seen at the same time"
 
 
 def _conditions_follow_one_another(write: Stored) -> Iterator[str]:
-    before, after, entries = state_of(write.before), state_of(write.after), _conditions(write.after)
+    old, new, entries = state_of(write.old), state_of(write.new), _conditions(write.new)
     ours = [entry for entry in entries if entry["type"] in ORDER]
     if not ours or not _is_true(ours[-1]):
         yield "the last condition is the current state, and always True"
-    if before != after and after not in ORDER[before]:
-        yield f"a job goes from {before or 'nothing'} to {after}"
+    if old != new and new not in ORDER[old]:
+        yield f"a job goes from {old or 'nothing'} to {new}"
     if len({entry["type"] for entry in entries}) != len(entries):
         yield "a condition is there twice"
     true = {entry["type"] for entry in ours if _is_true(entry)}
@@ -312,24 +312,24 @@ def _conditions_follow_one_another(write: Stored) -> Iterator[str]:
 
 
 def _counts_are_of_what_happened(write: Stored) -> Iterator[str]:
-    for field, what in (("restarts", ("failed", "again")), ("disruptions", ("lost",))):
-        count, most = write.after.get(field, 0), len(set(_of(write.happened, *what)))
-        if count < write.before.get(field, 0):
+    for field, kinds in (("restarts", ("failed", "again")), ("disruptions", ("lost",))):
+        count, most = write.new.get(field, 0), len(set(_of(write.happened, *kinds)))
+        if count < write.old.get(field, 0):
             yield f"status.{field} falls"
         if count > most:
             yield f"status.{field} is {count}, and no more than {most} have happened"
-    if not end_of(write.after):
-        restarts = write.after.get("restarts", 0)
+    if not end_of(write.new):
+        restarts = write.new.get("restarts", 0)
         if write.job.limit is not None and restarts > write.job.limit:
             yield f"a job goes on with {restarts} restarts and a limit of {write.job.limit}"
-        least = len(set(_of(write.settled | write.seen, "failed", "again")))
+        least = len(set(_of(write.settled | write.shown_facts, "failed", "again")))
         if restarts < least:
             yield f"status.restarts is {restarts}, and {least} failures were seen"
 
 
 def _others_keep_their_conditions(write: Stored) -> Iterator[str]:
-    before = {entry["type"] for entry in _conditions(write.before) if entry["type"] not in ORDER}
-    if lost := before - {entry["type"] for entry in _conditions(write.after)}:
+    types = {entry["type"] for entry in _conditions(write.old) if entry["type"] not in ORDER}
+    if lost := types - {entry["type"] for entry in _conditions(write.new)}:
         yield f"conditions of other writers are lost: {sorted(lost)}"
 
 
@@ -355,7 +355,7 @@ def on_create(now: Children, replica: Replica) -> Iterator[str]:
         yield "a pod is created after the end of its job"
     if now.job.is_suspended:
         yield "a pod of a suspended job is created"
-    if replica not in set(now.job.wanted()):
+    if replica not in set(now.job.all_replicas()):
         yield f"the pod of {kind} {index} is created, which is no replica of the job"
     if replica in completed(now.job, now.settled):
         yield "a replica that has succeeded runs again"
@@ -375,14 +375,18 @@ def on_delete(now: Children, pod: Look) -> Iterator[str]:
         elif now.job.clean == "Running" and has_ended:
             yield "cleanPodPolicy Running: pods whose containers have ended stay"
         return
-    what = {fact.what: fact for fact in facts(now.job, pod)}
-    if failed := what.get("failed"):
+    facts_by_kind = {fact.outcome: fact for fact in facts(now.job, pod)}
+    if failed := facts_by_kind.get("failed"):
         counted = len(set(_of(now.settled, "failed", "again")) | {failed})
         if now.status.get("restarts", 0) < counted:
             yield "a failure is stored in the status before its pod is deleted"
-    is_surplus = pod.replica not in set(now.job.wanted())
-    is_replaced = "failed" in what or "lost" in what or ("ok" in what and now.job.policy(pod.kind) == "Always")
-    is_replaced = is_replaced or ("final" in what and now.job.is_dynamic)
+    is_surplus = pod.replica not in set(now.job.all_replicas())
+    is_replaced = (
+        "failed" in facts_by_kind
+        or "lost" in facts_by_kind
+        or ("ok" in facts_by_kind and now.job.policy(pod.kind) == "Always")
+    )
+    is_replaced = is_replaced or ("final" in facts_by_kind and now.job.is_dynamic)
     is_suspended = now.job.is_suspended or state_of(now.status) == "Suspended"
     if not (is_suspended or pod.is_from_before or is_surplus or is_replaced):
         yield "a pod is deleted for no reason"
@@ -452,19 +456,19 @@ def _is_cleaned_up(now: Rest) -> Iterator[str]:
 
 
 def _every_replica_has_a_pod(now: Rest) -> Iterator[str]:
-    wanted, pods = set(now.job.wanted()), {pod.replica for pod in now.pods}
-    if pods - wanted:
+    replicas, pods = set(now.job.all_replicas()), {pod.replica for pod in now.pods}
+    if pods - replicas:
         yield "there are pods of no replica"
     failed = {(fact.kind, fact.ordinal) for fact in _of(now.settled, "final")} if now.job.is_dynamic else set()
     done = completed(now.job, now.happened)
     if not (now.waits or now.is_rejected):
-        for kind, index in sorted(wanted - pods - done - failed):
+        for kind, index in sorted(replicas - pods - done - failed):
             yield f"{kind} {index} has no pod, and nothing is waited for"
-    if wanted - now.services and not now.is_rejected:
+    if replicas - now.services and not now.is_rejected:
         yield "each replica has a Service"
     for pod in now.pods:
-        what = {fact.what for fact in facts(now.job, pod)}
-        if "failed" in what or "lost" in what:
+        kinds = {fact.outcome for fact in facts(now.job, pod)}
+        if "failed" in kinds or "lost" in kinds:
             yield f"the pod of {pod.kind} {pod.ordinal} has failed, and is not replaced"
 
 
@@ -472,8 +476,8 @@ def _counts_are_those_of_the_pods(now: Rest) -> Iterator[str]:
     least = len(set(_of(now.settled, "failed", "again")))
     if now.status.get("restarts", 0) < least:
         yield f"status.restarts is {now.status.get('restarts', 0)}, and {least} failures were seen"
-    wanted = set(now.job.wanted())
-    least = len({fact for fact in _lost(now.settled) if (fact.kind, fact.ordinal) in wanted})
+    replicas = set(now.job.all_replicas())
+    least = len({fact for fact in _lost(now.settled) if (fact.kind, fact.ordinal) in replicas})
     if now.status.get("disruptions", 0) < least:
         yield f"status.disruptions is {now.status.get('disruptions', 0)}, and {least} were seen"
     done, perhaps = completed(now.job, now.settled), completed(now.job, now.happened)
@@ -483,7 +487,7 @@ def _counts_are_those_of_the_pods(now: Rest) -> Iterator[str]:
         waiting = [pod.replica in perhaps for pod in pods if pod.phase == "Pending"]
         yield from _within(kind, "pending", reported, _range(waiting))
         if spec.policy != "Always":
-            least, most = (sum(replica[0] == kind for replica in found) for found in (done, perhaps))
+            least, most = (sum(replica[0] == kind for replica in members) for members in (done, perhaps))
             yield from _within(kind, "succeeded", reported, range(least, most + 1))
         if spec.policy not in IN_PLACE:
             running = [pod.replica in perhaps for pod in pods if pod.phase == "Running" and pod.code is None]
@@ -503,7 +507,7 @@ def _within(kind: str, field: str, reported: Json, expected: Container[int]) -> 
 def _the_state_is_that_of_the_pods(now: Rest) -> Iterator[str]:
     """The table of conditions, where nothing is left open."""
     state, done = state_of(now.status), completed(now.job, now.happened)
-    open_ = [replica for replica in now.job.wanted() if replica not in completed(now.job, now.settled)]
+    open_ = [replica for replica in now.job.all_replicas() if replica not in completed(now.job, now.settled)]
     run = {pod.replica for pod in now.pods if pod.phase == "Running" and pod.code is None and not pod.is_terminating}
     if open_ and all(replica in run for replica in open_) and state != "Running":
         yield f"all replicas run, and the job is {state}"

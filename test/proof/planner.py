@@ -82,12 +82,12 @@ class Planner:
 
     def status_number(self, status: Json) -> int:
         """One number for equal statuses; moments are brought into an order that does not grow."""
-        found = self._settled(status)
-        text = json.dumps(found, sort_keys=True)
+        settled = self._settled(status)
+        text = json.dumps(settled, sort_keys=True)
         number = self._status_numbers.get(text)
         if number is None:
             number = self._status_numbers[text] = len(self.statuses)
-            self.statuses.append(found)
+            self.statuses.append(settled)
         return number
 
     def waited(self, number: int, seconds: float) -> int:
@@ -110,32 +110,32 @@ class Planner:
 
     def spec(self, spec: tuple[Any, ...]) -> oracle.Job:
         """The job that the oracle knows."""
-        found = self._specs.get(spec)
-        if found is None:
-            found = self._specs[spec] = self.bound.as_asked(spec)
-        return found
+        job = self._specs.get(spec)
+        if job is None:
+            job = self._specs[spec] = self.bound.as_asked(spec)
+        return job
 
-    def plan(self, seen: Seen, present: tuple[PodState, ...]) -> int:
+    def plan(self, view: Seen, present: tuple[PodState, ...]) -> int:
         """The number of the plan; ``present`` are the pods that a look by name would find."""
-        key = seen
+        key = view
         number = self._plan_numbers.get(key)
         if number is None:
-            snapshot = self._snapshot(seen)
+            snapshot = self._snapshot(view)
             plan = make_plan(snapshot)
             if plan.looks_for:
                 # Such a plan depends on what is there, too.
-                key = (seen, present)  # type: ignore[assignment]
+                key = (view, present)  # type: ignore[assignment]
                 if (number := self._plan_numbers.get(key)) is not None:
                     return number
                 while plan.looks_for:
-                    found = [value(pod, self.bound.api) for pod in present if pod.name in plan.looks_for]
+                    pods = [value(pod, self.bound.api) for pod in present if pod.name in plan.looks_for]
                     names = snapshot.looked_for.union(plan.looks_for)
-                    snapshot = replace(snapshot, pods=(*snapshot.pods, *found), looked_for=names)
+                    snapshot = replace(snapshot, pods=(*snapshot.pods, *pods), looked_for=names)
                     plan = make_plan(snapshot)
-            number = self._plan_numbers[key] = self._number(seen, plan)
+            number = self._plan_numbers[key] = self._number(view, plan)
         return number
 
-    def _number(self, seen: Seen, plan: Any) -> int:  # noqa: ANN401
+    def _number(self, view: Seen, plan: Any) -> int:  # noqa: ANN401
         names = self.bound.api.profile.names
         patch = self.bound.api.status_patch(plan.report)
         flat: list[Step] = []
@@ -145,51 +145,51 @@ class Planner:
                 case DeleteJob():
                     flat.append((DELETE_JOB,))
                 case StoreStatus():
-                    if step.patch or seen.notes.departed:
-                        merged = merge(self.statuses[seen.status], step.patch)
-                        after, resumes = self.status_number(merged), _resumes(self.statuses[seen.status], merged)
+                    if step.patch or view.notes.departed:
+                        merged = merge(self.statuses[view.status], step.patch)
+                        after, resumes = self.status_number(merged), _resumes(self.statuses[view.status], merged)
                         flat.append((STORE, after, step.is_progress))
                 case Act():
-                    actions = [action for _, found in step.stages for action in found]
-                    flat += [found for action in actions for found in _writes(action, names)]
+                    actions = [action for _, stage_actions in step.stages for action in stage_actions]
+                    flat += [write for action in actions for write in _writes(action, names)]
                 case _:
                     raise AssertionError(f"this world has no {step}")
         wait = plan.requeue_after.total_seconds() if plan.requeue_after is not None else None
         # What it has deleted itself, it has a reason for; nothing that becomes of it counts.
-        looks = [look(pod) for pod in seen.pods if pod.leaving != OURS]
-        looks += [look(pod, is_gone=True) for pod in seen.notes.departed if pod.leaving != OURS]
-        is_idle = resumes or oracle.state_of(self.statuses[seen.status]) == "Suspended"
-        facts = frozenset(oracle.seen(self.spec(seen.spec), looks, is_idle=is_idle))
-        gone = tuple(tuple(pod)[:-1] for pod in seen.notes.departed)
-        entry = Entry(tuple(flat), wait, facts, resumes=resumes, departed=gone, pods=seen.pods, services=seen.services)
+        looks = [look(pod) for pod in view.pods if pod.leaving != OURS]
+        looks += [look(pod, is_gone=True) for pod in view.notes.departed if pod.leaving != OURS]
+        is_idle = resumes or oracle.state_of(self.statuses[view.status]) == "Suspended"
+        facts = frozenset(oracle.unmissable(self.spec(view.spec), looks, is_idle=is_idle))
+        gone = tuple(tuple(pod)[:-1] for pod in view.notes.departed)
+        entry = Entry(tuple(flat), wait, facts, resumes=resumes, departed=gone, pods=view.pods, services=view.services)
         self.plans.append(entry)
         return len(self.plans) - 1
 
     def _job(self, spec: tuple[Any, ...], status: int) -> TrainingJob:
-        found = self._jobs.get((spec, status))
-        if found is None:
+        job = self._jobs.get((spec, status))
+        if job is None:
             metadata = {"name": JOB, "namespace": NAMESPACE, "uid": UID, "resourceVersion": "1", "generation": 1}
             body = merge(self.bound.body(spec), {"metadata": metadata})
             body["metadata"]["generation"] = self.bound.generation(spec)
             body["status"] = self.statuses[status]
-            found = self._jobs[spec, status] = self.bound.api.read_object(body)
-        return found
+            job = self._jobs[spec, status] = self.bound.api.read_object(body)
+        return job
 
-    def _snapshot(self, seen: Seen) -> Snapshot:
+    def _snapshot(self, view: Seen) -> Snapshot:
         api = self.bound.api
-        pods = [value(pod, api) for pod in seen.pods]
-        known = {pod.uid for pod in pods}
-        departed = [replace(value(pod, api), is_gone=True) for pod in seen.notes.departed]
+        pods = [value(pod, api) for pod in view.pods]
+        uids = {pod.uid for pod in pods}
+        departed = [replace(value(pod, api), is_gone=True) for pod in view.notes.departed]
         rejected = None
-        if seen.rejected:
-            attempts, is_due = seen.rejected
+        if view.rejected:
+            attempts, is_due = view.rejected
             at = NOW - timedelta(days=1) if is_due else NOW
             rejected = RejectedWrite("pod", "exceeded quota", at, attempts=attempts)
         return Snapshot(
-            self._job(seen.spec, seen.status),
+            self._job(view.spec, view.status),
             NOW,
-            pods=(*pods, *(pod for pod in departed if pod.uid not in known)),
-            services=tuple(Service(_name(found), _name(found)) for found in seen.services),
+            pods=(*pods, *(pod for pod in departed if pod.uid not in uids)),
+            services=tuple(Service(_name(service), _name(service)) for service in view.services),
             rejected=rejected,
             settings=self.bound.settings,
         )
@@ -199,19 +199,19 @@ def _writes(action: Any, names: Any) -> list[Step]:  # noqa: ANN401
     """The requests that an action is."""
     match action:
         case Create():
-            found: list[Step] = []
+            writes: list[Step] = []
             for child in action.in_order():
                 place = naming.replica_of(JOB, child.name, names)
                 assert place, child.name
-                what = MAKE_POD if child.resource == PODS else MAKE_SERVICE
-                found.append((what, str(place[0]), place[1], child.name))
-            return found
+                verb = MAKE_POD if child.resource == PODS else MAKE_SERVICE
+                writes.append((verb, str(place[0]), place[1], child.name))
+            return writes
         case Delete() if action.resource == PODS:
             return [(DELETE_POD, action.uid)]
         case Delete() if action.resource == SERVICES:
             return [(DELETE_SERVICES, (action.name,))]
         case DeleteCollection() if action.resource == SERVICES:
-            return [(DELETE_SERVICES, tuple(sorted(found.name for found in action.objects)))]
+            return [(DELETE_SERVICES, tuple(sorted(service.name for service in action.objects)))]
     raise AssertionError(f"this world has no {action}")
 
 
@@ -238,5 +238,5 @@ def _is_left(condition: Mapping[str, Any]) -> bool:
     return condition["type"] in {"Suspended", "Queued"} and condition["status"] == "False"
 
 
-def _resumes(before: Json, after: Json) -> bool:
-    return any(map(_is_left, after.get("conditions", ()))) and not any(map(_is_left, before.get("conditions", ())))
+def _resumes(old: Json, new: Json) -> bool:
+    return any(map(_is_left, new.get("conditions", ()))) and not any(map(_is_left, old.get("conditions", ())))

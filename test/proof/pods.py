@@ -105,9 +105,9 @@ def look(pod: PodState, *, is_gone: bool = False) -> Look:
 @cache
 def value(pod: PodState, api: ServedAPI) -> Pod:
     """The same as planning has it, by way of the object and the caches' reader."""
-    found = pod_reader((api,))(msgspec.json.encode(_body(pod, api))).pod
-    assert found, "a pod of no replica"
-    return found
+    pod_value = pod_reader((api,))(msgspec.json.encode(_body(pod, api))).pod
+    assert pod_value, "a pod of no replica"
+    return pod_value
 
 
 def _body(pod: PodState, api: ServedAPI) -> Json:
@@ -161,29 +161,29 @@ class Notes(NamedTuple):
 def noted(notes: Notes, event: str, pod: PodState, api: ServedAPI) -> Notes:
     """After an event of a pod: ``terminating``, with how it was before, or ``deleted`` or ``created``."""
     real = DepartedPods(lambda _: True)
-    known = {found.uid: found for found in (*notes.departed, *notes.ended, pod)}
-    for found in notes.departed:
-        real.note_deleted(UID, value(found, api))
-    for found in notes.ended:
-        real.note_terminating(UID, value(found, api))
-    before = notes.ended
+    by_uid = {noted_pod.uid: noted_pod for noted_pod in (*notes.departed, *notes.ended, pod)}
+    for noted_pod in notes.departed:
+        real.note_deleted(UID, value(noted_pod, api))
+    for noted_pod in notes.ended:
+        real.note_terminating(UID, value(noted_pod, api))
+    ended = notes.ended
     match event:
         case "terminating":
             real.note_terminating(UID, value(pod, api))
-            others = tuple(found for found in before if found[:2] != pod[:2])
-            before = (*others, pod) if pod.has_ended else before
+            others = tuple(noted_pod for noted_pod in ended if noted_pod[:2] != pod[:2])
+            ended = (*others, pod) if pod.has_ended else ended
         case "deleted":
             real.note_deleted(UID, value(pod, api))
-            before = tuple(found for found in before if found[:2] != pod[:2])
+            ended = tuple(noted_pod for noted_pod in ended if noted_pod[:2] != pod[:2])
         case "created":
             real.note_created(UID, value(pod, api))
-    states = {found.uid: found for found in notes.ended}
+    states = {noted_pod.uid: noted_pod for noted_pod in notes.ended}
     departed = []
     for last in real.of(UID):
         # With the state from before its deletion, if that is what is kept.
-        options = [state for state in (states.get(last.uid), known.get(last.uid)) if state]
+        options = [state for state in (states.get(last.uid), by_uid.get(last.uid)) if state]
         departed.append(next(state for state in options if _is(last, value(state, api))))
-    return Notes(tuple(sorted(departed)), tuple(sorted(before)))
+    return Notes(tuple(sorted(departed)), tuple(sorted(ended)))
 
 
 def _is(last: Pod, state: Pod) -> bool:

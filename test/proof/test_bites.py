@@ -46,18 +46,18 @@ def is_clean(tree):
 
 
 @pytest.fixture(scope="module")
-def known():
+def defects():
     return {entry.name: entry for entry in mutants.read(sorted((mutants.ROOT / "test/mutants").glob("*.yaml")))}
 
 
 @pytest.mark.nightly
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", PLANTED)
-def test_the_search_finds_a_planted_defect(name, tree, known, is_clean):
+def test_the_search_finds_a_planted_defect(name, tree, defects, is_clean):
     assert is_clean
     free: SimpleQueue = SimpleQueue()
     free.put(tree)
 
-    verdict = mutants.judge(replace(known[name], test=SEARCH), copies=free, failing=frozenset())
+    verdict = mutants.judge(replace(defects[name], test=SEARCH), copies=free, failing=frozenset())
 
     assert verdict == mutants.CAUGHT

@@ -185,8 +185,8 @@ class JobWorld:
 
     def _arrived(self, state: State, step: Step, is_outdated: bool, planned: tuple[int, ...]) -> Move:
         """A write of an earlier life, of which nobody waits for the reply."""
-        before = state._replace(late=(), planned=planned)
-        after, broken = self._done(before, step, NOBODYS, is_outdated=is_outdated, is_heard=False)
+        earlier = state._replace(late=(), planned=planned)
+        after, broken = self._done(earlier, step, NOBODYS, is_outdated=is_outdated, is_heard=False)
         if step[0] in {MAKE_POD, DELETE_POD}:
             broken = ()  # it was right when it was sent
         is_job = step[0] == STORE and not is_outdated
@@ -197,8 +197,8 @@ class JobWorld:
 
     def _plan(self, state: State) -> int:
         present = tuple(PodState(*pod) for pod in state.pods)
-        seen = Seen(state.spec, state.status, present, state.services, _notes(state))
-        return self.planner.plan(seen, present)
+        view = Seen(state.spec, state.status, present, state.services, _notes(state))
+        return self.planner.plan(view, present)
 
     def _begun(self, state: State, number: int) -> State:
         # A status of an earlier life has arrived before another one leads, or never does.
@@ -213,17 +213,19 @@ class JobWorld:
     ) -> tuple[State, tuple[str, ...]]:
         """What a write does, and the sentences that it breaks."""
         match step:
-            case (str() as what, int() as after, _) if what == STORE:
+            case (str() as verb, int() as after, _) if verb == STORE:
                 return self._stored(state, after, entry, is_outdated=is_outdated, is_heard=is_heard)
-            case (str() as what, kind, index, name) if what == MAKE_POD:
+            case (str() as verb, kind, index, name) if verb == MAKE_POD:
                 return self._created(state, kind, index, name)
-            case (str() as what, kind, index, _) if what == MAKE_SERVICE:
+            case (str() as verb, kind, index, _) if verb == MAKE_SERVICE:
                 services = tuple(sorted({*state.services, (kind, index)}))
                 return state._replace(services=services), ()
-            case (str() as what, uid) if what == DELETE_POD:
+            case (str() as verb, uid) if verb == DELETE_POD:
                 return self._deleted(state, uid, entry)
-            case (str() as what, names) if what == DELETE_SERVICES:
-                left = tuple(found for found in state.services if f"job-{found[0].lower()}-{found[1]}" not in names)
+            case (str() as verb, names) if verb == DELETE_SERVICES:
+                left = tuple(
+                    service for service in state.services if f"job-{service[0].lower()}-{service[1]}" not in names
+                )
                 return state._replace(services=left), ()
             case _:
                 return state._replace(is_deleted=True), ()
@@ -254,24 +256,24 @@ class JobWorld:
         births = dict(state.births)
         births[kind, index] = birth = births.get((kind, index), 0) + 1
         policy = self.planner.spec(state.spec).policy(kind)
-        made = PodState(kind, index, birth, name, "Never" if policy == "ExitCode" else policy)
-        notes = self._noted(state, "created", made)
+        pod = PodState(kind, index, birth, name, "Never" if policy == "ExitCode" else policy)
+        notes = self._noted(state, "created", pod)
         # A create that is late comes before the pod of its name is gone again: it meets that pod, and does nothing.
         late = () if state.late and state.late[0] == (MAKE_POD, kind, index, name) else state.late
         return state._replace(
-            late=late, pods=tuple(sorted((*state.pods, tuple(made)))), births=tuple(sorted(births.items())), **notes
+            late=late, pods=tuple(sorted((*state.pods, tuple(pod)))), births=tuple(sorted(births.items())), **notes
         ), broken
 
     def _deleted(self, state: State, uid: str, entry: Entry) -> tuple[State, tuple[str, ...]]:
-        pod = next((PodState(*found) for found in state.pods if PodState(*found).uid == uid), None)
+        pod = next((PodState(*fields) for fields in state.pods if PodState(*fields).uid == uid), None)
         if pod is None:
             return state, ()
-        as_seen = next((found for found in entry.pods if found.uid == uid), None)
-        if as_seen and state.planned == state.spec:
-            as_seen = as_seen._replace(is_old=pod.is_old)
+        planned_pod = next((other for other in entry.pods if other.uid == uid), None)
+        if planned_pod and state.planned == state.spec:
+            planned_pod = planned_pod._replace(is_old=pod.is_old)
         broken: tuple[str, ...] = ()
-        if as_seen and not state.is_outdated:
-            broken = tuple(oracle.on_delete(self._children(state), pods.look(as_seen)))
+        if planned_pod and not state.is_outdated:
+            broken = tuple(oracle.on_delete(self._children(state), pods.look(planned_pod)))
         if pod.is_terminating:
             return state, broken
         return self._terminating(state, pod, OURS), broken
@@ -288,8 +290,8 @@ class JobWorld:
     # --- The cluster, and people
 
     def _cluster(self, state: State) -> Iterator[Move]:
-        for found in state.pods:
-            pod = PodState(*found)
+        for fields in state.pods:
+            pod = PodState(*fields)
             name = f"{pod.kind.lower()}-{pod.ordinal}"
             if pod.is_terminating:
                 yield _move(f"{name} is gone", self._gone(state, pod))
@@ -305,23 +307,23 @@ class JobWorld:
                 yield from self._faults(state._replace(faults=state.faults - 1), pod, name)
 
     def _faults(self, state: State, pod: PodState, name: str) -> Iterator[Move]:
-        for fault, what, after in FAULTS:
+        for fault, wording, after in FAULTS:
             if fault in self.bound.may and (changed := after(pod)) is not None:
-                yield _move(f"{name} {what}", self._changed(state, pod, changed), is_fair=False)
+                yield _move(f"{name} {wording}", self._changed(state, pod, changed), is_fair=False)
         for fault, by in (("is drained", DRAINED), ("is deleted", DELETED)):
             if fault in self.bound.may and not (by == DRAINED and pod.has_ended):
                 yield _move(f"{name} {fault}", self._terminating(state, pod, by), is_fair=False)
         if "is collected" in self.bound.may and pod.has_ended:
             yield _move(f"{name} is collected", self._gone(state, pod), is_fair=False)
 
-    def _changed(self, state: State, before: PodState, after: PodState) -> State:
-        found = tuple(sorted((*(pod for pod in state.pods if pod != before), tuple(after))))
-        return self._happened(state._replace(pods=found), after)
+    def _changed(self, state: State, old: PodState, new: PodState) -> State:
+        changed = tuple(sorted((*(pod for pod in state.pods if pod != old), tuple(new))))
+        return self._happened(state._replace(pods=changed), new)
 
     def _terminating(self, state: State, pod: PodState, by: str) -> State:
         after = pod.deleted(by)
-        found = tuple(sorted((*(other for other in state.pods if other != pod), tuple(after))))
-        return self._happened(state._replace(pods=found, **self._noted(state, "terminating", pod)), after)
+        remaining = tuple(sorted((*(other for other in state.pods if other != pod), tuple(after))))
+        return self._happened(state._replace(pods=remaining, **self._noted(state, "terminating", pod)), after)
 
     def _gone(self, state: State, pod: PodState) -> State:
         left = tuple(other for other in state.pods if other != pod)
@@ -330,7 +332,7 @@ class JobWorld:
 
     def _noted(self, state: State, event: str, pod: PodState) -> dict[str, Any]:
         notes = Notes(
-            tuple(PodState(*found) for found in state.departed), tuple(PodState(*found) for found in state.ended)
+            tuple(PodState(*fields) for fields in state.departed), tuple(PodState(*fields) for fields in state.ended)
         )
         after = pods.noted(notes, event, pod, self.bound.api)
         return {"departed": tuple(map(tuple, after.departed)), "ended": tuple(map(tuple, after.ended))}
@@ -340,23 +342,23 @@ class JobWorld:
         is_surplus = self.planner.spec(state.spec).is_dynamic
         if (pod.leaving == OURS and not is_surplus) or oracle.end_of(self.planner.statuses[state.status]):
             return state
-        known = self._facts[state.happened]
+        happened = self._facts[state.happened]
         new = frozenset(oracle.possible(self.planner.spec(state.spec), pods.look(pod, is_gone=is_gone)))
-        return state if new <= known else state._replace(happened=self._number(known | new))
+        return state if new <= happened else state._replace(happened=self._number(happened | new))
 
     def _edited(self, state: State, name: str, spec: Spec) -> Move:
         late = (state.late[0], True, state.late[2]) if state.late else ()
-        before, asked = self.planner.spec(state.spec), self.planner.spec(spec)
-        settled = self._number(oracle.after_edit(before, asked, self._facts[state.settled]))
+        old_job, new_job = self.planner.spec(state.spec), self.planner.spec(spec)
+        settled = self._number(oracle.after_edit(old_job, new_job, self._facts[state.settled]))
         outdated = state.plan != NOTHING
         after = state._replace(settled=settled, spec=spec, edits=state.edits - 1, is_outdated=outdated, late=late)
         return _move(f"somebody {name}", after, is_fair=False)
 
-    def _number(self, found: Facts) -> int:
-        number = self._fact_numbers.get(found)
+    def _number(self, facts: Facts) -> int:
+        number = self._fact_numbers.get(facts)
         if number is None:
-            number = self._fact_numbers[found] = len(self._facts)
-            self._facts.append(found)
+            number = self._fact_numbers[facts] = len(self._facts)
+            self._facts.append(facts)
         return number
 
 
@@ -380,9 +382,9 @@ def _failed(state: State, steps: tuple[Step, ...]) -> State:
     return _dropped(state)
 
 
-def _old(found: tuple[Any, ...]) -> tuple[Any, ...]:
+def _old(states: tuple[Any, ...]) -> tuple[Any, ...]:
     """The pods, which are of an earlier run by now."""
-    return tuple(tuple(PodState(*pod)._replace(is_old=True)) for pod in found)
+    return tuple(tuple(PodState(*pod)._replace(is_old=True)) for pod in states)
 
 
 def _dropped(state: State) -> State:
@@ -390,10 +392,10 @@ def _dropped(state: State) -> State:
 
 
 def _worded(step: Step) -> str:
-    what = step[0]
-    if what in {MAKE_POD, MAKE_SERVICE}:
-        return f"{what} {step[1].lower()}-{step[2]}"
-    return f"{what} {step[1]}" if what == DELETE_POD else str(what)
+    verb = step[0]
+    if verb in {MAKE_POD, MAKE_SERVICE}:
+        return f"{verb} {step[1].lower()}-{step[2]}"
+    return f"{verb} {step[1]}" if verb == DELETE_POD else str(verb)
 
 
 def _move(name: str, state: State, broken: tuple[str, ...] = (), *, is_fair: bool = True) -> Move:
