@@ -24,10 +24,10 @@ from tf_operator.meta import parse_time
 from tf_operator.planning import restart_rules, tensorboards
 from tf_operator.planning.accelerators import Accelerator, HostVolume
 from tf_operator.planning.snapshot import (
-    Autoscaler,
-    Autoscalers,
+    HPA,
     Cause,
     Hold,
+    HPAState,
     MainContainer,
     Pod,
     PodGroup,
@@ -48,7 +48,7 @@ _BEGINNING: Final = datetime(2026, 3, 1, 8, tzinfo=UTC)
 _TYPES: Final = {kind.label: kind for kind in ReplicaType}
 _FIELDS: Final = {
     *("title", "rules", "job", "now", "pods", "services", "podGroup", "tensorboards", "rejected", "settings", "bodies"),
-    *("autoscalers", "hold", "kueue"),
+    *("hpa", "hold", "kueue"),
 }
 
 Yaml = dict[str, Any]
@@ -91,7 +91,7 @@ def read(root: Path, name: str) -> Case:
         pod_group=_group(fields.get("podGroup"), job.key.name),
         rejected=_refusal(fields.get("rejected"), now),
         tensorboards=_tensorboards(fields.get("tensorboards"), job.key.name, now),
-        autoscalers=_autoscalers(fields.get("autoscalers"), job.key.name, now),
+        hpa=_hpa(fields.get("hpa"), job.key.name, now),
         settings=_settings(fields.get("settings", {})),
         kueue=queues.read(fields["kueue"], job) if "kueue" in fields else None,
         hold=Hold(*fields["hold"]) if "hold" in fields else None,
@@ -169,14 +169,14 @@ def _group(entry: Yaml | None, job: str) -> PodGroup | None:
     return PodGroup(job, "uid-of-the-group", entry.get("phase", ""), spec, entry.get("terminating", False))
 
 
-def _autoscalers(entry: Yaml | None, job: str, now: datetime) -> Autoscalers | None:
+def _hpa(entry: Yaml | None, job: str, now: datetime) -> HPAState | None:
     """``madeFrom``: the spec that it was last given."""
     if entry is None:
         return None
-    _refuse_others(entry, {"madeFrom", "rejected", "unserved"}, "autoscalers")
+    _refuse_others(entry, {"madeFrom", "rejected", "unserved"}, "hpa")
     spec = entry.get("madeFrom")
-    autoscaler = Autoscaler(job, "uid-of-autoscaler", tensorboards.digest(spec)) if spec is not None else None
-    return Autoscalers(autoscaler, _refusal(entry.get("rejected"), now), entry.get("unserved", ""))
+    hpa = HPA(job, "uid-of-hpa", tensorboards.digest(spec)) if spec is not None else None
+    return HPAState(hpa, _refusal(entry.get("rejected"), now), entry.get("unserved", ""))
 
 
 def _tensorboards(entry: Yaml | None, job: str, now: datetime) -> TensorBoards | None:

@@ -1,4 +1,4 @@
-"""Numbers of workers that change while a job runs, by ``kubectl scale`` or an autoscaler."""
+"""Numbers of workers that change while a job runs, by ``kubectl scale`` or a HorizontalPodAutoscaler."""
 
 import json
 

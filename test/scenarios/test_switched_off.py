@@ -11,7 +11,7 @@ ASKED_FOR = {"tfjobs.kubeflow.org", "tfjobs.kubeflow.org/status", "pods", "servi
 
 
 @pytest.mark.parametrize("own_control_plane", [("audit",)], ids=["audit"], indirect=True)
-async def test_without_its_flags_no_queue_gang_or_autoscaler_is_read_or_watched(own_control_plane):
+async def test_without_its_flags_no_queue_gang_or_hpa_is_read_or_watched(own_control_plane):
     """Whatever the job says."""
     plane = own_control_plane
     metric = {

@@ -25,7 +25,7 @@ from tf_operator.app.options.flags import BY_NAME
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(300)]
 GROUPS = Resource("scheduling.k8s.io", "v1beta1", "podgroups")
-AUTOSCALERS = Resource("autoscaling", "v2", "horizontalpodautoscalers")
+HPAS = Resource("autoscaling", "v2", "horizontalpodautoscalers")
 WORKLOADS = Resource("kueue.x-k8s.io", "v1beta2", "workloads")
 KUEUE = {
     "Workload": "workloads",
@@ -66,9 +66,9 @@ async def _makes_gangs(jobs: JobNamespace) -> None:
     await jobs.wait_pods("j-worker-0", "j-worker-1")
 
 
-async def _makes_autoscalers(jobs: JobNamespace) -> None:
+async def _makes_hpas(jobs: JobNamespace) -> None:
     await jobs.submit(builders.tfjob("j").workers(2).dynamic_workers().elastic(1, 4, metrics=[METRIC]))
-    await _there(jobs, AUTOSCALERS, "j")
+    await _there(jobs, HPAS, "j")
 
 
 async def _restarts_in_place(jobs: JobNamespace) -> None:
@@ -113,7 +113,7 @@ class Feature:
 FEATURES = {
     "queue": Feature({"controller": {"queue": {"enabled": True}}}, "queue", _queues),
     "gangs": Feature({"controller": {"gangSchedulerName": "native"}}, "native-gangs", _makes_gangs),
-    "elastic": Feature({"elastic": {"horizontalPodAutoscalers": True}}, "elastic", _makes_autoscalers),
+    "elastic": Feature({"elastic": {"horizontalPodAutoscalers": True}}, "elastic", _makes_hpas),
     "in place": Feature({"elastic": {"restartInPlace": True}}, "restart-in-place", _restarts_in_place),
     "kueue": Feature({"controller": {"kueue": "external"}}, "kueue", _makes_workloads),
 }

@@ -199,7 +199,7 @@ class Harness:
             services=cast("Any", informers[resources.SERVICES]),
             groups={self.gang_scheduler: cast("Any", informers[self.groups])} if self.groups else {},
             tensorboards=None,
-            autoscalers=None,
+            hpas=None,
             readers=self.readers,
         )
 

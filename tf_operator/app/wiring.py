@@ -134,7 +134,7 @@ def make_controller(context: ControllerContext, api: ServedAPI) -> Controller:
         gang_scheduler=options.gang_scheduler,
         gang_schedulers_by_job=options.gang_schedulers_by_job,
         makes_tensorboards=api.makes_tensorboards and options.tensorboards is not Tensorboards.NONE,
-        makes_autoscalers=options.makes_autoscalers,
+        makes_hpas=options.makes_hpas,
         api=api,
         served=options.apis,
     )
@@ -152,7 +152,7 @@ def make_controller(context: ControllerContext, api: ServedAPI) -> Controller:
     own_caches.jobs.add_handler(OnJob(queue, debounce, notes, pending_writes))
     own_caches.pods.add_handler(OnPod(OnChild(queue, debounce, jobs, notes, own_caches.pods.resource)))
     groups = dict.fromkeys(own_caches.groups.values())
-    further = (own_caches.tensorboards, own_caches.autoscalers, workloads.workloads if workloads else None)
+    further = (own_caches.tensorboards, own_caches.hpas, workloads.workloads if workloads else None)
     for children in (own_caches.services, *groups, *further):
         if children:
             children.add_handler(OnChild(queue, debounce, jobs, notes, children.resource))

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import msgspec
 
 from tf_operator.controller import resources
-from tf_operator.controller.projections.autoscalers import CachedAutoscaler, autoscaler_reader
 from tf_operator.controller.projections.children import Child
+from tf_operator.controller.projections.hpa import CachedHPA, hpa_reader
 from tf_operator.controller.projections.jobs import StoredJob, job_reader
 from tf_operator.controller.projections.pod_groups import CachedGroup, group_reader
 from tf_operator.controller.projections.pods import CachedPod, pod_reader
@@ -23,7 +23,7 @@ from tf_operator.machinery.cache.consistency import CacheView
 from tf_operator.machinery.cache.factory import Need, SharedInformerFactory
 from tf_operator.machinery.cache.informer import Informer
 from tf_operator.machinery.transport.requests import Scope
-from tf_operator.planning import autoscalers
+from tf_operator.planning import hpa
 
 OWNER = "owner"
 LABELLED = "labelled"
@@ -61,7 +61,7 @@ class Caches:
     """By the name of the gang scheduler; those that a job has to ask for are filled when the first one does."""
     tensorboards: Informer[CachedTensorBoard] | None
     """``None`` where jobs get no such objects."""
-    autoscalers: Informer[CachedAutoscaler] | None
+    hpas: Informer[CachedHPA] | None
     """``None`` where the operator makes none."""
     readers: Readers
 
@@ -89,7 +89,7 @@ def make_caches(
     gang_scheduler: str,
     gang_schedulers_by_job: Iterable[str] = (),
     makes_tensorboards: bool = False,
-    makes_autoscalers: bool = False,
+    makes_hpas: bool = False,
     api: ServedAPI,
     served: tuple[ServedAPI, ...],
 ) -> Caches:
@@ -117,14 +117,14 @@ def make_caches(
         services=informers.get(resources.SERVICES, decode=read.service, scopes=labelled, indexes=OF_SERVICES),
         groups=groups,
         tensorboards=tensorboard_informer(informers, everything, served) if makes_tensorboards else None,
-        autoscalers=informers.get(
-            autoscalers.RESOURCE,
-            decode=autoscaler_reader(served),
+        hpas=informers.get(
+            hpa.RESOURCE,
+            decode=hpa_reader(served),
             scopes=labelled,
             indexes={OWNER: owner_of},
             need=Need.OPTIONAL,
         )
-        if makes_autoscalers
+        if makes_hpas
         else None,
         readers=read,
     )

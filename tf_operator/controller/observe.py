@@ -33,15 +33,15 @@ from tf_operator.machinery.transport import errors, requests, responses
 from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.requests import Resource, Scope
 from tf_operator.meta import ObjectKey, selector_text
-from tf_operator.planning import autoscalers, gang_schedulers, job_tensorboard
-from tf_operator.planning.snapshot import Autoscalers, Cause, Pod, RejectedWrite, Settings, Snapshot, TensorBoards
+from tf_operator.planning import gang_schedulers, hpa, job_tensorboard
+from tf_operator.planning.snapshot import Cause, HPAState, Pod, RejectedWrite, Settings, Snapshot, TensorBoards
 
 _log = Logger(__name__)
 
 _NO_TENSORBOARDS: Final = TensorBoards(
     unserved="this operator makes no TensorBoards: it runs with --tensorboards=none", is_off=True
 )
-_NO_AUTOSCALERS: Final = "this operator makes none: it runs without --horizontal-pod-autoscalers"
+_NO_HPAS: Final = "this operator makes none: it runs without --horizontal-pod-autoscalers"
 _FIRST_PAGE: Final = 100
 """Objects. A pod of a job of a thousand replicas is 50 kB, because of its TF_CONFIG: such a page is 5 MB."""
 _EVENTS: Final = 100
@@ -232,17 +232,17 @@ class Observer:
         ours = informer.store.by_index(OWNER, owner_value(job.key.namespace, job.uid))
         return TensorBoards(next((entry.as_planned() for entry in ours), None), rejected)
 
-    def _autoscalers(self, job: TrainingJob) -> Autoscalers | None:
+    def _hpa(self, job: TrainingJob) -> HPAState | None:
         """From the cache, as the TensorBoards."""
-        informer = self.caches.autoscalers
+        informer = self.caches.hpas
         if informer is None or informer.is_absent or not informer.has_synced or informer.is_stale(job.key.namespace):
             if not (job.elastic and job.elastic.metrics) or (informer is not None and not informer.has_settled):
                 return None
-            cause = f"{informer.resource} cannot be read" if informer else _NO_AUTOSCALERS
-            return Autoscalers(unserved=cause)
+            cause = f"{informer.resource} cannot be read" if informer else _NO_HPAS
+            return HPAState(unserved=cause)
         ours = informer.store.by_index(OWNER, owner_value(job.key.namespace, job.uid))
-        current = next((entry.autoscaler for entry in ours), None)
-        return Autoscalers(current, self._rejected_extra(job, autoscalers.WHAT))
+        current = next((entry.hpa for entry in ours), None)
+        return HPAState(current, self._rejected_extra(job, hpa.WHAT))
 
     def _rejected_extra(self, job: TrainingJob, subject: str) -> RejectedWrite | None:
         """The last refusal of an extra, if it was of this one."""
@@ -272,7 +272,7 @@ class Observer:
             pod_group=next((child.group for child in children.groups if _is_child(child, job)), None),
             rejected=unserved or self.notes.rejections.get(job.uid),
             tensorboards=self._tensorboards(job),
-            autoscalers=self._autoscalers(job),
+            hpa=self._hpa(job),
             kueue=self.kueue.of(job) if self.kueue else None,
             settings=self.settings(),
             offered_scheduler=self._scheduler_on_offer(job.run_policy.scheduling.scheduler),

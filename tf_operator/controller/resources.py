@@ -8,7 +8,7 @@ from tf_operator.job import tensorboard
 from tf_operator.job.profile import OPERATOR_LABEL
 from tf_operator.machinery.transport.requests import Resource
 from tf_operator.meta import selector_text
-from tf_operator.planning import autoscalers, children, default_server, gang_schedulers
+from tf_operator.planning import children, default_server, gang_schedulers, hpa
 from tf_operator.planning.kueue import state
 
 PODS: Final = children.PODS
@@ -17,7 +17,7 @@ SERVICES: Final = children.SERVICES
 UNCACHED: Final = frozenset(
     map(
         str,
-        (default_server.CONFIG_MAPS, tensorboard.RESOURCE, autoscalers.RESOURCE, state.workloads(state.VERSIONS[0])),
+        (default_server.CONFIG_MAPS, tensorboard.RESOURCE, hpa.RESOURCE, state.workloads(state.VERSIONS[0])),
     )
 )
 """What is written so that no reconcile has to wait until a cache shows it."""

@@ -13,11 +13,11 @@ from tf_operator.job.record import JobRecord, ReplicaType
 from tf_operator.planning import (
     absences,
     admission,
-    autoscalers,
     cleanup,
     default_server,
     events_and_counts,
     gang,
+    hpa,
     in_place,
     invalid_edits,
     job_tensorboard,
@@ -89,7 +89,7 @@ def _after_end(snapshot: Snapshot) -> Plan:
             *cleanup.after_end(snapshot),
             *protocol.after_end(snapshot),
             *job_tensorboard.actions(snapshot, has_ended=True),
-            *autoscalers.actions(snapshot, is_active=False),
+            *hpa.actions(snapshot, is_active=False),
         ),
         requeue_after=_soonest(snapshot.now, _moments_after_end(snapshot)),
     )
@@ -119,7 +119,7 @@ def _extras(view: JobView, decision: Verdict, requested: Snapshot) -> Iterator[A
         return
     yield from () if has_ended else protocol.actions(requested)
     yield from job_tensorboard.actions(view.snapshot, has_ended=has_ended)
-    yield from autoscalers.actions(view.snapshot, is_active=decision.phase is Phase.ACTIVE)
+    yield from hpa.actions(view.snapshot, is_active=decision.phase is Phase.ACTIVE)
 
 
 def _removals(view: JobView, after: JobRecord) -> Iterator[Action]:
@@ -175,14 +175,14 @@ def _moments(view: JobView, decision: Verdict, after: JobRecord) -> Iterator[dat
         yield from _wake_ups(view, after)
     if decision.phase is Phase.ACTIVE or decision.phase in verdict.IDLE:
         yield job_tensorboard.retry_at(view.snapshot)
-        yield autoscalers.retry_at(view.snapshot, is_active=decision.phase is Phase.ACTIVE)
+        yield hpa.retry_at(view.snapshot, is_active=decision.phase is Phase.ACTIVE)
         yield protocol.retry_at(view.snapshot)
 
 
 def _moments_after_end(snapshot: Snapshot) -> Iterator[datetime | None]:
     yield cleanup.expires_at(snapshot.job)
     yield job_tensorboard.retry_at(snapshot, has_ended=True)
-    yield autoscalers.retry_at(snapshot, is_active=False)
+    yield hpa.retry_at(snapshot, is_active=False)
 
 
 def _wake_ups(view: JobView, after: JobRecord) -> Iterator[datetime | None]:

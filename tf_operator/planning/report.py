@@ -17,9 +17,9 @@ from tf_operator.job.report import JobReport, ReplicaCounts, ReplicaLine
 from tf_operator.job.training_job import RestartPolicy
 from tf_operator.planning import (
     admission,
-    autoscalers,
     cleanup,
     failure_evidence,
+    hpa,
     in_place,
     job_tensorboard,
     job_view,
@@ -52,7 +52,7 @@ def next_report(view: JobView, verdict: Verdict) -> JobReport:
         selectors={kind: naming.selector_of(job, kind) for kind in record.replicas},
         message=verdict.message,
         hold=verdict.hold,
-        note=pending.note(view, record.pending) + autoscalers.note(view.snapshot)
+        note=pending.note(view, record.pending) + hpa.note(view.snapshot)
         if is_active
         else f" {verdict.message}"
         if verdict.hold

@@ -225,7 +225,7 @@ class TensorBoards:
 
 
 @dataclass(frozen=True, slots=True)
-class Autoscaler:
+class HPA:
     """The HorizontalPodAutoscaler that the job controls."""
 
     name: str
@@ -236,10 +236,10 @@ class Autoscaler:
 
 
 @dataclass(frozen=True, slots=True)
-class Autoscalers:
+class HPAState:
     """What is known of the HorizontalPodAutoscaler of a job that wants one, or has one."""
 
-    current: Autoscaler | None = None
+    current: HPA | None = None
     rejected: RejectedWrite | None = None
     """The last attempt to make it, to change it, or to delete it."""
     unserved: str = ""
@@ -283,7 +283,7 @@ class Snapshot:
     settings: Settings = DEFAULT_SETTINGS
     tensorboards: TensorBoards | None = None
     """``None`` as long as they are not known."""
-    autoscalers: Autoscalers | None = None
+    hpa: HPAState | None = None
     """``None`` as long as they are not known, and for jobs that have none and want none."""
     offered_scheduler: str = ""
     """The gang scheduler that the job asks for, if it may have it and it is installed."""

@@ -12,7 +12,7 @@ from support.controller_harness import JOBS, KEY, Harness
 from support.embedded_api import refused
 from tf_operator.controller import resources
 from tf_operator.controller.caches import OWNER, owner_of
-from tf_operator.controller.projections.autoscalers import autoscaler_reader
+from tf_operator.controller.projections.hpa import hpa_reader
 from tf_operator.controller.projections.jobs import FieldManager, JobMeta, StoredJob
 from tf_operator.controller.projections.tensorboards import tensorboard_reader
 from tf_operator.dialects.kubeflow import v1
@@ -22,8 +22,8 @@ from tf_operator.machinery.cache.consistency import OwnerKey
 from tf_operator.machinery.cache.store import Store
 from tf_operator.machinery.transport import errors, list_body, responses
 from tf_operator.meta import ObjectKey
-from tf_operator.planning import autoscalers
-from tf_operator.planning.snapshot import Autoscaler, Settings
+from tf_operator.planning import hpa
+from tf_operator.planning.snapshot import HPA, Settings
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ async def test_of_tensorboards_is_known_what_their_informer_knows(harness, field
         ({}, ""),
     ],
 )
-async def test_of_autoscalers_is_known_what_their_informer_knows(fields, unserved):
+async def test_of_hpas_is_known_what_their_informer_knows(fields, unserved):
     harness = Harness(builders.tfjob("j").workers(1).elastic(1, 2, metrics=[{"type": "Pods"}]))
     await harness.settle()
     reference = {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "uid": "other", "controller": True}
@@ -101,16 +101,16 @@ async def test_of_autoscalers_is_known_what_their_informer_knows(fields, unserve
     for uid, name in ((harness.job["metadata"]["uid"], "j"), ("other", "k")):
         metadata = {"name": name, "namespace": KEY.namespace, "labels": {OPERATOR_LABEL: "tfjob-controller"}}
         body = {"metadata": metadata | {"uid": name, "ownerReferences": [reference | {"uid": uid}]}}
-        store.put(autoscaler_reader((v1.API,))(msgspec.json.encode(body)))
-    known = {"resource": autoscalers.RESOURCE, "store": store, "has_settled": True, "has_synced": True}
+        store.put(hpa_reader((v1.API,))(msgspec.json.encode(body)))
+    known = {"resource": hpa.RESOURCE, "store": store, "has_settled": True, "has_synced": True}
     known |= {"is_absent": False, "is_stale": lambda _: False}
     observer = harness.reconciler.observer
     informer = None if fields is None else SimpleNamespace(**known | fields)
-    observer = replace(observer, caches=replace(observer.caches, autoscalers=informer))
-    seen = observer.from_caches(observer.stored(KEY)).autoscalers
+    observer = replace(observer, caches=replace(observer.caches, hpas=informer))
+    seen = observer.from_caches(observer.stored(KEY)).hpa
 
     assert (seen and seen.unserved) == unserved
-    assert (seen.current if seen else None) == (Autoscaler("j", "j") if unserved == "" else None)
+    assert (seen.current if seen else None) == (HPA("j", "j") if unserved == "" else None)
 
 
 async def test_what_was_written_for_the_last_job_of_a_name_is_forgotten(harness):

@@ -110,7 +110,7 @@ class Options:
     gang_schedulers_by_job: tuple[str, ...] = ()
     """Those that jobs may choose by their annotation."""
     tensorboards: Tensorboards = Tensorboards.NONE
-    makes_autoscalers: bool = False
+    makes_hpas: bool = False
     """Whether elastic jobs with metrics get a HorizontalPodAutoscaler."""
     restarts_in_place: bool = False
     """Whether jobs that want it keep their pods in a resize, and their containers start again."""
@@ -179,7 +179,7 @@ def _options(values: Mapping[str, Any], warnings: tuple[str, ...], environment: 
         finds_gang_scheduler=values.get(_GANG, False) and not values["gang-scheduler-name"],
         gang_schedulers_by_job=tuple(filter(None, map(gang.scheduler, values["gang-schedulers-by-job"]))),
         tensorboards=Tensorboards(values["tensorboards"]),
-        makes_autoscalers=values["horizontal-pod-autoscalers"],
+        makes_hpas=values["horizontal-pod-autoscalers"],
         restarts_in_place=values["restart-in-place"],
         kueue=Kueue(values["kueue"]),
         autoscale=_queue_rules(values) if values["autoscale"] else None,

@@ -16,7 +16,7 @@ from tf_operator.job.training_job import TrainingJob
 from tf_operator.meta import GroupVersionResource
 from tf_operator.planning import rejections
 from tf_operator.planning.actions import Action, Create, Delete, Patch, Stage
-from tf_operator.planning.snapshot import Autoscalers, Snapshot
+from tf_operator.planning.snapshot import HPAState, Snapshot
 from tf_operator.planning.tensorboards import DIGEST, digest
 
 RESOURCE: Final = GroupVersionResource("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler")
@@ -27,7 +27,7 @@ _SCALED: Final = "Worker"
 
 def actions(snapshot: Snapshot, *, is_active: bool) -> Iterator[Action]:
     """Make the object, bring its spec up to date, or delete it; it has no place beside a job that does not run."""
-    job, observed = snapshot.job, snapshot.autoscalers
+    job, observed = snapshot.job, snapshot.hpa
     if observed is None or observed.unserved or (observed.current and observed.current.is_terminating):
         return
     current, spec = observed.current, _spec(job) if is_active else None
@@ -48,7 +48,7 @@ def actions(snapshot: Snapshot, *, is_active: bool) -> Iterator[Action]:
 
 def note(snapshot: Snapshot) -> str:
     """Why a job with metrics has none, or an old one: a sentence that begins with a space; empty for no reason."""
-    job, observed = snapshot.job, snapshot.autoscalers
+    job, observed = snapshot.job, snapshot.hpa
     if not _metrics(job) or observed is None:
         return ""
     if not _is_scalable(job):
@@ -62,7 +62,7 @@ def note(snapshot: Snapshot) -> str:
 
 def retry_at(snapshot: Snapshot, *, is_active: bool) -> datetime | None:
     """When to reconcile again, if nothing happens until then."""
-    observed = snapshot.autoscalers
+    observed = snapshot.hpa
     if observed is None or observed.rejected is None:
         return None
     if is_active and _spec(snapshot.job):
@@ -72,12 +72,12 @@ def retry_at(snapshot: Snapshot, *, is_active: bool) -> datetime | None:
     return rejections.retry_at(observed.rejected) if is_due else None
 
 
-def _is_behind(job: TrainingJob, observed: Autoscalers) -> bool:
+def _is_behind(job: TrainingJob, observed: HPAState) -> bool:
     spec = _spec(job)
     return (observed.current.digest if observed.current else None) != (digest(spec) if spec else None)
 
 
-def _is_waiting(snapshot: Snapshot, observed: Autoscalers) -> bool:
+def _is_waiting(snapshot: Snapshot, observed: HPAState) -> bool:
     """Whether it is too early to try again; what is invalid is tried again when the job has been edited."""
     rejected = observed.rejected
     if rejected is None or snapshot.job.generation != snapshot.job.record.observed_generation:

@@ -10,37 +10,37 @@ import msgspec
 from tf_operator.controller.projections.children import Child, ChildMeta, owner_reader
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.machinery.cache.interning import InternedLabels, decoder
-from tf_operator.planning.snapshot import Autoscaler
+from tf_operator.planning.snapshot import HPA
 from tf_operator.planning.tensorboards import DIGEST
 
 
-class _AutoscalerMeta(ChildMeta, frozen=True, rename="camel"):
+class _HPAMeta(ChildMeta, frozen=True, rename="camel"):
     annotations: InternedLabels = InternedLabels()
 
 
-class _RawAutoscaler(msgspec.Struct, frozen=True):
-    metadata: _AutoscalerMeta
+class _RawHPA(msgspec.Struct, frozen=True):
+    metadata: _HPAMeta
 
 
 @dataclass(frozen=True, slots=True)
-class CachedAutoscaler(Child):
+class CachedHPA(Child):
     """A HorizontalPodAutoscaler."""
 
-    autoscaler: Autoscaler
+    hpa: HPA
 
 
-_READ: Final = decoder(_RawAutoscaler, keeps=DIGEST.__eq__)
+_READ: Final = decoder(_RawHPA, keeps=DIGEST.__eq__)
 
 
 @cache
-def autoscaler_reader(apis: tuple[ServedAPI, ...]) -> Callable[[msgspec.Raw | bytes], CachedAutoscaler]:
+def hpa_reader(apis: tuple[ServedAPI, ...]) -> Callable[[msgspec.Raw | bytes], CachedHPA]:
     """Reads those of the jobs of these APIs."""
     owner_of = owner_reader(apis)
 
-    def read(raw: msgspec.Raw | bytes) -> CachedAutoscaler:
+    def read(raw: msgspec.Raw | bytes) -> CachedHPA:
         metadata = _READ(raw).metadata
         core, digest = metadata.core(), metadata.annotations.get(DIGEST, "")
-        autoscaler = Autoscaler(core.name, core.uid, digest, metadata.deletion_timestamp is not None)
-        return CachedAutoscaler(core, owner_of(metadata).uid, autoscaler)
+        hpa = HPA(core.name, core.uid, digest, metadata.deletion_timestamp is not None)
+        return CachedHPA(core, owner_of(metadata).uid, hpa)
 
     return read

@@ -12,10 +12,10 @@ from support.operator_fixture import ONE_OPERATOR
 from support.resources import Resource
 from support.settle import eventually
 
-pytestmark = [ONE_OPERATOR, pytest.mark.nightly, pytest.mark.real_server("the controller of autoscalers")]
+pytestmark = [ONE_OPERATOR, pytest.mark.nightly, pytest.mark.real_server("the controller of HPAs")]
 ARGUMENTS = ("--horizontal-pod-autoscalers",)
 RIGHTS = Path(__file__).resolve().parents[2] / "manifests/rbac/elastic"
-AUTOSCALERS = Resource("autoscaling", "v2", "horizontalpodautoscalers")
+HPAS = Resource("autoscaling", "v2", "horizontalpodautoscalers")
 TARGET = {"type": "AverageValue", "averageValue": "100Mi"}
 MEMORY = [{"type": "Resource", "resource": {"name": "memory", "target": TARGET}}]
 JOB = builders.tfjob("j").workers(1).parameter_servers().dynamic_workers().elastic(1, 3, metrics=MEMORY)
@@ -28,7 +28,7 @@ async def prepare(admin):
 
 @pytest.fixture(scope="module")
 def control_plane(fresh_plane):
-    """A plane of this module's own, with the controller of autoscalers."""
+    """A plane of this module's own, with the controller of HPAs."""
     with fresh_plane("controller-manager", "audit") as plane:
         yield plane
 
@@ -39,11 +39,11 @@ async def metrics(operator_fixture):
         yield found
 
 
-async def autoscaler(job_namespace, **spec):
+async def hpa(job_namespace, **spec):
     """Wait until there is one with these fields in its spec."""
 
     async def check():
-        found = await job_namespace.admin.find(AUTOSCALERS.path(job_namespace.namespace, "j"))
+        found = await job_namespace.admin.find(HPAS.path(job_namespace.namespace, "j"))
         assert found is not None, await job_namespace.job()
         assert {name: found["spec"].get(name) for name in spec} == spec
         return found
@@ -51,13 +51,11 @@ async def autoscaler(job_namespace, **spec):
     return await eventually(check, within=PATIENCE)
 
 
-async def test_an_autoscaler_resizes_the_job_by_its_metrics_follows_its_edits_and_goes_with_its_pods(
-    job_namespace, metrics
-):
+async def test_an_hpa_resizes_the_job_by_its_metrics_follows_its_edits_and_goes_with_its_pods(job_namespace, metrics):
     metrics.memory = "200Mi"
     await job_namespace.begin_running(JOB)
-    await autoscaler(job_namespace, minReplicas=1, maxReplicas=3)
-    path = AUTOSCALERS.path(job_namespace.namespace, "j")
+    await hpa(job_namespace, minReplicas=1, maxReplicas=3)
+    path = HPAS.path(job_namespace.namespace, "j")
     await job_namespace.admin.patch(path, AT_ONCE)
     before = await job_namespace.uids()
 
@@ -70,7 +68,7 @@ async def test_an_autoscaler_resizes_the_job_by_its_metrics_follows_its_edits_an
     assert await job_namespace.uids() == before
 
     await job_namespace.edit({"spec": {"elasticPolicy": {"maxReplicas": 2}}})
-    await autoscaler(job_namespace, maxReplicas=2, behavior=(await autoscaler(job_namespace))["spec"]["behavior"])
+    await hpa(job_namespace, maxReplicas=2, behavior=(await hpa(job_namespace))["spec"]["behavior"])
     await job_namespace.edit_policy(suspend=True)
     job = await job_namespace.wait("j", "Suspended")
     assert job["status"].get("restarts", 0) == job["status"].get("disruptions", 0) == 0
@@ -82,14 +80,14 @@ async def test_an_autoscaler_resizes_the_job_by_its_metrics_follows_its_edits_an
     await eventually(is_gone, within=PATIENCE)
 
 
-async def test_an_autoscaler_of_another_owner_stays_and_the_job_trains_and_says_so(job_namespace):
+async def test_an_hpa_of_another_owner_stays_and_the_job_trains_and_says_so(job_namespace):
     theirs = {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "x"}, "maxReplicas": 2}
-    path = AUTOSCALERS.path(job_namespace.namespace)
+    path = HPAS.path(job_namespace.namespace)
     await job_namespace.admin.create(path, {"metadata": {"name": "j"}, "spec": theirs})
 
     await job_namespace.begin_running(JOB)
     await job_namespace.wait("j", "Running", text="There is no HorizontalPodAutoscaler:")
-    assert (await autoscaler(job_namespace, maxReplicas=2))["metadata"].get("ownerReferences") is None
+    assert (await hpa(job_namespace, maxReplicas=2))["metadata"].get("ownerReferences") is None
 
     await job_namespace.admin.delete(f"{path}/j")
-    await autoscaler(job_namespace, maxReplicas=3)
+    await hpa(job_namespace, maxReplicas=3)
