@@ -19,8 +19,8 @@ SOURCES: Final = {
         "hack/demonstration/live_picture.py",
         "manifests/examples/training/lost-worker.yaml",
         "manifests/examples/training/parameter_servers.py",
-        "tf_operator/cli/run_table.py",
-        "tf_operator/cli/run_view.py",
+        "tf_operator/cli/run/live_table.py",
+        "tf_operator/cli/run/view.py",
     ),
     **{f"{name}.png": (_RENDERING, f"{_DASHBOARDS}/{name}.json") for name in ("internals", "job", "overview")},
 }

@@ -14,10 +14,11 @@ from typing import Final
 
 from demonstration import node
 from tf_operator.app import logs
-from tf_operator.cli import local_objects, run_command
 from tf_operator.cli import main as tfjob
-from tf_operator.cli.milestones import Milestones
-from tf_operator.cli.run_job import RunOptions
+from tf_operator.cli.manifests import submission
+from tf_operator.cli.run import job_run, local_flags
+from tf_operator.cli.run.job_run import RunOptions
+from tf_operator.cli.run.milestones import Milestones
 from tf_operator.client import AsyncTFJobs
 from tf_operator.local.log_transport import LogTransport
 from tf_operator.machinery import log
@@ -46,7 +47,7 @@ class RealTraining:
     async def _run(self, command: list[str]) -> int:
         self._listen()
         arguments = tfjob.make_parser("run").parse_args(["run", *command])
-        manifests = run_command.read(arguments)
+        manifests = submission.read_one(arguments)
         if manifests is None:
             return 1
         async with node.living(self._kubeconfig, self._folder) as here:
@@ -55,9 +56,9 @@ class RealTraining:
             )
             options = RunOptions(kill=here.node.kill, is_interactive=sys.stdin.isatty() and sys.stderr.isatty())
             async with jobs:
-                code = await run_command.follow(
+                code = await job_run.follow(
                     jobs,
-                    [replace(it, body=local_objects.prepared(it.body, arguments)) for it in manifests],
+                    [replace(it, body=local_flags.prepared(it.body, arguments)) for it in manifests],
                     arguments,
                     options=options,
                     milestones=Milestones(print, is_on=False),

@@ -13,7 +13,7 @@ PROGRAM = """\
 import sys
 sys.modules["kubernetes"] = None
 import tf_operator.app.command, tf_operator.app.run, tf_operator.app.local
-import tf_operator.cli.main, tf_operator.cli.run_job, tf_operator.cli.session, tf_operator.cli.ui.site
+import tf_operator.cli.main, tf_operator.cli.run.job_run, tf_operator.cli.session, tf_operator.cli.ui.site
 import tf_operator.client
 import tf_operator.machinery.transport.kubeconfig_files
 print("imported")

@@ -18,30 +18,13 @@ from typing import Final
 from tf_operator.cli import completion, imports, usage
 from tf_operator.machinery import log
 
-MODULES: Final = {
-    "run": "run_command",
-    "submit": "submit_command",
-    "get": "get_command",
-    "list": "get_command",
-    "logs": "logs_command",
-    "events": "events_command",
-    "explain": "explain_command",
-    "wait": "wait_command",
-    "suspend": "suspend_command",
-    "resume": "suspend_command",
-    "scale": "scale_command",
-    "restart": "restart_command",
-    "delete": "delete_command",
-    "top": "top_command",
-    "ui": "ui_command",
-    "init": "init_command",
-    "plan": "plan_command",
-    "convert": "convert_command",
-    "local": "local_command",
-    "doctor": "doctor_command",
-    "completion": "completion_command",
-}
-"""The commands, in the order of the help, and their modules, each of which has an ``add_command``."""
+COMMANDS: Final = (
+    *("run", "submit", "get", "list", "logs", "events", "explain", "wait", "suspend", "resume", "scale", "restart"),
+    *("delete", "top", "ui", "init", "plan", "convert", "local", "doctor", "completion"),
+)
+"""In the order of the help. Each has a module in ``commands``, with an ``add_command``."""
+_BESIDE: Final = {"list": "get", "resume": "suspend"}
+"""Commands that are in the module of another one."""
 SYNONYMS: Final = {"ls": "list", "status": "get", "describe": "explain", "version": "--version"}
 """What other tools call some of them."""
 _BROKEN_PIPE: Final = 128 + signal.SIGPIPE
@@ -59,9 +42,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command, *others = words or ("--help",)
     command = SYNONYMS.get(command, command)
     with imports.without_collection():
-        parser = make_parser(command) if command in MODULES else _outline()
-    if not command.startswith("-") and command not in MODULES:
-        hint = usage.suggestion(command, (*MODULES, *SYNONYMS)) or f"; '{parser.prog} --help' lists all"
+        parser = make_parser(command) if command in COMMANDS else _outline()
+    if not command.startswith("-") and command not in COMMANDS:
+        hint = usage.suggestion(command, (*COMMANDS, *SYNONYMS)) or f"; '{parser.prog} --help' lists all"
         parser.error(f"there is no command {command!r}{hint}")
     exit_code = None  # how the job has ended is not known yet
     try:
@@ -119,9 +102,9 @@ def make_parser(command: str = "") -> argparse.ArgumentParser:
     """
     parser = _parser()
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    modules = [MODULES[command]] if command in MODULES else dict.fromkeys(MODULES.values())
-    for name in modules:
-        import_module(f"tf_operator.cli.{name}").add_command(commands)
+    modules = dict.fromkeys(_BESIDE.get(name, name) for name in ([command] if command in COMMANDS else COMMANDS))
+    for module in modules:
+        import_module(f"tf_operator.cli.commands.{module}").add_command(commands)
     return parser
 
 

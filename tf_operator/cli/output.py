@@ -1,4 +1,4 @@
-"""Jobs and events as they are printed, for people and for programs."""
+"""Jobs, replicas and events as they are printed, for people and for programs."""
 
 import argparse
 import json
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from tf_operator.client import Job, JobEvent
+from tf_operator.client import Job, JobEvent, JobPod
 from tf_operator.client.display import age, table
 from tf_operator.meta import Body
 
@@ -54,6 +54,21 @@ def job_table(
         row += [job.name, job.phase or "-", job.ready, str(job.restarts), age(job.created, now)]
         rows.append([*row, age(job.started, now), age(job.finished, now), job.message] if is_wide else row)
     return table([*names, "STARTED", "FINISHED", "MESSAGE"] if is_wide else names, rows)
+
+
+def state_of(pod: JobPod) -> str:
+    """How a replica stands, in a few words."""
+    if pod.is_terminating:
+        return "is terminating"
+    if pod.is_starting:
+        return "is starting"
+    if pod.main and pod.main.exit_code is not None:
+        return f"ended with exit code {pod.main.exit_code}"
+    if pod.is_running:
+        return f"is running, restarted {pod.restarts} times" if pod.restarts else "is running"
+    if pod.phase == "Running":
+        return "waits to be restarted"
+    return f"waits: {pod.pending_reason}" if pod.pending_reason else pod.phase.lower()
 
 
 def event_table(events: Iterable[JobEvent], *, now: datetime) -> Iterator[str]:

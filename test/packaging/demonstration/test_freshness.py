@@ -19,7 +19,7 @@ def test_a_picture_is_older_than_what_it_shows_from_the_first_change_on(copy):
     freshness.record(copy, freshness.SOURCES)
     assert [*freshness.stale(copy)] == []
 
-    changed = copy / "tf_operator/cli/run_table.py"
+    changed = copy / "tf_operator/cli/run/live_table.py"
     changed.write_text(changed.read_text().replace("RESTARTS", "AGAIN"))
 
     sentence = "docs/images/demo.svg is older than what it shows: hack/demo-picture draws it again"

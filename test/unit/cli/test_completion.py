@@ -49,4 +49,4 @@ def test_every_command_and_option_is_in_the_script_of_each_shell(shell, capsys):
         for name in (name for option in command.options for name in option.names):
             spelled = {"fish": f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}"}.get(shell, name)
             assert spelled in script, (command.name, name)
-    assert {command.name for command in COMMANDS} == set(main.MODULES)
+    assert {command.name for command in COMMANDS} == set(main.COMMANDS)

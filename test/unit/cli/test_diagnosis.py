@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from support.embedded_jobs import EmbeddedJobs
-from tf_operator.cli import diagnosis, doctor_command, main, session, target
+from tf_operator.cli import diagnosis, main, session, target
+from tf_operator.cli.commands import doctor
 from tf_operator.client.cluster import ClusterChoice
 from tf_operator.dialects import registry
 from tf_operator.machinery.clock import SystemClock
@@ -97,7 +98,7 @@ def test_doctor_says_what_is_missing_and_fails(monkeypatch, capsys):
     cluster = EmbeddedJobs(SystemClock())
     monkeypatch.setattr(session, "make_jobs", lambda *_: cluster.client())
     monkeypatch.setattr(target, "choose", lambda _: ClusterChoice(None, None, "the cluster of a test"))
-    monkeypatch.setattr(doctor_command.discovery, "version", version)
+    monkeypatch.setattr(doctor.discovery, "version", version)
 
     assert main.main(["doctor"]) == 1
     printed = capsys.readouterr().out.splitlines()
@@ -108,9 +109,9 @@ def test_doctor_says_what_is_missing_and_fails(monkeypatch, capsys):
 def test_the_operator_of_a_local_server_counts(monkeypatch, capsys):
     cluster = EmbeddedJobs(SystemClock())
     monkeypatch.setattr(session, "make_jobs", lambda *_: cluster.client())
-    monkeypatch.setattr(doctor_command.cluster, "is_local", lambda _, address: address == "in-process")
+    monkeypatch.setattr(doctor.cluster, "is_local", lambda _, address: address == "in-process")
     monkeypatch.setattr(target, "choose", lambda _: ClusterChoice(None, None, "the kubeconfig k (KUBECONFIG)"))
-    monkeypatch.setattr(doctor_command.discovery, "version", version)
+    monkeypatch.setattr(doctor.discovery, "version", version)
 
     main.main(["doctor"])
     assert "ok   the operator is part of this server\n" in capsys.readouterr().out

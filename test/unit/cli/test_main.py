@@ -53,7 +53,7 @@ def test_nothing_is_a_question_for_help(capsys):
         main.main(["--help"])
 
     assert (stopped.value.code, capsys.readouterr().out) == (0, shown)
-    assert [name for name in main.MODULES if f"    {name}" not in shown] == []
+    assert [name for name in main.COMMANDS if f"    {name}" not in shown] == []
 
 
 SLOW = {"aiohttp", "asyncio", "msgspec", "structlog", "yaml", "tf_operator.client.jobs", "tf_operator.planning.plan"}
@@ -138,14 +138,15 @@ def test_an_output_that_cannot_be_written_is_one_sentence(line, output, why):
 def test_a_command_whose_reader_has_gone_never_exits_with_0(lines, outcome, code):
     program = f"""
 import sys
-from tf_operator.cli import main, plan_command
+from tf_operator.cli import main
+from tf_operator.cli.commands import plan
 
 def run(arguments):
     for _ in range({lines}):
         print("a line")
     return {outcome}
 
-plan_command.run = run
+plan.run = run
 sys.exit(main.main(["plan", "-f", "-"]))
 """
     reader, writer = os.pipe()

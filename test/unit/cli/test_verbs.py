@@ -12,8 +12,10 @@ import yaml
 from support.builders import tfjob
 from support.embedded_jobs import PODS, RUNNING, TFJOBS, EmbeddedJobs
 from support.fake_clock import FakeClock
-from tf_operator.cli import main, run_command, session, target
-from tf_operator.cli.run_job import RunOptions
+from tf_operator.cli import main, session, target
+from tf_operator.cli.manifests import submission
+from tf_operator.cli.run import job_run
+from tf_operator.cli.run.job_run import RunOptions
 from tf_operator.client.cluster import ClusterChoice
 from tf_operator.client.manifests import kube_yaml
 from tf_operator.machinery.clock import SystemClock
@@ -206,7 +208,7 @@ def run(tmp_path, capsys):
 
     async def follow(options):
         async with cluster.client() as jobs:
-            return await run_command.follow(jobs, run_command.read(arguments), arguments, options=options)
+            return await job_run.follow(jobs, submission.read_one(arguments), arguments, options=options)
 
     def begin(**options):
         return asyncio.ensure_future(follow(RunOptions(**options)))

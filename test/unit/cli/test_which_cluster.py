@@ -14,7 +14,9 @@ import pytest
 
 from support.builders import tfjob
 from support.embedded_jobs import EmbeddedJobs
-from tf_operator.cli import local_run, main, run_job, ui_command
+from tf_operator.cli import main
+from tf_operator.cli.commands import ui
+from tf_operator.cli.run import job_run, without_cluster
 from tf_operator.client import AsyncTFJobs, NotPossible, cluster, last_cluster
 from tf_operator.client.cluster import ClusterNotNamed
 from tf_operator.client.last_cluster import LastCluster
@@ -208,9 +210,9 @@ def home(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("KUBECONFIG", raising=False)
-    monkeypatch.setattr(run_job.JobRun, "run", ended)
-    monkeypatch.setattr(local_run, "run", lambda *_: 0)
-    monkeypatch.setattr(ui_command, "_stopped", Stopped)
+    monkeypatch.setattr(job_run.JobRun, "run", ended)
+    monkeypatch.setattr(without_cluster, "run", lambda *_: 0)
+    monkeypatch.setattr(ui, "_stopped", Stopped)
     (tmp_path / "job.yaml").write_text(kube_yaml.write(tfjob("new").workers(1).body()))
     return tmp_path
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tf_operator.cli import local_command, main
+from tf_operator.cli import main
+from tf_operator.cli.commands import local
 from tf_operator.local import process_identity, state
 from tf_operator.local.process_identity import ProcessIdentity, start_time
 from tf_operator.local.state import AlreadyOwned, StateError, StateFolder
@@ -72,7 +73,7 @@ def test_a_server_in_another_container_is_known_by_its_lock_and_left_alone(folde
 )
 def test_up_says_of_a_server_only_what_is_true(folder, monkeypatch, capsys, record, sentence):
     for limit in ("STARTED_WITHIN", "ENDED_WITHIN"):
-        monkeypatch.setattr(local_command, limit, 0.0)
+        monkeypatch.setattr(local, limit, 0.0)
     with folder.owned():
         folder.record(record[0], is_ending=len(record) > 1)
         status = main.main(["local", "up", f"--state-dir={folder.path}"])
@@ -87,7 +88,7 @@ def test_a_server_ends_when_the_command_that_starts_it_is_killed(monkeypatch, is
     signals = queue.Queue()
     monkeypatch.setattr(os, "kill", lambda pid, number: signals.put((pid, number)))
     reading, writing = os.pipe()
-    starter = local_command.StartingCommand(writing)
+    starter = local.StartingCommand(writing)
     if is_told:
         starter.tell(b"1")
     os.close(reading)

@@ -7,7 +7,7 @@ document as text.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from tf_operator.cli import run_view
+from tf_operator.cli import output
 from tf_operator.cli.ui import board, feed
 from tf_operator.client import Job, JobEvent, JobPod, display, pods
 from tf_operator.client.explanation import checks, ends
@@ -104,7 +104,7 @@ def _replica(name: str, pod: JobPod | None, *, restarts: int, absent: str) -> Sh
     return {
         "name": name,
         "pod": pod.name,
-        "state": feed.printable(run_view.state_of(pod)),
+        "state": feed.printable(output.state_of(pod)),
         "tone": _tone(pod),
         "restarts": restarts,
         "node": feed.printable(pod.node),

@@ -1,51 +1,16 @@
-"""``tfjob submit``: creates the objects of a manifest."""
+"""The objects of a command's files: read, checked, and created in their order."""
 
 import argparse
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from tf_operator.cli import manifests, output, session, target
+from tf_operator.cli import session
+from tf_operator.cli.manifests import named_files
 from tf_operator.client import AlreadyExists, AsyncTFJobs, Job, NotPossible, display
 from tf_operator.client.manifests import validate
 from tf_operator.client.manifests.files import Manifest, ManifestError
 from tf_operator.dialects import registry
 from tf_operator.meta import key_of, metadata_of, text_of
-
-if TYPE_CHECKING:
-    from tf_operator.cli.grammar import Commands
-
-
-def add_command(commands: "Commands") -> None:
-    """Put ``submit`` into the grammar."""
-    parser = commands.add_parser(
-        "submit",
-        help="create the jobs of a manifest",
-        description="Creates the objects of a manifest, in their order. What a job needs and is there already, such as"
-        " its volume claim, is left as it is; a job must be new, unless --replace is given. The manifest is checked"
-        " first, as by 'tfjob plan'.",
-        allow_abbrev=False,
-    )
-    manifests.add_argument(parser)
-    add_arguments(parser)
-    output.add_argument(parser, "json", "yaml", "name")
-    target.add_arguments(parser, changes=True)
-    parser.set_defaults(run=run)
-
-
-def run(arguments: argparse.Namespace) -> int:
-    """Create everything in the files."""
-    objects = read(arguments)
-    if objects is None:
-        return session.FAILED
-
-    async def verb(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
-        for job in await submit(jobs, objects, replaces=arguments.replace):
-            _print(job, arguments.output, session.where(jobs))
-        return 0
-
-    return session.run(arguments, verb)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,7 +27,7 @@ def read(arguments: argparse.Namespace) -> list[Manifest] | None:
     objects, namespace = list[Manifest](), arguments.namespace
     for name in arguments.filename:
         try:
-            objects += manifests.read(name)
+            objects += named_files.read(name)
         except (ManifestError, UnicodeDecodeError) as error:
             session.failed(f"{name}: {error}")
             return None
@@ -80,6 +45,17 @@ def read(arguments: argparse.Namespace) -> list[Manifest] | None:
     for line in wrong:
         session.say(display.printable(line))
     return None if wrong else objects
+
+
+def read_one(arguments: argparse.Namespace) -> list[Manifest] | None:
+    """The objects of the files, with one job among them; ``None`` when what is wrong with them was reported."""
+    objects = read(arguments)
+    number = sum(registry.api_of(manifest.body) is not None for manifest in objects or ())
+    if objects and number > 1:
+        names = ", ".join(arguments.filename)
+        session.failed(f"{names} contains {number} jobs, and run takes one; tfjob submit takes all")
+        return None
+    return objects
 
 
 def _renamed(manifest: Manifest, name: str) -> Manifest:
@@ -123,12 +99,3 @@ async def submit(jobs: AsyncTFJobs, objects: Sequence[Manifest], *, replaces: bo
     if not created:
         raise NotPossible("there is no job in the manifest")
     return created
-
-
-def _print(job: Job, form: str | None, where: str) -> None:
-    if form in {"json", "yaml"}:
-        sys.stdout.write(output.document(job.body, form))
-    elif form == "name":
-        sys.stdout.write(f"{output.reference(job)}\n")
-    else:
-        sys.stdout.write(f"{job.kind} {job.namespace}/{job.name} submitted {where}\n")

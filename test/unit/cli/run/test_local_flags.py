@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tf_operator.cli import local_objects
+from tf_operator.cli.run import local_flags
 from tf_operator.local.node.launch import PYTHON_ANNOTATION
 
 
@@ -32,7 +32,7 @@ def test_all_of_it_is_in_every_pod_template_and_the_manifest_is_left_as_it_is(tm
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "python").symlink_to(sys.executable)
     chosen = flags([f"/training/={tmp_path}"], str(tmp_path), str(tmp_path / "env"))
-    replicas = local_objects.prepared(body, chosen)["spec"]["tfReplicaSpecs"]
+    replicas = local_flags.prepared(body, chosen)["spec"]["tfReplicaSpecs"]
 
     mount = {"name": "tfjob-run-0", "mountPath": "/training"}
     variables = [{"name": "A", "value": "1=$$2"}, {"name": "B", "value": ""}]
@@ -60,5 +60,5 @@ def test_all_of_it_is_in_every_pod_template_and_the_manifest_is_left_as_it_is(tm
     ],
 )
 def test_a_flag_that_is_wrong_is_named_with_its_rule(given, message):
-    with pytest.raises(local_objects.LocalFlagError, match=re.escape(message)):
-        local_objects.prepared({}, given)
+    with pytest.raises(local_flags.LocalFlagError, match=re.escape(message)):
+        local_flags.prepared({}, given)

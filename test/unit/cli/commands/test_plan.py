@@ -11,7 +11,7 @@ from support.builders import tfjob
 from tf_operator.cli import main
 from tf_operator.dialects import registry
 
-EXAMPLES = sorted((Path(__file__).resolve().parents[3] / "manifests" / "examples").glob("*.yaml"))
+EXAMPLES = sorted((Path(__file__).resolve().parents[4] / "manifests" / "examples").glob("*.yaml"))
 JOB = tfjob("j").workers(2)
 
 

@@ -8,7 +8,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
-from tf_operator.cli import manifests
+from tf_operator.cli.manifests import named_files
 from tf_operator.client.manifests import kube_yaml, validate
 from tf_operator.client.manifests.files import Manifest, ManifestError
 from tf_operator.dialects import registry
@@ -40,7 +40,7 @@ def add_command(commands: "Commands") -> None:
         epilog=_EPILOG,
         allow_abbrev=False,
     )
-    manifests.add_argument(parser)
+    named_files.add_argument(parser)
     parser.set_defaults(run=run)
 
 
@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _convert_file(name: str) -> bool:
     try:
-        documents = manifests.read(name)
+        documents = named_files.read(name)
     except (ManifestError, UnicodeDecodeError) as error:
         return _failed(name, str(error))
     outcomes = [_convert(manifest) for manifest in documents]

@@ -7,7 +7,7 @@ import yaml
 
 from tf_operator.cli import main
 
-EXAMPLES = Path(__file__).resolve().parents[3] / "manifests/examples"
+EXAMPLES = Path(__file__).resolve().parents[4] / "manifests/examples"
 OLD_JOB = """\
 {apiVersion: kubeflow.org/v1beta2, kind: TFJob, metadata: {name: mnist}, spec: {backoffLimit: 3, tfReplicaSpecs:
   {Worker: {template: {spec: {containers: [{name: tensorflow, image: i}]}}}}}}

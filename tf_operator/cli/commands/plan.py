@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tf_operator.app import controller_config
-from tf_operator.cli import bodies, manifests
+from tf_operator.cli.manifests import bodies, named_files
 from tf_operator.client.manifests import validate
 from tf_operator.client.manifests.files import Manifest, ManifestError
 from tf_operator.client.plan import dry_run
@@ -41,7 +41,7 @@ def add_command(commands: "Commands") -> None:
         epilog=_EPILOG,
         allow_abbrev=False,
     )
-    manifests.add_argument(parser)
+    named_files.add_argument(parser)
     parser.add_argument(
         "-o",
         "--output",
@@ -79,7 +79,7 @@ def _settings(arguments: argparse.Namespace) -> Settings:
     try:
         return controller_config.read(Path(arguments.controller_config_file)).added_to(settings)
     except controller_config.ConfigFileError as error:
-        raise manifests.UnreadableFile(str(error)) from None
+        raise named_files.UnreadableFile(str(error)) from None
 
 
 def _plan(manifest: Manifest, namespace: str, settings: Settings) -> JobPlan | None:
@@ -98,7 +98,7 @@ def _read_all(names: list[str]) -> tuple[list[Manifest], bool]:
     documents, is_valid = list[Manifest](), True
     for name in names:
         try:
-            documents += manifests.read(name)
+            documents += named_files.read(name)
         except (ManifestError, UnicodeDecodeError) as error:
             is_valid = False
             _report(name, str(error))

@@ -2,19 +2,16 @@
 
 import argparse
 import os
-import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tf_operator.cli import local_objects, manifests, session, submit_command, target
-from tf_operator.cli.local_objects import LocalFlagError
-from tf_operator.cli.milestones import Milestones
-from tf_operator.cli.run_job import JobRun, RunOptions
+from tf_operator.cli import session, target
+from tf_operator.cli.manifests import named_files, submission
+from tf_operator.cli.run import job_run, local_flags
+from tf_operator.cli.run.local_flags import LocalFlagError
 from tf_operator.client import AsyncTFJobs, cluster
 from tf_operator.client.cluster import ClusterChoice
-from tf_operator.client.manifests.files import Manifest
 from tf_operator.dialects import registry
 from tf_operator.local.node.launch import user_python
 from tf_operator.meta import Body
@@ -38,18 +35,18 @@ def add_command(commands: "Commands") -> None:
         epilog=_EPILOG,
         allow_abbrev=False,
     )
-    manifests.add_argument(parser, "one job, and what it needs beside it")
-    submit_command.add_arguments(parser)
+    named_files.add_argument(parser, "one job, and what it needs beside it")
+    submission.add_arguments(parser)
     parser.add_argument("--no-logs", action="store_true", help="show only the progress")
     parser.add_argument("--rm", action="store_true", help="delete the job when it has ended")
-    local_objects.add_arguments(parser)
+    local_flags.add_arguments(parser)
     target.add_arguments(parser, changes=True)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the job of the file."""
-    objects = read(arguments)
+    objects = submission.read_one(arguments)
     if objects is None:
         return session.FAILED
     (resource,) = (api.resource for it in objects if (api := registry.api_of(it.body)))
@@ -67,17 +64,17 @@ def run(arguments: argparse.Namespace) -> int:
         return session.failed(str(error), session.USAGE)
     choice = choice or server
     if choice is None:
-        from tf_operator.cli import local_run  # noqa: PLC0415 (the operator is needed here only)
+        from tf_operator.cli.run import without_cluster  # noqa: PLC0415 (the operator is needed here only)
 
-        return local_run.run(arguments, objects)
+        return without_cluster.run(arguments, objects)
     if server:
-        local_objects.explain_images(f"on {server.reason}", arguments)
+        local_flags.explain_images(f"on {server.reason}", arguments)
         session.say(
             "their variables are those of the shell in which 'tfjob local up' was typed; --env-file adds others"
         )
 
     async def verb(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
-        return await follow(jobs, objects, arguments)
+        return await job_run.follow(jobs, objects, arguments)
 
     return session.run(arguments, verb, choice=choice)
 
@@ -85,40 +82,6 @@ def run(arguments: argparse.Namespace) -> int:
 def _on_this_machine(body: Body, arguments: argparse.Namespace, server: ClusterChoice | None) -> Body:
     """An object with what the flags say, and with folder and Python of this shell where a server has others."""
     if server is None:
-        return local_objects.prepared(body, arguments)
+        return local_flags.prepared(body, arguments)
     arguments.python = arguments.python or user_python(os.environ)
-    return local_objects.prepared(body, arguments, folder=str(Path.cwd()))
-
-
-def read(arguments: argparse.Namespace) -> list[Manifest] | None:
-    """The objects of the files; ``None`` when what is wrong with them was reported."""
-    objects = submit_command.read(arguments)
-    number = sum(registry.api_of(manifest.body) is not None for manifest in objects or ())
-    if objects and number > 1:
-        names = ", ".join(arguments.filename)
-        session.failed(f"{names} contains {number} jobs, and run takes one; tfjob submit takes all")
-        return None
-    return objects
-
-
-async def follow(
-    jobs: AsyncTFJobs,
-    objects: Sequence[Manifest],
-    arguments: argparse.Namespace,
-    *,
-    options: RunOptions | None = None,
-    milestones: Milestones | None = None,
-) -> int:
-    """Submit the job and follow it on an API server that is there; the exit code of the command."""
-    options = options or RunOptions(is_interactive=sys.stdin.isatty() and sys.stderr.isatty())
-    options = replace(options, shows_logs=not arguments.no_logs)
-    reached = milestones or Milestones(session.say, is_on=arguments.verbose)
-    (job,) = await submit_command.submit(jobs, objects, replaces=arguments.replace)
-    where = session.where(jobs) if options.is_lasting else "on this machine"
-    session.say(f"{job.kind} {job.namespace}/{job.name} submitted {where}")
-    reached.reached("job submitted")
-    code = await JobRun(jobs, job, options=options, milestones=reached).run()
-    if arguments.rm and code != session.INTERRUPTED:
-        await jobs.delete(job)
-        session.say(f"{job.kind} {job.namespace}/{job.name} deleted {where}")
-    return code
+    return local_flags.prepared(body, arguments, folder=str(Path.cwd()))

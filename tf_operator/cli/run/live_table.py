@@ -12,7 +12,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from tf_operator.cli.run_view import MOST_REPLICAS, state_of
+from tf_operator.cli import output
+from tf_operator.cli.run.view import MOST_REPLICAS
 from tf_operator.client import Job, JobEvent, JobPod, LogLine, display, pods
 from tf_operator.machinery.clock import Clock
 
@@ -81,7 +82,7 @@ class LiveTable:
         rows = pods.in_order((*self._pods, *self._cleaned_up(there)))
         restarts = pods.restarts(job, rows)
         for pod in rows[:MOST_REPLICAS]:
-            words = state_of(pod) if pod.replica in there else "was deleted at the end"
+            words = output.state_of(pod) if pod.replica in there else "was deleted at the end"
             state = Text(display.printable(words), overflow="ellipsis")
             table.add_row(Text(pod.replica, self._colour(pod.replica)), state, str(restarts[pod.replica]), pod.node)
         if len(rows) > MOST_REPLICAS:

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from tf_operator.cli import main
-from tf_operator.cli.starter import Starter
+from tf_operator.cli.manifests.starter import Starter
 from tf_operator.client.manifests import kube_yaml, validate
 from tf_operator.local.node.launch import PYTHON_ANNOTATION
 

@@ -1,11 +1,12 @@
 """What ``tfjob run`` shows while a job runs: the lines of its programs, and how its replicas stand.
 
 Logs go to standard output; everything else goes to standard error, so that the logs can be piped. Neighbours:
-``run_table`` is the live table of a terminal.
+``live_table`` is that of a terminal.
 """
 
 from typing import Protocol, TextIO
 
+from tf_operator.cli import output
 from tf_operator.cli.log_lines import Printer
 from tf_operator.client import Job, JobEvent, JobPod, LogLine, display
 
@@ -57,7 +58,7 @@ class PlainView:
     def show_pods(self, pods: tuple[JobPod, ...]) -> None:
         """Report replicas that have begun, ended or wait."""
         for pod in pods if self._shows_replicas else ():
-            state = state_of(pod)
+            state = output.state_of(pod)
             if self._states.get(pod.replica) != state:
                 self._states[pod.replica] = state
                 self._note(f"{pod.replica}: {state}")
@@ -83,18 +84,3 @@ class PlainView:
     def _note(self, text: str) -> None:
         self._notes.write(f"{display.printable(text)}\n")
         self._notes.flush()
-
-
-def state_of(pod: JobPod) -> str:
-    """How a replica stands, in a few words."""
-    if pod.is_terminating:
-        return "is terminating"
-    if pod.is_starting:
-        return "is starting"
-    if pod.main and pod.main.exit_code is not None:
-        return f"ended with exit code {pod.main.exit_code}"
-    if pod.is_running:
-        return f"is running, restarted {pod.restarts} times" if pod.restarts else "is running"
-    if pod.phase == "Running":
-        return "waits to be restarted"
-    return f"waits: {pod.pending_reason}" if pod.pending_reason else pod.phase.lower()

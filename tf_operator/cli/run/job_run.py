@@ -5,22 +5,25 @@ hours of training. A job that cannot outlive this process is stopped in any case
 its programs have their grace periods, their logs are shown to the end, and a second Ctrl-C kills them.
 """
 
+import argparse
 import asyncio
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Final
 
 from tf_operator.app import signals
 from tf_operator.cli import log_lines, session
-from tf_operator.cli.milestones import Milestones
-from tf_operator.cli.run_view import PlainView, RunView
+from tf_operator.cli.manifests import submission
+from tf_operator.cli.run.milestones import Milestones
+from tf_operator.cli.run.view import PlainView, RunView
 from tf_operator.client import ApiError, AsyncTFJobs, Forbidden, Job, JobEvent, JobPod, display
 from tf_operator.client.explanation import checks, reading
 from tf_operator.client.explanation.situation import Situation
+from tf_operator.client.manifests.files import Manifest
 from tf_operator.job.training_job import CleanPodPolicy
 from tf_operator.machinery.clock import Clock, SystemClock
 
@@ -48,6 +51,29 @@ class RunOptions:
     def is_lasting(self) -> bool:
         """Whether the job goes on without this process."""
         return self.kill is None
+
+
+async def follow(
+    jobs: AsyncTFJobs,
+    objects: Sequence[Manifest],
+    arguments: argparse.Namespace,
+    *,
+    options: RunOptions | None = None,
+    milestones: Milestones | None = None,
+) -> int:
+    """Submit the job and follow it on an API server that is there; the exit code of the command."""
+    options = options or RunOptions(is_interactive=sys.stdin.isatty() and sys.stderr.isatty())
+    options = replace(options, shows_logs=not arguments.no_logs)
+    reached = milestones or Milestones(session.say, is_on=arguments.verbose)
+    (job,) = await submission.submit(jobs, objects, replaces=arguments.replace)
+    where = session.where(jobs) if options.is_lasting else "on this machine"
+    session.say(f"{job.kind} {job.namespace}/{job.name} submitted {where}")
+    reached.reached("job submitted")
+    code = await JobRun(jobs, job, options=options, milestones=reached).run()
+    if arguments.rm and code != session.INTERRUPTED:
+        await jobs.delete(job)
+        session.say(f"{job.kind} {job.namespace}/{job.name} deleted {where}")
+    return code
 
 
 class JobRun:
@@ -133,7 +159,7 @@ class JobRun:
             self._milestones.reached("process started")
             if isinstance(self._view, PlainView) and _has_table(self._options):
                 # Imported here: see there.
-                from tf_operator.cli.run_table import LiveTable  # noqa: PLC0415
+                from tf_operator.cli.run.live_table import LiveTable  # noqa: PLC0415
 
                 self._view = LiveTable(self._job, stream=sys.stdout, clock=self._clock)
 

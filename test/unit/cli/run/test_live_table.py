@@ -8,7 +8,7 @@ import pytest
 from support.builders import tfjob
 from support.embedded_jobs import EmbeddedJobs
 from support.fake_clock import FakeClock
-from tf_operator.cli.run_table import LiveTable
+from tf_operator.cli.run.live_table import LiveTable
 from tf_operator.client import JobEvent, LogLine
 from tf_operator.client.job import read_job
 from tf_operator.client.pods import read_pod

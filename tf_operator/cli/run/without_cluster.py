@@ -13,9 +13,10 @@ from importlib import import_module
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
-from tf_operator.cli import imports, local_objects, run_command, run_job, session
-from tf_operator.cli.milestones import Milestones
-from tf_operator.cli.run_job import RunOptions
+from tf_operator.cli import imports, session
+from tf_operator.cli.run import job_run, local_flags
+from tf_operator.cli.run.job_run import RunOptions
+from tf_operator.cli.run.milestones import Milestones
 from tf_operator.client import AsyncTFJobs
 from tf_operator.client.manifests.files import Manifest
 from tf_operator.client.run import tensorflow_lines
@@ -37,7 +38,7 @@ _SILENT_FOR: Final = 1.0
 
 def run(arguments: argparse.Namespace, manifests: Sequence[Manifest]) -> int:
     """Run the job among these objects; the exit code."""
-    local_objects.explain_images("without a cluster", arguments)
+    local_flags.explain_images("without a cluster", arguments)
     log.before_first_record(_configure_logs)
     with scratch.folder() as folder:
         spawner = processes.start_spawner(folder.path / scratch.PROCESSES)
@@ -61,7 +62,7 @@ async def _run(
     reached = Milestones(session.say, is_on=arguments.verbose)
     apis = tuple(api for api in registry.SERVED if any(api.has(manifest.body) for manifest in manifests))
     python, bodies = local.this_interpreter(), [manifest.body for manifest in manifests]
-    hidden = tensorflow_lines.is_one if tensorflow_lines.are_hidden(python.variables, bodies) else run_job.never
+    hidden = tensorflow_lines.is_one if tensorflow_lines.are_hidden(python.variables, bodies) else job_run.never
     python = replace(python, variables=tensorflow_lines.quieter(python.variables))
     options = local.LocalOptions(folder, python, apis, spawner)
     async with local.live(options, on_step=reached.reached) as cluster:
@@ -73,7 +74,7 @@ async def _run(
         async with jobs:
             serving = asyncio.get_running_loop().create_task(_serve(cluster, folder, reached))
             try:
-                return await run_command.follow(jobs, manifests, arguments, options=run_options, milestones=reached)
+                return await job_run.follow(jobs, manifests, arguments, options=run_options, milestones=reached)
             finally:
                 serving.cancel()
                 await asyncio.wait([serving])

@@ -3,7 +3,7 @@
 import yaml
 
 from support.builders import tfjob
-from tf_operator.cli import bodies
+from tf_operator.cli.manifests import bodies
 from tf_operator.client.manifests import validate
 from tf_operator.client.plan import dry_run
 from tf_operator.planning.snapshot import DEFAULT_SETTINGS, Settings

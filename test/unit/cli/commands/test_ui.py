@@ -10,9 +10,10 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from support.embedded_jobs import EmbeddedJobs
-from tf_operator.cli import main, session, target, ui_command
+from tf_operator.cli import main, session, target
+from tf_operator.cli.commands import ui
+from tf_operator.cli.commands.ui import ProblemReporter
 from tf_operator.cli.ui import scopes
-from tf_operator.cli.ui_command import ProblemReporter
 from tf_operator.client.cluster import ClusterChoice
 from tf_operator.local.log_transport import LogTransport
 from tf_operator.machinery.clock import SystemClock
@@ -36,7 +37,7 @@ def call(monkeypatch, capsys):
 
     monkeypatch.setattr(session, "make_jobs", lambda arguments, _: cluster.client(kind=arguments.kind))
     monkeypatch.setattr(target, "choose", lambda _: ClusterChoice(None, None, "the cluster of a test"))
-    monkeypatch.setattr(ui_command, "_stopped", interrupted)
+    monkeypatch.setattr(ui, "_stopped", interrupted)
     return run
 
 
@@ -85,8 +86,8 @@ def test_a_browser_gets_the_link_in_a_file_that_nobody_else_can_read(call, monke
         def start(self):
             pass
 
-    monkeypatch.setattr(ui_command.webbrowser, "open", show)
-    monkeypatch.setattr(ui_command.threading, "Thread", AtOnce)
+    monkeypatch.setattr(ui.webbrowser, "open", show)
+    monkeypatch.setattr(ui.threading, "Thread", AtOnce)
     _, printed = call("ui")
 
     ((uri, page, mode),) = opened

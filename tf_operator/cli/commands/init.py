@@ -5,8 +5,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tf_operator.cli import local_objects, session, starter
-from tf_operator.cli.local_objects import LocalFlagError
+from tf_operator.cli import session
+from tf_operator.cli.manifests import starter
+from tf_operator.cli.run import local_flags
+from tf_operator.cli.run.local_flags import LocalFlagError
 from tf_operator.job.constants import MOST_REPLICAS
 
 if TYPE_CHECKING:
@@ -92,5 +94,5 @@ def _manifest(arguments: argparse.Namespace) -> str:
         ps=arguments.ps,
         has_chief=arguments.chief or arguments.ps > 0,
         program=arguments.program,
-        python=str(local_objects.parse_python(arguments.python)) if arguments.python else "",
+        python=str(local_flags.parse_python(arguments.python)) if arguments.python else "",
     ).manifest()

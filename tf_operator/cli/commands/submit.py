@@ -1,0 +1,52 @@
+"""``tfjob submit``: creates the objects of a manifest."""
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from tf_operator.cli import output, session, target
+from tf_operator.cli.manifests import named_files, submission
+from tf_operator.client import AsyncTFJobs, Job
+
+if TYPE_CHECKING:
+    from tf_operator.cli.grammar import Commands
+
+
+def add_command(commands: "Commands") -> None:
+    """Put ``submit`` into the grammar."""
+    parser = commands.add_parser(
+        "submit",
+        help="create the jobs of a manifest",
+        description="Creates the objects of a manifest, in their order. What a job needs and is there already, such as"
+        " its volume claim, is left as it is; a job must be new, unless --replace is given. The manifest is checked"
+        " first, as by 'tfjob plan'.",
+        allow_abbrev=False,
+    )
+    named_files.add_argument(parser)
+    submission.add_arguments(parser)
+    output.add_argument(parser, "json", "yaml", "name")
+    target.add_arguments(parser, changes=True)
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Create everything in the files."""
+    objects = submission.read(arguments)
+    if objects is None:
+        return session.FAILED
+
+    async def verb(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
+        for job in await submission.submit(jobs, objects, replaces=arguments.replace):
+            _print(job, arguments.output, session.where(jobs))
+        return 0
+
+    return session.run(arguments, verb)
+
+
+def _print(job: Job, form: str | None, where: str) -> None:
+    if form in {"json", "yaml"}:
+        sys.stdout.write(output.document(job.body, form))
+    elif form == "name":
+        sys.stdout.write(f"{output.reference(job)}\n")
+    else:
+        sys.stdout.write(f"{job.kind} {job.namespace}/{job.name} submitted {where}\n")
