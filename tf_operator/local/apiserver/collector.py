@@ -53,8 +53,6 @@ class Collector:
         self._registry = registry
         self._writer = writer
         self._deleter = deleter
-        self._places: dict[str, Place] = {}
-        """Where the object of a UID is."""
         self._dependents: dict[str, dict[Place, None]] = {}
         """By the UID of an owner, which need not exist."""
         self._gone: set[str] = set()
@@ -92,7 +90,6 @@ class Collector:
         if change.new is None:
             self._on_gone(place, change.last.body)
         else:
-            self._places[uid_of(change.new.body)] = place
             if new_owners:
                 self._due[place] = None
             self._note_end(place, change.version)
@@ -125,7 +122,6 @@ class Collector:
 
     def _on_gone(self, place: Place, body: Body) -> None:
         uid = uid_of(body)
-        self._places.pop(uid, None)
         if uid in self._dependents:
             self._gone.add(uid)
             self._due.update(self._dependents[uid])
@@ -236,7 +232,7 @@ class Collector:
 
     def _examine_owners(self, kind: Kind, stored: Stored) -> None:
         owners = tuple(owners_of(stored.body))
-        if not owners or not all(map(self._is_known, owners)):
+        if not owners or not all(self._is_known(owner, kind) for owner in owners):
             return
         by_uid = {owner.uid: self._owner(owner, stored.body) for owner in owners}
         waiting = {uid for uid, owner in by_uid.items() if owner is not None and _deletes_dependents(owner)}
@@ -252,18 +248,24 @@ class Collector:
             propagation = "Orphan" if ORPHAN in finalizers else "Background"
         self._delete(kind, stored, propagation)
 
-    def _is_known(self, owner: OwnerRef) -> bool:
-        """Whether it can be known if the owner exists: it cannot for a kind that is not served."""
-        return owner.uid in self._gone or self._registry.of_kind(owner.api_version, owner.kind) is not None
+    def _is_known(self, owner: OwnerRef, dependent: Kind) -> bool:
+        """Whether it can be known if the owner exists.
+
+        It cannot for a kind that is not served, nor if the reference does not say in which namespace the owner is.
+        """
+        kind = self._registry.of_kind(owner.api_version, owner.kind)
+        if kind is None:
+            return owner.uid in self._gone
+        return dependent.resource.is_namespaced or not kind.resource.is_namespaced
 
     def _owner(self, reference: OwnerRef, dependent: Body) -> Body | None:
         """The owner that a reference names, if it exists where it can own this object."""
-        place = self._places.get(reference.uid)
-        stored = None if place is None else self._stored(place)
-        if stored is None or stored.body["kind"] != reference.kind:
+        kind = self._registry.of_kind(reference.api_version, reference.kind)
+        if kind is None:
             return None
-        namespace = key_of(stored.body).namespace
-        return stored.body if namespace in {"", key_of(dependent).namespace} else None
+        namespace = key_of(dependent).namespace if kind.resource.is_namespaced else ""
+        stored = self._stored((str(kind.storage), path_of(ObjectKey(namespace, reference.name))))
+        return stored.body if stored is not None and uid_of(stored.body) == reference.uid else None
 
     def _blocking(self, stored: Stored) -> Iterator[Place]:
         """The dependents that keep a foreground deletion waiting."""

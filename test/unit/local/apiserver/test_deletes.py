@@ -128,13 +128,29 @@ def test_dependents_go_after_their_last_owner(server):
 
 @pytest.mark.parametrize(
     ("wrong", "stays"),
-    [({"uid": "never"}, False), ({"kind": "Box", "apiVersion": "v1"}, False), ({"kind": "Alien"}, True), ({}, True)],
+    [
+        ({"uid": "never"}, False),
+        ({"kind": "Box", "apiVersion": "v1"}, False),
+        ({"name": "bus"}, False),
+        ({"kind": "Alien"}, True),
+        ({"apiVersion": "toys.io/v1alpha1"}, True),
+        ({}, True),
+    ],
 )
-def test_an_owner_is_known_by_uid_and_kind(server, wrong, stays):
+def test_an_owner_is_known_by_kind_name_and_uid(server, wrong, stays):
     car = put(server, TOYS, "car")
     put(server, TOYS, "wheel", owners=[owned_by(car, **wrong)])
     settle(server)
     assert ("wheel" in names(server, TOYS)) is stays
+
+
+def test_an_object_of_the_cluster_cannot_be_owned_by_one_of_a_namespace_and_stays(server):
+    car = put(server, TOYS, "car")
+    put(server, "/api/v1/namespaces", "garage", owners=[owned_by(car)])
+    settle(server)
+    delete(server, f"{TOYS}/car")
+    settle(server)
+    assert names(server, "/api/v1/namespaces") == ["garage", "team"]
 
 
 def test_in_the_foreground_an_owner_waits_for_those_that_block_it(server):
