@@ -1,6 +1,6 @@
 """What the server itself writes into metadata, and what it does not let anybody change."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 
 from tf_operator.local.apiserver import failures
@@ -41,27 +41,30 @@ def place(kind: Kind, metadata: Json, key: ObjectKey) -> None:
         metadata["namespace"] = key.namespace
 
 
-def stamp_new(kind: Kind, metadata: Json, *, uid: str, now: datetime) -> None:
-    """Turn the metadata of a request into that of a new object."""
+def stamp_new(kind: Kind, metadata: Json, *, uid: str, now: datetime, is_taken: Callable[[str], bool]) -> None:
+    """Turn the metadata of a request into that of a new object; a name that is generated is none that is taken."""
     for name in (*_SYSTEM, "resourceVersion"):
         if name != "generation":  # which a kind without generations keeps as it is sent
             metadata.pop(name, None)
     if not metadata.get("name") and metadata.get("generateName"):
-        metadata["name"] = metadata["generateName"][:_LONGEST_BASE] + _suffix(uid)
+        generated = (metadata["generateName"][:_LONGEST_BASE] + suffix for suffix in _suffixes(uid))
+        metadata["name"] = next(name for name in generated if not is_taken(name))
     metadata["uid"] = uid
     metadata["creationTimestamp"] = rfc3339(now)
     if kind.has_generation:
         metadata["generation"] = 1
 
 
-def _suffix(uid: str) -> str:
-    """Five letters from a fresh UID."""
-    number = int.from_bytes(uid.replace("-", "").encode()[-12:], "big") * 2654435761 % 2**61
-    letters = []
-    for _ in range(5):
-        number, index = divmod(number, len(_ALPHABET))
-        letters.append(_ALPHABET[index])
-    return "".join(letters)
+def _suffixes(uid: str) -> Iterator[str]:
+    """Five letters from a fresh UID, and others for when these are taken."""
+    number = int.from_bytes(uid.replace("-", "").encode()[-12:], "big")
+    while True:
+        number = rest = (number * 2654435761 + 1) % 2**61
+        letters = []
+        for _ in range(5):
+            rest, index = divmod(rest, len(_ALPHABET))
+            letters.append(_ALPHABET[index])
+        yield "".join(letters)
 
 
 def immutable_causes(new: Body, old: Body) -> Iterator[FieldCause]:

@@ -9,7 +9,7 @@ import bisect
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -17,6 +17,8 @@ from tf_operator.meta import Body, ObjectKey
 
 HISTORY = 5_000
 """Changes that a collection remembers. A watch or a list of an earlier version is ``Expired``."""
+HISTORY_BYTES: Final = 64 * 1024 * 1024
+"""Or fewer, if objects are large: the JSON of all versions that only the history still has."""
 
 Encoded = tuple[Body, bytes]
 """A body as one version of the API serves it, and its JSON."""
@@ -62,6 +64,11 @@ class Stored:
                 body = completion.apply(body)
             encoded = self._encoded[api_version, since] = body, msgspec.json.encode(body)
         return encoded
+
+    @property
+    def size(self) -> int:
+        """The length of its JSON."""
+        return len(self.served(self.body["apiVersion"], None)[1])
 
     def encoded_as(self, form: str, make: Callable[[], bytes]) -> bytes:
         """Another form of it than JSON, made once."""
@@ -125,6 +132,8 @@ class Collection:
         """Called after each change: the watches."""
         self._paths: list[str] = []
         self._history = history
+        self._bytes = 0
+        """What the history keeps of objects that are others by now."""
 
     @property
     def end(self) -> int:
@@ -166,9 +175,12 @@ class Collection:
                 bisect.insort(self._paths, change.path)
             self.objects[change.path] = change.new
         self.changes.append(change)
-        if len(self.changes) > self._history:
-            self.floor = self.changes.popleft().version
+        self._bytes += change.old.size if change.old else 0
+        while len(self.changes) > self._history or self._bytes > HISTORY_BYTES:
+            forgotten = self.changes.popleft()
+            self.floor = forgotten.version
             self.forgotten += 1
+            self._bytes -= forgotten.old.size if forgotten.old else 0
         self.notify()
 
     def notify(self) -> None:

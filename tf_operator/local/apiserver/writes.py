@@ -86,7 +86,12 @@ class ObjectWriter:
         metadata = body["metadata"]
         stamps.place(kind, metadata, route.key)
         version = metadata.get("resourceVersion", "")
-        stamps.stamp_new(kind, metadata, uid=self._uids(), now=now)
+        objects = self._store.collection(str(kind.storage)).objects
+
+        def is_taken(name: str) -> bool:
+            return path_of(ObjectKey(route.namespace, name)) in objects
+
+        stamps.stamp_new(kind, metadata, uid=self._uids(), now=now, is_taken=is_taken)
         if options.managed_fields is not None:
             metadata["managedFields"] = options.managed_fields
         self._check_namespace(kind, metadata.get("name", ""), route.namespace)
@@ -100,8 +105,8 @@ class ObjectWriter:
         collection, path = str(kind.storage), path_of(key)
         if not options.is_dry_run and _version_of({"resourceVersion": version}, is_strict=False):
             raise ApiFailure(500, "", "resourceVersion should not be set on objects to be created")
-        if path in self._store.collection(collection).objects:
-            stored_metadata = self._store.collection(collection).objects[path].body["metadata"]
+        if path in objects:
+            stored_metadata = objects[path].body["metadata"]
             raise failures.already_exists(kind, key.name, is_terminating="deletionTimestamp" in stored_metadata)
         if options.is_dry_run and version:
             metadata["resourceVersion"] = version  # which only the storage looks at, and replaces

@@ -8,6 +8,7 @@ import pytest
 from support import toy_kinds
 from support.fake_clock import FakeClock
 from support.toy_kinds import call, events, watch
+from tf_operator.local.apiserver import store
 from tf_operator.local.apiserver.watches import MOST_LINES
 from tf_operator.machinery.transport.requests import Request
 
@@ -185,6 +186,16 @@ def test_a_watch_wakes_and_ends_when_its_definition_goes(server, deleted):
 
     gone = deleted == "bricks"
     assert (seen, stream.is_ended) == (["ADDED red 8", "DELETED red 10"] if gone else [], gone)
+
+
+def test_large_objects_are_forgotten_earlier(server, monkeypatch):
+    monkeypatch.setattr(store, "HISTORY_BYTES", 10_000)
+    for _ in range(10):
+        label(server, "c", **{f"example.com/{letter}": letter * 60 for letter in "abcdefghijklmnopqrst"})
+        label(server, "c", **{f"example.com/{letter}": None for letter in "abcdefghijklmnopqrst"})
+    changes = server.store.collection("toys.toys.io").changes
+    assert 5 < len(changes) < 12
+    assert call(server, "GET", TOYS, resourceVersion="5", resourceVersionMatch="Exact")[0] == 410
 
 
 def test_what_is_read_at_once_is_bounded(server):

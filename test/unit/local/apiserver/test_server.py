@@ -7,6 +7,7 @@ import pytest
 from support import toy_kinds
 from support.fake_clock import FakeClock
 from support.toy_kinds import call
+from tf_operator.local.apiserver.server import ApiServer
 from tf_operator.local.apiserver.views import MOST_AT_ONCE
 from tf_operator.machinery.transport.requests import Request
 
@@ -49,6 +50,13 @@ def test_a_generated_name_is_completed(server):
     }
     assert len(names) == 3
     assert all(name.startswith("car-") and len(name) == 9 for name in names)
+
+
+def test_a_generated_name_is_none_that_is_taken():
+    server = ApiServer(FakeClock(), kinds=toy_kinds.KINDS, uids=lambda: "always the same")
+    call(server, "POST", "/api/v1/namespaces", {"metadata": {"name": "team"}})
+    answers = [call(server, "POST", TOYS, {"metadata": {"generateName": "car-"}})[0] for _ in range(3)]
+    assert answers == [201, 201, 201]
 
 
 def test_a_change_of_the_wish_is_a_new_generation_and_status_is_not(server):
