@@ -18,7 +18,7 @@ from typing import Final, Protocol
 from urllib.parse import parse_qsl
 
 import msgspec
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 
 from tf_operator.local.apiserver import failures, pod_logs
 from tf_operator.local.apiserver.http_connections import StreamingServer
@@ -239,14 +239,12 @@ class _Site(StreamingServer):
         return response
 
     async def _watch(self, http: web.BaseRequest, watch: Watching) -> web.StreamResponse:
-        response = web.StreamResponse(headers=_headers(watch.content_type, watch.headers))
-        response.enable_chunked_encoding()
         woken = asyncio.Event()
         watch.on_news(woken.set)
         self.streams.add(woken)
         try:
-            await response.prepare(http)
-            while not (watch.is_ended or self.is_ending):
+            response = await self._stream(http, watch.content_type, watch.headers)
+            while not (watch.is_ended or self.is_ending or http.method == "HEAD"):
                 woken.clear()
                 if lines := watch.news():
                     await self.write(http, response, b"".join(lines))
@@ -255,6 +253,18 @@ class _Site(StreamingServer):
         finally:
             self.streams.discard(woken)
             watch.close()
+        return response
+
+    async def _stream(
+        self, http: web.BaseRequest, content_type: str, others: Mapping[str, str] | None = None
+    ) -> web.StreamResponse:
+        """The head of an answer of unknown length: one without chunks ends with the connection."""
+        response = web.StreamResponse(headers=_headers(content_type, others))
+        if http.version >= HttpVersion11 and http.method != "HEAD":
+            response.enable_chunked_encoding()
+        else:
+            response.force_close()
+        await response.prepare(http)
         return response
 
     async def _wait(self, woken: asyncio.Event, *, until: float) -> None:
@@ -271,9 +281,7 @@ class _Site(StreamingServer):
         pod = msgspec.json.decode(answer.body)
         log_request = pod_logs.parse(request.query, pod, self._clock.now())
         pieces = log_request.read(self._logs, key_of(pod)) if log_request else None
-        response = web.StreamResponse(headers=_headers("text/plain"))
-        response.enable_chunked_encoding()
-        await response.prepare(http)
+        response = await self._stream(http, "text/plain")
         if pieces:
             async for piece in pieces:
                 await self.write(http, response, piece)

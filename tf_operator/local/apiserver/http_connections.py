@@ -2,9 +2,11 @@
 
 Every user of the machine may connect to loopback. Whoever sends no token, or nothing, must not keep the owner of the
 server from his own place, and must not use up the file descriptors of the process, which starts trainings with them.
+Nor must connections that their client only keeps for a request to come: Go keeps them for 90 seconds.
 """
 
 import asyncio
+import resource
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
@@ -16,8 +18,8 @@ from tf_operator.machinery import sockets
 from tf_operator.machinery.clock import Clock, Timer
 from tf_operator.machinery.log import Logger
 
-MOST: Final = 256
-"""Of which a kubectl takes one, and each watch or log that is followed."""
+MOST: Final = 4096
+"""Of which a kubectl takes one, and each watch or log that is followed; fewer where the process may open few files."""
 ADMITTED_WITHIN: Final = 5.0
 """Seconds for the TLS handshake and the first request."""
 WRITE_WITHIN: Final = 30.0
@@ -30,6 +32,12 @@ _log = Logger(__name__)
 Answer = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
+def _most() -> int:
+    """Half of the files that this process may open, within reason."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MOST if files == resource.RLIM_INFINITY else min(MOST, files // 2)
+
+
 class ClientConnection:
     """One client."""
 
@@ -38,6 +46,8 @@ class ClientConnection:
         self.protocol = protocol
         self.transport: asyncio.Transport | None = None
         self.is_admitted = False
+        self.is_busy = False
+        """Whether a request that was let in is being answered."""
         self.limit: Timer | None = None
         self.task: asyncio.Task[None] | None = None
 
@@ -61,6 +71,8 @@ class ConnectionPool:
         )
         self._clock = clock
         self._open: dict[object, ClientConnection] = {}
+        self._is_reported = False
+        """Whether the log says that there are too many."""
 
     def __len__(self) -> int:
         return len(self._open)
@@ -74,7 +86,8 @@ class ConnectionPool:
                 except OSError:
                     await self._clock.sleep(_PAUSE)
                     continue
-                if len(self._open) >= MOST and not self._close_one():
+                if len(self._open) >= _most() and not self._close_one():
+                    self._report()
                     accepted.close()
                     continue
                 self._add(accepted, tasks)
@@ -84,9 +97,14 @@ class ConnectionPool:
     def admit(self, protocol: object) -> None:
         """A request of this protocol has been let in: the connection may stay."""
         if connection := self._open.get(protocol):
-            connection.is_admitted = True
+            connection.is_admitted = connection.is_busy = True
             if connection.limit:
                 connection.limit.cancel()
+
+    def release(self, protocol: object) -> None:
+        """The request has been answered."""
+        if connection := self._open.get(protocol):
+            connection.is_busy = False
 
     def lost(self, protocol: object) -> None:
         """The connection of this protocol is closed."""
@@ -108,12 +126,16 @@ class ConnectionPool:
         connection.task.add_done_callback(lambda _: self._started(connection))
 
     def _close_one(self) -> bool:
-        """Close the oldest connection that has sent nothing that was let in."""
-        for connection in self._open.values():
-            if not connection.is_admitted:
-                self.lost(connection.protocol)
-                return True
-        return False
+        """Close the oldest connection that has sent nothing that was let in, or else the oldest that is idle."""
+        idle = [connection for connection in self._open.values() if not connection.is_busy]
+        if idle:
+            self.lost(min(idle, key=lambda connection: connection.is_admitted).protocol)
+        return bool(idle)
+
+    def _report(self) -> None:
+        if not self._is_reported:
+            _log.warning("connections are refused: too many are open; ulimit -n bounds them", open=len(self._open))
+        self._is_reported = True
 
     async def _start(self, connection: ClientConnection) -> None:
         """Shake hands, and let the protocol read the request."""
@@ -137,12 +159,19 @@ class StreamingServer(web.Server):
     """Answers requests, some by streams that end only when the client leaves, or the server."""
 
     def __init__(self, answer: Answer, *, tls: ssl.SSLContext | None, clock: Clock) -> None:
-        super().__init__(answer, handler_cancellation=True)
+        super().__init__(self._answered, handler_cancellation=True)
+        self._request_answer = answer
         self.streams = set[asyncio.Event]()
         """What wakes each of them."""
         self.is_ending = False
         self.pool = ConnectionPool(self, tls, clock)
         self._limits = clock
+
+    async def _answered(self, http: web.BaseRequest) -> web.StreamResponse:
+        try:
+            return await self._request_answer(http)
+        finally:
+            self.pool.release(http.protocol)
 
     def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
         """The connection is closed, whoever closed it."""

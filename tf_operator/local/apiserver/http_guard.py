@@ -24,7 +24,7 @@ class Guard:
 
     def __init__(self, token: str, *, hosts: Sequence[str], port: int) -> None:
         """``hosts`` are the names that the server's certificate has."""
-        self._expected = f"Bearer {token}".encode()
+        self._token = token.encode()
         names = [f"[{host}]" if ":" in host else host for host in hosts]
         self._hosts = {f"{name}:{port}" for name in names}
 
@@ -36,8 +36,8 @@ class Guard:
         if headers.getall("Origin", ()):
             raise ApiFailure(403, "Forbidden", "requests of web pages (with the header Origin) are not let in")
         credentials = headers.getall("Authorization", ())
+        scheme, _, token = credentials[0].partition(" ") if len(credentials) == 1 else ("", "", "")
         # Compared in constant time: how long a refusal takes must not tell how much of a token was right.
-        if len(credentials) != 1 or not hmac.compare_digest(
-            credentials[0].encode("utf-8", "surrogateescape"), self._expected
-        ):
+        is_token = hmac.compare_digest(token.encode("utf-8", "surrogateescape"), self._token)
+        if scheme.lower() != "bearer" or not is_token:
             raise ApiFailure(401, "Unauthorized", "Unauthorized")

@@ -290,6 +290,44 @@ async def test_clients_without_a_token_cannot_keep_others_out(server, monkeypatc
     writer.close()
 
 
+async def test_a_connection_that_is_only_kept_gives_way_to_a_new_one_and_a_watch_does_not(server, monkeypatch):
+    monkeypatch.setattr(http_connections, "MOST", 3)
+    reader, watching = await server.send("GET /a?watch=1")
+    await answered(reader)
+    kept = [await server.send("GET /a") for _ in range(2)]
+    assert [(await answered(idle)).code for idle, _ in kept] == [200, 200]
+
+    assert (await server.ask("GET /a")).code == 200
+    async with asyncio.timeout(20):
+        assert await kept[0][0].read() == b""
+    server.watches[0].say(b"still there\n")
+    assert await chunk(reader) == b"still there\n"
+    for writer in (watching, *(writer for _, writer in kept)):
+        writer.close()
+
+
+async def test_a_client_of_http_1_0_gets_a_watch_until_its_connection_ends(server):
+    reader, writer = await server.connect()
+    writer.write(f"GET /a?watch=1 HTTP/1.0\r\nHost: 127.0.0.1:{server.port}\r\n{TOKEN}\r\n\r\n".encode())
+    async with asyncio.timeout(20):
+        assert (await answered(reader)).code == 200
+        server.watches[0].say(b"one\n")
+        assert await reader.readline() == b"one\n"
+        server.watches[0].is_ended = True
+        server.watches[0].say()
+        assert await reader.read() == b""
+    writer.close()
+
+
+async def test_a_client_that_asks_for_the_head_of_a_watch_gets_no_body(server):
+    reader, writer = await server.send("HEAD /a?watch=1")
+    async with asyncio.timeout(20):
+        assert (await answered(reader)).code == 200
+        assert await reader.read() == b""
+    assert server.watches[0].is_closed
+    writer.close()
+
+
 async def test_a_client_that_sends_nothing_is_closed_in_time(server):
     reader, writer = await server.connect()
     await server.clock.advance(http_connections.ADMITTED_WITHIN + 1)

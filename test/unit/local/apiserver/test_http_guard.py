@@ -19,6 +19,10 @@ def test_the_token_is_let_in_by_each_name_of_loopback(guard, host):
     guard.check(CIMultiDict([("host", host), GOOD[1]]))
 
 
+def test_the_scheme_of_credentials_has_no_case(guard):
+    guard.check(CIMultiDict([GOOD[0], ("Authorization", "bearer right")]))
+
+
 @pytest.mark.parametrize(
     ("headers", "code"),
     [
