@@ -196,7 +196,7 @@ def _tensorboards(entry: Yaml | None, job: str, now: datetime) -> TensorBoards |
 def _refusal(entry: Yaml | None, now: datetime) -> RejectedWrite | None:
     if entry is None:
         return None
-    _refuse_others(entry, {"what", "message", "at", "code", "attempts", "cause"}, "rejected")
+    _refuse_others(entry, {"what", "message", "at", "code", "attempts", "cause", "resource"}, "rejected")
     return RejectedWrite(
         subject=entry["what"],
         message=entry["message"],
@@ -204,6 +204,7 @@ def _refusal(entry: Yaml | None, now: datetime) -> RejectedWrite | None:
         code=entry.get("code", 403),
         attempts=entry.get("attempts", 1),
         cause=Cause(entry.get("cause", "refused")),
+        resource=entry.get("resource", ""),
     )
 
 

@@ -8,7 +8,7 @@ all of them the simulator refuses a second live pod of a replica, and a pod name
 generated.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -26,6 +26,7 @@ from support.pod_events import (
     is_deleted_unseen,
     is_drained,
     is_evicted,
+    refused_next,
     restarts_in_place,
     resume,
     runs,
@@ -40,6 +41,8 @@ from support.resources import Json
 from support.simulator import simulated
 from support.t9k import documented, over, replicas
 from tf_operator.dialects import registry
+from tf_operator.planning.actions import Create, Delete, DeleteCollection, Patch
+from tf_operator.planning.plan import make_plan
 from tf_operator.planning.snapshot import DEFAULT_SETTINGS, Settings
 
 VOLCANO = Settings(gang_scheduler="volcano")
@@ -84,14 +87,32 @@ class Life:
 
     def lived(self, *, crash_after=None):
         """The simulator at the end. What each row expects is compared only in an undisturbed life."""
-        simulator = simulated(self.job, registry.api_of(self.job), self.settings)
+        simulator = self.begun()
         simulator.crash_after = crash_after
+        return self.live(simulator)
+
+    def requests(self):
+        """What the operator sends, and when."""
+        simulator, requests = self.begun(), []
+
+        async def note(call):
+            requests.append((simulator.clock.monotonic(), call))
+
+        simulator.on_way = note
+        self.live(simulator)
+        return requests
+
+    def begun(self):
+        return simulated(self.job, registry.api_of(self.job), self.settings)
+
+    def live(self, simulator):
+        is_undisturbed = simulator.crash_after is None
         simulator.settle()
         for moves, expected, pods in self.rows:
             for move in moves:
                 move(simulator)
                 simulator.settle()
-            if crash_after is None:
+            if is_undisturbed:
                 assert (self.summary(simulator), simulator.shown_pods) == (expected, pods)
         return simulator
 
@@ -367,3 +388,88 @@ def test_a_crash_after_any_write_changes_nothing_in_the_end_and_exceeds_no_limit
         assert simulator.summary == undisturbed.summary, f"killed after write {write}"
         limit = simulator.job.run_policy.backoff_limit
         assert limit is None or max((record.restarts for record in simulator.records), default=0) <= limit
+
+
+SENTENCE = "x"
+BOARD = {"image": "board:test", "trainingLogFilesets": ["t9k://pvc/logs/t"]}
+METRICS = [
+    {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 7}}}
+]
+TRAINS = "Created Running"
+REFUSALS = [
+    Life(
+        "a TensorBoard is refused as it is made, changed and deleted",
+        t9k.job("t", replicas("worker")),
+        (
+            ((refused_next("create tensorboards", 403, 403), edited({"spec": {"tensorboardSpec": BOARD}})), "Pending",
+             "worker-0#1:Pending"),
+            ((time_passes(5), refused_next("patch tensorboards", 422)), "Pending", "worker-0#1:Pending"),
+            ((edited({"spec": {"tensorboardSpec": {"image": "other"}}}), time_passes(90)), "Pending",
+             "worker-0#1:Pending"),
+            ((edited({"spec": {"tensorboardSpec": {"suspend": True}}}), time_passes(90)), "Pending",
+             "worker-0#1:Pending"),
+            ((refused_next("delete tensorboards", 403, 403), edited({"spec": {"tensorboardSpec": None}})), "Pending",
+             "worker-0#1:Pending"),
+            ((time_passes(5),), "Pending", "worker-0#1:Pending"),
+        ),
+    ),
+    Life(
+        "a HorizontalPodAutoscaler is refused as it is made, changed and deleted",
+        tfjob("job").workers(1).elastic(1, 3).dynamic_workers().body(),
+        (
+            ((refused_next("create horizontalpodautoscalers", 409, 403), everything_runs,
+              edited({"spec": {"elasticPolicy": {"metrics": METRICS}}}), time_passes(5)), TRAINS, "worker-0#1:Running"),
+            ((refused_next("patch horizontalpodautoscalers", 403),
+              edited({"spec": {"elasticPolicy": {"maxReplicas": 4}}}), time_passes(5)), TRAINS, "worker-0#1:Running"),
+            ((refused_next("delete horizontalpodautoscalers", 403, 403), suspend, time_passes(5)),
+             "Created !Running Suspended", ""),
+        ),
+    ),
+    Life(
+        "pods are refused for a while, and then for good",
+        tfjob("job").workers(2).dynamic_workers().body(),
+        (
+            ((everything_runs, refused_next("create pods", 403, 403), scale_workers(3)), TRAINS,
+             "worker-0#1:Running worker-1#1:Running"),
+            ((time_passes(5), everything_runs), TRAINS, "worker-0#1:Running worker-1#1:Running worker-2#1:Running"),
+            ((refused_next("create services", 403), refused_next("create pods", 422), scale_workers(5), time_passes(5)),
+             "Created !Running Failed", "worker-0#1:Running worker-1#1:Running worker-2#1:Running"),
+        ),
+        reason="TFJobInvalidSpec",
+    ),
+    Life(
+        "the change of a PodGroup is refused, and holds up no pod",
+        tfjob("job").workers(1).dynamic_workers().body(),
+        (
+            ((the_gang_is_admitted, everything_runs), TRAINS, "worker-0#1:Running"),
+            ((refused_next("patch podgroups", 403, 422), scale_workers(2), time_passes(5), everything_runs), TRAINS,
+             "worker-0#1:Running worker-1#1:Running"),
+        ),
+        settings=VOLCANO,
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("life", [*LIVES, *REFUSALS], ids=lambda life: life.title)
+def test_no_request_and_no_moment_of_one_depends_on_what_an_action_is_called(life, monkeypatch):
+    requests = life.requests()
+    monkeypatch.setattr("tf_operator.controller.reconciler.make_plan", lambda snapshot: renamed(make_plan(snapshot)))
+
+    assert life.requests() == requests
+
+
+def renamed(plan):
+    """The same plan, where each action is called and explained by the same sentence."""
+    return replace(plan, actions=tuple(map(_renamed, plan.actions)))
+
+
+def _renamed(action):
+    match action:
+        case Create():
+            return replace(action, subject=SENTENCE, needs=action.needs and _renamed(action.needs))
+        case Patch():
+            return replace(action, subject=SENTENCE)
+        case Delete():
+            return replace(action, reason=SENTENCE)
+        case DeleteCollection():
+            return replace(action, objects=tuple(map(_renamed, action.objects)))

@@ -21,12 +21,15 @@ from tf_operator.controller.handlers import OnChild, OnJob, OnPod
 from tf_operator.controller.job_notes import JobNotes
 from tf_operator.controller.metrics_hooks import JobInstruments
 from tf_operator.controller.observe import Observer
+from tf_operator.controller.projections.hpa import hpa_reader
+from tf_operator.controller.projections.tensorboards import tensorboard_reader
 from tf_operator.controller.reconciler import Reconciler
 from tf_operator.controller.reporter import PlanReporter
 from tf_operator.controller.shares import Shares, Slots
 from tf_operator.controller.writes import Writer
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.served import ServedAPI
+from tf_operator.job import tensorboard
 from tf_operator.job.profile import OPERATOR_LABEL
 from tf_operator.machinery.cache.consistency import PendingWrites
 from tf_operator.machinery.cache.store import Store
@@ -36,6 +39,7 @@ from tf_operator.machinery.ratelimit import ExponentialBackoff
 from tf_operator.machinery.transport import requests
 from tf_operator.machinery.transport.requests import Resource
 from tf_operator.meta import ObjectKey, key_of, labels_of
+from tf_operator.planning import hpa
 from tf_operator.planning.snapshot import Settings
 
 if TYPE_CHECKING:
@@ -118,6 +122,8 @@ class Harness:
         self._children: dict[Resource, tuple[Store[Any], Callable[[bytes], Any]]] = {
             resources.PODS: (Store({OWNER: owner_of}), self.readers.pod),
             resources.SERVICES: (Store(OF_SERVICES), self.readers.service),
+            tensorboard.RESOURCE: (Store({OWNER: owner_of}), tensorboard_reader((api,))),
+            hpa.RESOURCE: (Store({OWNER: owner_of}), hpa_reader((api,))),
         }
         if self.groups:
             self._children[self.groups] = (Store({OWNER: owner_of}), self.readers.group)
@@ -198,8 +204,8 @@ class Harness:
             pods=cast("Any", informers[resources.PODS]),
             services=cast("Any", informers[resources.SERVICES]),
             groups={self.gang_scheduler: cast("Any", informers[self.groups])} if self.groups else {},
-            tensorboards=None,
-            hpas=None,
+            tensorboards=cast("Any", informers[tensorboard.RESOURCE]),
+            hpas=cast("Any", informers[hpa.RESOURCE]),
             readers=self.readers,
         )
 

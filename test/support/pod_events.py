@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import partial
 
 from support import pod_status
+from support.embedded_api import refused
 from support.pod_status import Exit, Waiting, killed_by
 from support.resources import Json
 from support.simulator import ENDED, Simulator
@@ -142,6 +143,11 @@ def edited(patch: Json) -> Move:
 
 suspend = edited({"spec": {"runPolicy": {"suspend": True}}})
 resume = edited({"spec": {"runPolicy": {"suspend": False}}})
+
+
+def refused_next(call: str, *codes: int) -> Move:
+    """The API server does not accept the next requests that begin with ``call``, one for each code."""
+    return lambda simulator: simulator.fail(call, *(refused(code, "", "not so") for code in codes))
 
 
 def stops_politely(simulator: Simulator) -> None:

@@ -15,7 +15,7 @@ from typing import Any, Final, assert_never
 
 from tf_operator.controller import log_context, shares, steps
 from tf_operator.controller.job_notes import JobNotes
-from tf_operator.controller.rejections import Rejections, is_answer
+from tf_operator.controller.rejections import ChildWrite, is_answer, kind_of
 from tf_operator.controller.reporter import PlanReporter
 from tf_operator.controller.result import DONE, NOW, Result, Turn
 from tf_operator.controller.shares import Share, Shares, Stop
@@ -28,7 +28,7 @@ from tf_operator.machinery.cache.consistency import OwnerKey
 from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport import errors, requests
 from tf_operator.machinery.transport.requests import Resource, Scope
-from tf_operator.meta import Body, ObjectKey
+from tf_operator.meta import Body
 from tf_operator.planning.actions import Action, Create, Delete, DeleteCollection, Event, Patch, Plan, Stage
 from tf_operator.planning.snapshot import Snapshot
 
@@ -79,7 +79,7 @@ class Executor:
     async def _take(self, snapshot: Snapshot, plan: Plan, taken: Sequence[Step]) -> Result:
         """Take one step after the other."""
         job, is_done, stop, confirmed = snapshot.job, True, None, DONE
-        next_plan, noted = Result.of(plan.requeue_after), self.notes.rejected_extras.get(job.uid)
+        next_plan = Result.of(plan.requeue_after)
         for number, step in enumerate(taken, 1):
             if isinstance(step, Act):
                 or_else = partial(self._confirm_all, snapshot, plan, steps.after_failure(taken[number:]))
@@ -96,7 +96,6 @@ class Executor:
                     return Result(0.0, Turn.GIVES_WAY)
         if stop:
             return Result(0.0, Turn.GIVES_WAY)
-        is_done = is_done and self.notes.rejected_extras.get(job.uid) is noted  # else the next plan reports it
         return next_plan.or_earlier(confirmed).or_earlier(DONE if is_done else NOW)
 
     def _report_late(self, job: TrainingJob) -> None:
@@ -215,18 +214,16 @@ class Executor:
         try:
             await self.writer.create(owner, resource, child.body(), is_watched=child.is_watched)
         except errors.Refused as refusal:
-            notes = self._notes(child)
             if isinstance(refusal, errors.AlreadyExists):
-                notes.note_taken(owner.uid, str(resource), ObjectKey(owner.key.namespace, child.name))
+                self.notes.rejections.note_taken(owner.uid, owner.key.namespace, child)
             if not is_answer(refusal):
                 raise
             _log.info("a create was rejected", what=child.subject, cause=refusal.name, error=str(refusal))
-            notes.note(owner.uid, child.subject, refusal)
+            self.notes.rejections.note(owner.uid, child, refusal)
             if child.is_optional:
                 return
             raise _CreateRejected from refusal
-        if child.is_optional:
-            self.notes.rejected_extras.clear(owner.uid)
+        self._clear_optional(owner, child)
         if child.is_announced:
             self.notes.status_batches.note_created(owner.uid, child.name)
 
@@ -236,17 +233,15 @@ class Executor:
         only_at = {"resourceVersion": action.version} if action.version else {}
         content = action.content()
         body = {**content, "metadata": {**content.get("metadata", {}), "uid": action.uid, **only_at}}
-        notes = self._notes(action)
         try:
             await self.writer.patch(owner, resource, action.name, body=body, subresource=action.subresource)
         except errors.Refused as refusal:
             if not is_answer(refusal, is_change=True):
                 raise
             _log.info("a change was rejected", what=action.subject, cause=refusal.name, error=str(refusal))
-            notes.note(owner.uid, action.subject, refusal, is_change=not action.is_optional)
+            self.notes.rejections.note(owner.uid, action, refusal)
             return action.is_optional
-        if action.is_optional:
-            notes.clear(owner.uid)
+        self._clear_optional(owner, action)
         return True
 
     async def _delete(self, owner: OwnerKey, action: Delete) -> bool:
@@ -258,15 +253,15 @@ class Executor:
             if not action.is_optional or not is_answer(refusal):
                 raise
             _log.info("a deletion was rejected", what=action.reason, cause=refusal.name, error=str(refusal))
-            self._notes(action).note(owner.uid, action.reason, refusal, is_change=True)
+            self.notes.rejections.note(owner.uid, action, refusal)
             return True
-        if action.is_optional:
-            self._notes(action).clear(owner.uid)
+        self._clear_optional(owner, action)
         return is_done
 
-    def _notes(self, action: Create | Patch | Delete) -> Rejections:
-        """Where a refusal of it is noted."""
-        return self.notes.rejected_extras if action.is_optional else self.notes.rejections
+    def _clear_optional(self, owner: OwnerKey, action: ChildWrite) -> None:
+        """What the job continues without is accepted. What it needs is cleared when all of it is there."""
+        if action.is_optional:
+            self.notes.rejections.clear(owner.uid, kind_of(action))
 
 
 def _owner(job: TrainingJob) -> OwnerKey:

@@ -70,11 +70,11 @@ class OnChild(Generic[C]):
             self.on_add(old)
 
     def on_delete(self, last: C, *, final_state_known: bool) -> None:  # noqa: ARG002
-        """Reconcile its job, and the jobs that could not be given a child because of this one."""
+        """Reconcile its job, and the one that could not be given a child because of this one."""
         self.on_add(last)
-        for uid in self.notes.note_freed(str(self.resource), last.metadata.key):
-            if waiting := self.jobs.by_uid(uid):
-                self.queue.add_debounced(waiting.metadata.key, SHORTEST)
+        uid = self.notes.rejections.note_freed(str(self.resource), last.metadata.key)
+        if waiting := self.jobs.by_uid(uid):
+            self.queue.add_debounced(waiting.metadata.key, SHORTEST)
 
     def job_of(self, item: Child) -> StoredJob | None:
         """The job that controls it, which can only be in the same namespace."""
@@ -92,7 +92,7 @@ class OnPod:
         """Reconcile its job."""
         if item.pod is not None and self.children.job_of(item):
             self.children.notes.departed_pods.note_created(item.owner, item.pod)
-            self.children.notes.note_freed(str(self.children.resource), item.metadata.key)
+            self.children.notes.rejections.note_freed(str(self.children.resource), item.metadata.key)
         self.children.on_add(item)
 
     def on_update(self, old: CachedPod, new: CachedPod) -> None:

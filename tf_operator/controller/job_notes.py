@@ -9,37 +9,28 @@ from tf_operator.controller.departed_pods import DepartedPods
 from tf_operator.controller.rejections import Rejections
 from tf_operator.controller.status_batches import StatusBatches
 from tf_operator.machinery.clock import Clock
-from tf_operator.meta import ObjectKey
 
 
 class JobNotes:
-    """Four things, each by the UID of the job."""
+    """Three things, each by the UID of the job."""
 
     def __init__(self, clock: Clock, exists: Callable[[str], bool]) -> None:
         """``exists``: whether there is a job of this UID; nothing is kept of others."""
         self.rejections = Rejections(clock, exists)
-        self.rejected_extras = Rejections(clock, exists)
-        """Of what the job continues without."""
         self.departed_pods = DepartedPods(exists)
         self.status_batches = StatusBatches(clock, exists)
 
     def begin_term(self) -> None:
         """This process leads from now on: what was refused, created or seen before is the predecessor's affair."""
         self.rejections.begin_term()
-        self.rejected_extras.begin_term()
         self.departed_pods.begin_term()
         self.status_batches.begin_term()
 
-    def note_freed(self, resource: str, key: ObjectKey) -> frozenset[str]:
-        """An object is gone; the UIDs of the jobs that waited for its name."""
-        return frozenset(notes.note_freed(resource, key) for notes in (self.rejections, self.rejected_extras)) - {""}
-
     def forget(self, uid: str) -> None:
         """The job is gone."""
-        self.rejections.clear(uid)
-        self.rejected_extras.clear(uid)
+        self.rejections.forget(uid)
         self.departed_pods.forget(uid)
         self.status_batches.forget(uid)
 
     def __len__(self) -> int:
-        return len(self.rejections) + len(self.rejected_extras) + len(self.departed_pods) + len(self.status_batches)
+        return len(self.rejections) + len(self.departed_pods) + len(self.status_batches)

@@ -23,6 +23,7 @@ from tf_operator.controller.projections.services import CachedService
 from tf_operator.controller.queueing import KueueCaches
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.job import constants, naming
+from tf_operator.job.tensorboard import RESOURCE
 from tf_operator.job.training_job import FieldError, TrainingJob
 from tf_operator.machinery.cache import pager
 from tf_operator.machinery.cache.consistency import OwnerKey, PendingWrites
@@ -33,7 +34,7 @@ from tf_operator.machinery.transport import errors, requests, responses
 from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.requests import Resource, Scope
 from tf_operator.meta import ObjectKey, selector_text
-from tf_operator.planning import gang_schedulers, hpa, job_tensorboard
+from tf_operator.planning import gang_schedulers, hpa
 from tf_operator.planning.snapshot import Cause, HPAState, Pod, RejectedWrite, Settings, Snapshot, TensorBoards
 
 _log = Logger(__name__)
@@ -218,11 +219,12 @@ class Observer:
         message = f"{groups.resource} cannot be read; is the CRD of the gang scheduler installed?"
         if not groups.has_settled:
             message = f"{groups.resource} have not been read yet"
-        return RejectedWrite("its PodGroup", message, self.clock.now(), cause=Cause.NOT_SERVED)
+        resource = str(groups.resource)
+        return RejectedWrite("its PodGroup", message, self.clock.now(), cause=Cause.NOT_SERVED, resource=resource)
 
     def _tensorboards(self, job: TrainingJob) -> TensorBoards | None:
         """From the cache, also in a live read: that it lags costs a request that changes nothing."""
-        informer, rejected = self.caches.tensorboards, self._rejected_extra(job, job_tensorboard.WHAT)
+        informer, rejected = self.caches.tensorboards, self.notes.rejections.get(job.uid, str(RESOURCE))
         if informer is None:
             return _NO_TENSORBOARDS
         if not informer.has_settled:
@@ -242,12 +244,7 @@ class Observer:
             return HPAState(unserved=cause)
         ours = informer.store.by_index(OWNER, owner_value(job.key.namespace, job.uid))
         current = next((entry.hpa for entry in ours), None)
-        return HPAState(current, self._rejected_extra(job, hpa.WHAT))
-
-    def _rejected_extra(self, job: TrainingJob, subject: str) -> RejectedWrite | None:
-        """The last refusal of an extra, if it was of this one."""
-        rejected = self.notes.rejected_extras.get(job.uid)
-        return rejected if rejected and subject in rejected.subject else None
+        return HPAState(current, self.notes.rejections.get(job.uid, str(hpa.RESOURCE)))
 
     def _read(self, stored: StoredJob) -> TrainingJob:
         job = job_of(stored, self.api)

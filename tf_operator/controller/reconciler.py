@@ -18,7 +18,7 @@ from tf_operator.machinery.clock import Clock
 from tf_operator.meta import ObjectKey
 from tf_operator.planning.actions import Plan
 from tf_operator.planning.plan import make_plan
-from tf_operator.planning.snapshot import RejectedWrite, Snapshot
+from tf_operator.planning.snapshot import Snapshot
 
 UNREADABLE_WAITS: Final = 10.0
 """Seconds after which a job whose namespace could not be read is reconciled again; it costs no request."""
@@ -78,11 +78,8 @@ class Reconciler:
     async def _carry_out(self, snapshot: Snapshot, plan: Plan) -> Result:
         log_context.job_read(snapshot.job.runtime_id)
         uid = snapshot.job.uid
-        rejected = self._rejections(uid)
+        rejected = self.notes.rejections.of(uid)
         result = await self.executor.carry_out(snapshot, plan)
-        if self._rejections(uid) != rejected:
+        if self.notes.rejections.of(uid) != rejected:
             return NOW  # something was refused, or is accepted again: the next plan reports it
         return result
-
-    def _rejections(self, uid: str) -> tuple[RejectedWrite | None, ...]:
-        return self.notes.rejections.get(uid), self.notes.rejected_extras.get(uid)

@@ -1,34 +1,47 @@
-"""The last write of each job that the apiserver refused, and who waits for a name that is taken.
+"""The last write of each kind of child that the apiserver refused a job, and who waits for a name that is taken.
 
 Lost with a restart, and then tried again at once. ``planning.rejections`` decides what follows, and when.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Final
 
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.transport import errors
 from tf_operator.meta import ObjectKey
 from tf_operator.planning import rejections
+from tf_operator.planning.actions import Create, Delete, Patch
 from tf_operator.planning.snapshot import Cause, RejectedWrite
+
+ChildWrite = Create | Patch | Delete
+NEEDED: Final = ""
+"""In place of a kind: what the job needs, of whatever kind. It is tried and refused together."""
 
 
 class Rejections:
-    """Rejected writes by the UID of their job; of a job that is not cached nothing is kept."""
+    """Rejected writes by the UID of their job, and by the kind of child where the job continues without it.
+
+    Of a job that is not cached nothing is kept.
+    """
 
     def __init__(self, clock: Clock, exists: Callable[[str], bool]) -> None:
         """``exists``: whether there is a job of this UID."""
         self._clock = clock
         self._exists = exists
-        self._rejected: dict[str, RejectedWrite] = {}
-        self._taken: dict[tuple[str, ObjectKey], str] = {}
-        """Names that were taken when a child was to be created, and the UID of the job that waits for each."""
+        self._rejected: dict[str, dict[str, RejectedWrite]] = {}
+        self._taken: dict[tuple[str, ObjectKey], tuple[str, str]] = {}
+        """Names that were taken when a child was to be created, and for which job and kind each is waited for."""
 
-    def get(self, uid: str) -> RejectedWrite | None:
+    def get(self, uid: str, kind: str = NEEDED) -> RejectedWrite | None:
         """What the next plan of the job has to know of."""
-        return self._rejected.get(uid)
+        return self._rejected.get(uid, {}).get(kind)
 
-    def note(self, uid: str, subject: str, error: errors.Refused, *, is_change: bool = False) -> None:
+    def of(self, uid: str) -> Mapping[str, RejectedWrite]:
+        """All that was refused the job, by kind."""
+        return dict(self._rejected.get(uid, {}))
+
+    def note(self, uid: str, write: ChildWrite, error: errors.Refused) -> None:
         """A create was refused, or a change of what is there.
 
         Creates are made in batches. What is refused while the job waits already was tried together with the first, and
@@ -36,19 +49,27 @@ class Rejections:
         """
         if not self._exists(uid):
             return
-        now, previous = self._clock.now(), self._rejected.get(uid)
+        kind = kind_of(write)
+        now, previous = self._clock.now(), self.get(uid, kind)
         is_same_attempt = rejections.is_waiting(previous, now)
         attempts = (previous.attempts if previous else 0) + (not is_same_attempt)
-        cause = Cause.UNCHANGED if is_change else _cause(error)
-        rejected = RejectedWrite(subject, str(error), now, _code(error), attempts, cause)
+        subject, cause = write.reason if isinstance(write, Delete) else write.subject, _cause(write, error)
+        resource = str(write.resource)
+        rejected = RejectedWrite(subject, str(error), now, _code(error), attempts, cause, resource, write.name)
         if previous is None or not is_same_attempt or rejections.tells_more(rejected, previous):
-            self._rejected[uid] = rejected
+            self._rejected.setdefault(uid, {})[kind] = rejected
 
-    def clear(self, uid: str) -> None:
-        """Everything that was to be created has been, or the job is gone."""
-        if self._rejected.pop(uid, None) is None:
+    def clear(self, uid: str, kind: str = NEEDED) -> None:
+        """Everything that was to be created has been."""
+        if self._rejected.get(uid, {}).pop(kind, None) is None:
             return  # who waits for a name was rejected; the names of others may be many
-        self._taken = {place: owner for place, owner in self._taken.items() if owner != uid}
+        self._taken = {place: waiting for place, waiting in self._taken.items() if waiting != (uid, kind)}
+
+    def forget(self, uid: str) -> None:
+        """The job is gone."""
+        for kind in self.of(uid):
+            self.clear(uid, kind)
+        self._rejected.pop(uid, None)
 
     def clear_if_over(self, uid: str) -> None:
         """The plan creates nothing. If that is not because it waits, what was refused is not wanted any more."""
@@ -61,20 +82,26 @@ class Rejections:
         self._rejected.clear()
         self._taken.clear()
 
-    def note_taken(self, uid: str, resource: str, key: ObjectKey) -> None:
+    def note_taken(self, uid: str, namespace: str, create: Create) -> None:
         """A create was refused because its name is taken."""
         if self._exists(uid):
-            self._taken[resource, key] = uid
+            self._taken[str(create.resource), ObjectKey(namespace, create.name)] = uid, kind_of(create)
 
     def note_freed(self, resource: str, key: ObjectKey) -> str:
         """An object is gone; the UID of the job that waited for its name, which need wait no longer."""
-        uid = self._taken.pop((resource, key), "")
-        if rejected := self._rejected.get(uid):
-            self._rejected[uid] = replace(rejected, at=self._clock.now() - rejections.LONGEST)
+        uid, kind = self._taken.pop((resource, key), ("", NEEDED))
+        if rejected := self.get(uid, kind):
+            self._rejected[uid][kind] = replace(rejected, at=self._clock.now() - rejections.LONGEST)
         return uid
 
     def __len__(self) -> int:
-        return len({*self._rejected, *self._taken.values()})
+        waiting = {uid for uid, _ in self._taken.values()}
+        return len({uid for uid, kinds in self._rejected.items() if kinds} | waiting)
+
+
+def kind_of(write: ChildWrite) -> str:
+    """Under which kind a refusal of it is kept."""
+    return str(write.resource) if write.is_optional else NEEDED
 
 
 def is_answer(error: errors.Refused, *, is_change: bool = False) -> bool:
@@ -101,5 +128,8 @@ def _code(error: errors.Refused) -> int:
     return error.code
 
 
-def _cause(error: errors.Refused) -> Cause:
+def _cause(write: ChildWrite, error: errors.Refused) -> Cause:
+    """No job fails of what stays as it was; but what it continues without may be invalid."""
+    if isinstance(write, Delete) or (isinstance(write, Patch) and not write.is_optional):
+        return Cause.UNCHANGED
     return Cause.NAMESPACE_ENDS if isinstance(error, errors.NamespaceTerminating) else Cause.REFUSED

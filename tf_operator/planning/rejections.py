@@ -38,7 +38,7 @@ def is_waiting(rejected: RejectedWrite | None, now: datetime) -> bool:
 
 
 def tells_more(rejected: RejectedWrite, reported: RejectedWrite) -> bool:
-    """Of two of one attempt: what is final, or else the first by name, so that the same is reported each time."""
+    """Of two of one attempt: what is final, or else the first by kind and name, so that each time it is the same."""
     if is_final(rejected) is not is_final(reported):
         return is_final(rejected)
-    return rejected.subject < reported.subject
+    return (rejected.resource, rejected.name) < (reported.resource, reported.name)

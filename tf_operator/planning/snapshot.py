@@ -176,12 +176,16 @@ class RejectedWrite:
     """A create, or a change, that the apiserver refused: what it said and when. ``rejections`` knows what follows."""
 
     subject: str
+    """What was to be written, in words; no decision reads them."""
     message: str
     at: datetime
     code: int = 403
     attempts: int = 1
     """How often in a row."""
     cause: Cause = Cause.REFUSED
+    resource: str = ""
+    """Of the child, as ``pods``."""
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -330,16 +330,16 @@ async def test_what_the_job_continues_without_is_made_last_and_a_refusal_of_it_i
 
     await harness.executor.carry_out(seen_by(harness), Plan(actions=actions))
     assert harness.api.calls == ["create pods p", "create tensorboards.tensorstack.dev x"]
-    assert (notes.rejections.get(uid), notes.rejected_extras.get(uid).message) == (None, "not allowed")
+    assert (notes.rejections.get(uid), notes.rejections.get(uid, str(RESOURCE)).message) == (None, "not allowed")
 
     await harness.executor.carry_out(seen_by(harness), Plan(actions=(EXTRA,)))
-    assert notes.rejected_extras.get(uid) is None
+    assert notes.rejections.get(uid, str(RESOURCE)) is None
     made = harness.api.of(RESOURCE)[0]["metadata"]["uid"]
     change = Patch(RESOURCE, "x", made, "the change", {"metadata": {"a": "b"}}, Stage.EXTRAS, is_optional=True)
     await harness.executor.carry_out(seen_by(harness), Plan(actions=(change,)))
-    assert (notes.rejections.get(uid), notes.rejected_extras.get(uid).code) == (None, 422)
+    assert (notes.rejections.get(uid), notes.rejections.get(uid, str(RESOURCE)).code) == (None, 422)
     await harness.executor.carry_out(seen_by(harness), Plan(actions=(change,)))
-    assert notes.rejected_extras.get(uid) is None
+    assert notes.rejections.get(uid, str(RESOURCE)) is None
 
 
 async def test_an_extra_whose_name_is_taken_is_tried_again_once_it_is_free_and_forgotten_with_the_job(harness):
@@ -347,28 +347,28 @@ async def test_an_extra_whose_name_is_taken_is_tried_again_once_it_is_free_and_f
     uid, place = harness.job["metadata"]["uid"], (str(RESOURCE), ObjectKey("ns", "x"))
 
     await harness.executor.carry_out(seen_by(harness), Plan(actions=(EXTRA,)))
-    assert rejections.is_waiting(harness.notes.rejected_extras.get(uid), harness.clock.now())
-    assert harness.notes.note_freed(*place) == {uid}
-    assert not rejections.is_waiting(harness.notes.rejected_extras.get(uid), harness.clock.now())
+    assert rejections.is_waiting(harness.notes.rejections.get(uid, str(RESOURCE)), harness.clock.now())
+    assert harness.notes.rejections.note_freed(*place) == uid
+    assert not rejections.is_waiting(harness.notes.rejections.get(uid, str(RESOURCE)), harness.clock.now())
 
     await harness.executor.carry_out(seen_by(harness), Plan(actions=(EXTRA,)))
     harness.notes.forget(uid)
-    assert (harness.notes.note_freed(*place), len(harness.notes)) == (frozenset(), 0)
+    assert (harness.notes.rejections.note_freed(*place), len(harness.notes)) == ("", 0)
 
 
-async def test_an_extra_that_cannot_be_deleted_holds_up_no_pod_and_is_reported(harness):
+async def test_an_extra_that_cannot_be_deleted_holds_up_no_pod(harness):
     found = harness.api.put(RESOURCE, named("x"))["metadata"]["uid"]
     gone = Delete(RESOURCE, "x", found, "the deletion of the extra", stage=Stage.EXTRAS, is_optional=True)
     uid = harness.job["metadata"]["uid"]
     harness.api.fail("delete tensorboards.tensorstack.dev", refused(403, "Forbidden", "not allowed"))
 
-    result = await harness.executor.carry_out(seen_by(harness), Plan(actions=(gone, POD)))
+    await harness.executor.carry_out(seen_by(harness), Plan(actions=(gone, POD)))
     assert harness.api.calls == ["create pods p", "delete tensorboards.tensorstack.dev x"]
-    refusal = harness.notes.rejected_extras.get(uid)
-    assert (result.after, refusal.subject, refusal.message) == (0, "the deletion of the extra", "not allowed")
+    refusal = harness.notes.rejections.get(uid, str(RESOURCE))
+    assert (refusal.subject, refusal.message) == ("the deletion of the extra", "not allowed")
 
     await harness.executor.carry_out(seen_by(harness), Plan(actions=(gone,)))
-    assert (harness.api.of(RESOURCE), harness.notes.rejected_extras.get(uid)) == ([], None)
+    assert (harness.api.of(RESOURCE), harness.notes.rejections.get(uid, str(RESOURCE))) == ([], None)
 
 
 def named(name):

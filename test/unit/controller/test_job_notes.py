@@ -7,6 +7,8 @@ from support.fake_clock import FakeClock
 from tf_operator.controller.job_notes import JobNotes
 from tf_operator.controller.status_batches import StatusBatches
 from tf_operator.job.record import ReplicaType
+from tf_operator.planning.actions import Create
+from tf_operator.planning.children import PODS
 from tf_operator.planning.snapshot import Pod
 
 POD = Pod("j-worker-0", "p", ReplicaType.WORKER, 0, phase="Failed")
@@ -18,7 +20,7 @@ def notes():
 
 
 def test_nothing_is_noted_of_a_job_that_is_gone(notes):
-    notes.rejections.note("gone", "pod a", refused(403, "Forbidden", "quota"))
+    notes.rejections.note("gone", Create(PODS, "a", "pod a", dict), refused(403, "Forbidden", "quota"))
     notes.departed_pods.note_terminating("gone", POD)
     notes.departed_pods.note_deleted("gone", POD)
     notes.status_batches.note_created("gone", "a")

@@ -519,3 +519,11 @@ async def test_a_live_read_without_pod_groups_creates_nothing_and_keeps_the_dead
     assert conditions(harness)[-1] == "Failed=True"
     assert harness.api.of(resources.PODS) == []
     assert "delete podgroups.scheduling.x-k8s.io j" in harness.api.calls, "the cached one"
+
+
+@pytest.mark.parametrize("child", ["pods", "horizontalpodautoscalers"])
+async def test_after_a_refusal_the_job_is_reconciled_at_once_to_report_it(child):
+    harness = Harness(builders.tfjob("j").workers(1).elastic(1, 2, metrics=[{"type": "Pods"}]))
+    harness.api.fail(f"create {child}", refused(403, "Forbidden", "not allowed"))
+
+    assert await harness.reconcile() == 0

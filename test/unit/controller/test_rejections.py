@@ -7,11 +7,17 @@ from support.fake_clock import FakeClock
 from tf_operator.controller.rejections import Rejections
 from tf_operator.machinery.transport import errors
 from tf_operator.planning import rejections as planning
+from tf_operator.planning.actions import Create, Delete, Patch, Stage
+from tf_operator.planning.children import PODS, SERVICES
 
 
 @pytest.fixture
 def rejections():
     return Rejections(FakeClock(), {"u"}.__contains__)
+
+
+def pod(name):
+    return Create(PODS, name, f"pod {name}", dict)
 
 
 def wait(rejections, clock):
@@ -24,7 +30,7 @@ async def test_refusals_of_a_job_are_spaced_by_growing_delays(clock):
     rejections = Rejections(clock, {"u"}.__contains__)
     delays = []
     for _ in range(9):
-        rejections.note("u", "pod a", refused(403, "Forbidden", "quota"))
+        rejections.note("u", pod("a"), refused(403, "Forbidden", "quota"))
         delays.append(wait(rejections, clock))
         await clock.advance(delays[-1])
 
@@ -34,7 +40,7 @@ async def test_refusals_of_a_job_are_spaced_by_growing_delays(clock):
 def test_what_an_earlier_term_or_plan_was_refused_decides_nothing_later(rejections):
     """Otherwise a job that another process has run since would fail of it, or one whose template was fixed."""
     for forget in (rejections.begin_term, lambda: rejections.clear_if_over("u")):
-        rejections.note("u", "pod a", refused(422, "Invalid", "no such field"))
+        rejections.note("u", pod("a"), refused(422, "Invalid", "no such field"))
 
         forget()
 
@@ -44,7 +50,7 @@ def test_what_an_earlier_term_or_plan_was_refused_decides_nothing_later(rejectio
 @pytest.mark.parametrize("order", ["ab", "ba"])
 def test_refusals_of_one_batch_are_one_attempt_and_reported_of_the_same_child(rejections, order):
     for name in order:
-        rejections.note("u", f"pod {name}", refused(403, "Forbidden", name))
+        rejections.note("u", pod(name), refused(403, "Forbidden", name))
 
     found = rejections.get("u")
     assert (found.subject, found.attempts) == ("pod a", 1)
@@ -52,7 +58,7 @@ def test_refusals_of_one_batch_are_one_attempt_and_reported_of_the_same_child(re
 
 @pytest.mark.parametrize("code", [400, 403, 409, 413, 422])
 def test_the_code_of_a_refusal_is_kept_for_planning(rejections, code):
-    rejections.note("u", "pod a", refused(code, ""))
+    rejections.note("u", pod("a"), refused(code, ""))
 
     found = rejections.get("u")
     assert (found.code, found.at) == (code, FakeClock().now())
@@ -63,28 +69,28 @@ def test_the_code_of_a_refusal_is_kept_for_planning(rejections, code):
     [(400, 'admission webhook "policies" denied the request'), (500, 'failed calling webhook "istio"')],
 )
 def test_what_a_webhook_does_not_admit_is_no_mistake_of_the_object(rejections, code, words):
-    rejections.note("u", "pod a", refused(code, "", words))
+    rejections.note("u", pod("a"), refused(code, "", words))
 
     found = rejections.get("u")
     assert found.code == 403
 
 
 def test_what_etcd_finds_too_large_is_too_large_although_the_apiserver_calls_it_its_own_failure(rejections):
-    rejections.note("u", "pod a", refused(500, "", "etcdserver: request is too large"))
+    rejections.note("u", pod("a"), refused(500, "", "etcdserver: request is too large"))
 
     found = rejections.get("u")
     assert planning.is_final(found)
 
 
 def test_a_namespace_that_goes_away_is_asked_once_a_minute(rejections):
-    rejections.note("u", "pod a", errors.NamespaceTerminating(403, errors.Status(reason="Forbidden")))
+    rejections.note("u", pod("a"), errors.NamespaceTerminating(403, errors.Status(reason="Forbidden")))
 
     assert wait(rejections, FakeClock()) == 60
 
 
 async def test_a_refusal_of_what_is_not_wanted_any_more_is_forgotten_when_its_time_is_over(clock):
     rejections = Rejections(clock, {"u"}.__contains__)
-    rejections.note("u", "pod a", refused(403, "Forbidden"))
+    rejections.note("u", pod("a"), refused(403, "Forbidden"))
 
     rejections.clear_if_over("u")
     assert rejections.get("u") is not None, "the plan may have made nothing because it waits"
@@ -98,3 +104,33 @@ def test_a_job_without_a_refusal_does_not_look_through_the_names_that_others_wai
     monkeypatch.setattr(rejections, "_taken", None)
 
     rejections.clear("u")
+
+
+def test_refusals_of_what_the_job_continues_without_are_kept_by_kind_and_apart_from_what_it_needs(rejections):
+    writes = [pod("a"), *(Create(kind, "a", "x", dict, Stage.EXTRAS, is_optional=True) for kind in (PODS, SERVICES))]
+    for number, write in enumerate(writes):
+        rejections.note("u", write, refused(403, "Forbidden", f"no {number}"))
+
+    kinds = ("", "pods", "services")
+    assert [rejections.get("u", kind).message for kind in kinds] == ["no 0", "no 1", "no 2"]
+    rejections.clear("u", "pods")
+    assert [kind for kind in kinds if rejections.get("u", kind)] == ["", "services"]
+    rejections.forget("u")
+    assert (rejections.of("u"), len(rejections)) == ({}, 0)
+
+
+@pytest.mark.parametrize(
+    ("write", "is_final"),
+    [
+        (pod("a"), True),
+        (Patch(PODS, "a", "u", "x", {}), False),
+        (Delete(PODS, "a", "u", "x", is_optional=True), False),
+        (Patch(PODS, "a", "u", "x", {}, is_optional=True), True),
+    ],
+    ids=["a create", "a change of what the job needs", "a deletion", "a change of what it continues without"],
+)
+def test_what_stays_as_it_was_is_tried_again_although_it_is_invalid(rejections, write, is_final):
+    rejections.note("u", write, refused(422, "Invalid", "no such field"))
+
+    kind = str(PODS) if write.is_optional else ""
+    assert planning.is_final(rejections.get("u", kind)) is is_final

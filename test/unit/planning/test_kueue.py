@@ -127,7 +127,7 @@ def test_of_pods_that_never_ran_nothing_is_said_when_quota_is_given_back():
 
 
 def test_what_was_refused_is_not_tried_again_at_once():
-    refused = RejectedWrite("its Workload", "no", NOW, cause=Cause.UNCHANGED)
+    refused = RejectedWrite("x", "no", NOW, cause=Cause.UNCHANGED, resource="workloads.kueue.x-k8s.io")
     snapshot = seen(*ADMITTED, rejected=refused, of=job(phase=JobPhase.SUCCEEDED))
     assert not list(protocol.after_end(snapshot))
     assert not list(protocol.actions(replace(snapshot, kueue=Queueing())))
@@ -135,11 +135,11 @@ def test_what_was_refused_is_not_tried_again_at_once():
 
 
 @pytest.mark.parametrize(
-    ("what", "is_written"),
-    [("pod j-worker-0", True), ("its PodGroup", True), ("its Workload", False), ("the status of its Workload", False)],
+    ("resource", "is_written"),
+    [("pods", True), ("podgroups.scheduling.volcano.sh", True), ("workloads.kueue.x-k8s.io", False)],
 )
-def test_what_else_was_refused_keeps_no_quota(what, is_written):
-    refused = RejectedWrite(what, "no", NOW, attempts=9)
+def test_what_else_was_refused_keeps_no_quota(resource, is_written):
+    refused = RejectedWrite("x", "no", NOW, attempts=9, resource=resource)
     evicted = seen(*ADMITTED, condition("Evicted"), rejected=refused)
     ended = seen(*ADMITTED, rejected=refused, of=job(phase=JobPhase.FAILED))
 

@@ -10,8 +10,8 @@ from tf_operator.planning.snapshot import Cause, RejectedWrite
 NOW = datetime(2026, 3, 1, 8, tzinfo=UTC)
 
 
-def refusal(what="pod a", **fields):
-    return RejectedWrite(what, "no", NOW, **fields)
+def refusal(name="a", **fields):
+    return RejectedWrite("x", "no", NOW, name=name, **fields)
 
 
 @pytest.mark.parametrize(
@@ -55,12 +55,13 @@ def test_it_does_not_wait_for_a_clock_that_went_back(seconds, waits):
 @pytest.mark.parametrize(
     ("one", "other", "told"),
     [
-        (refusal("pod a"), refusal("pod b"), "pod a"),
-        (refusal("pod a"), refusal("pod b", code=422), "pod b"),
-        (refusal("pod a", code=422), refusal("pod b", code=422), "pod a"),
+        (refusal("a"), refusal("b"), "a"),
+        (refusal("b", resource="pods"), refusal("a", resource="services"), "b"),
+        (refusal("a"), refusal("b", code=422), "b"),
+        (refusal("a", code=422), refusal("b", code=422), "a"),
     ],
-    ids=["the first by name", "the final one", "the first of several that are final"],
+    ids=["the first by name", "the first by kind", "the final one", "the first of several that are final"],
 )
 def test_of_one_attempt_the_same_is_told_whatever_the_order(one, other, told):
     for found, known in ((one, other), (other, one)):
-        assert (found if rejections.tells_more(found, known) else known).subject == told
+        assert (found if rejections.tells_more(found, known) else known).name == told

@@ -42,7 +42,8 @@ def queued(snapshot: Snapshot) -> Snapshot:
         if not _has_pods(snapshot):
             return _hold(snapshot, unknown)
         # What runs was admitted, as far as anybody knows: it goes on, and nothing is added to it.
-        rejected = RejectedWrite(WHAT, unknown, snapshot.now, cause=Cause.NOT_SERVED)
+        resource = str(state.workloads(queueing.version))
+        rejected = RejectedWrite(WHAT, unknown, snapshot.now, cause=Cause.NOT_SERVED, resource=resource)
         return replace(snapshot, job=_as_it_runs(snapshot.job), rejected=snapshot.rejected or rejected)
     if reason := _waits_for(snapshot.job, queueing):
         return _hold(snapshot, reason)
@@ -71,7 +72,7 @@ def actions(snapshot: Snapshot) -> Iterator[Action]:
             yield Create(
                 resource, workload.name_of(job), WHAT, partial(workload.body, job, queueing, snapshot.settings)
             )
-    elif not current.is_terminating and not _was_refused(snapshot) and not current.has("Finished"):
+    elif not current.is_terminating and not _was_refused(snapshot, queueing) and not current.has("Finished"):
         yield from _changes(snapshot, queueing, current)
 
 
@@ -81,7 +82,7 @@ def after_end(snapshot: Snapshot) -> Iterator[Action]:
     current = queueing.workload if queueing and not queueing.unreadable else None
     if queueing is None or current is None or current.is_terminating or current.has("Finished"):
         return
-    if _was_refused(snapshot):
+    if _was_refused(snapshot, queueing):
         return
     has_succeeded = record.phase is JobPhase.SUCCEEDED
     reason, message = ("Succeeded", "The job has succeeded") if has_succeeded else ("Failed", "The job has failed")
@@ -99,10 +100,10 @@ def retry_at(snapshot: Snapshot) -> datetime | None:
 # --- Whether its pods may run --------------------------------------------------------------------------------------
 
 
-def _was_refused(snapshot: Snapshot) -> bool:
+def _was_refused(snapshot: Snapshot, queueing: Queueing) -> bool:
     """Whether a write to the Workload was refused a moment ago. What else was refused keeps no quota from anybody."""
-    rejected = snapshot.rejected
-    return rejected is not None and rejected.subject.endswith(WHAT) and rejections.is_waiting(rejected, snapshot.now)
+    rejected, resource = snapshot.rejected, str(state.workloads(queueing.version))
+    return rejected is not None and rejected.resource == resource and rejections.is_waiting(rejected, snapshot.now)
 
 
 def _hold(snapshot: Snapshot, message: str) -> Snapshot:
