@@ -47,7 +47,7 @@ Writes what is generated:
   chart       the CRD, the roles and the README of charts/tf-operator
   commands    what docs/cli.md says of each command, and grammar.json in tf_operator/cli, from the parser of tfjob
   reference   docs/reference, from the program: flags, metrics, events, Python client; and the TF_CONFIG of an example
-  pictures    docs/concepts/*.svg, from hack/pages/concepts.py; fails when a picture of docs/images is out of date
+  pictures    nothing; fails when a picture of docs/images is older than what it shows
   dashboards  charts/tf-operator/dashboards, from hack/dashboards
   golden      the plan of each case in test/golden; read the difference, because it is a change of behaviour
   lock        hack/requirements/*.txt, from setup.cfg and the *.in files; a pin that still fits stays as it is
@@ -123,14 +123,12 @@ def commands(root: Path) -> Files:
 
 
 def pictures(root: Path) -> Files:
-    """The pictures of docs/concepts and docs/architecture.md, if those of docs/images show what there is."""
+    """Nothing, if the pictures of docs/images show what there is."""
     from demonstration import freshness  # noqa: PLC0415
-    from pages import concepts  # noqa: PLC0415
 
     if problems := [*freshness.stale(root)]:
         raise NotGeneratedError("; ".join(problems))
-
-    return Files(concepts.render(), owned=f"{concepts.FOLDER}/*.svg")
+    return Files({})
 
 
 def reference(root: Path) -> Files:

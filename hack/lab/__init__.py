@@ -1,8 +1,7 @@
 """The laboratory: real Kubernetes on one machine, for tests, trials and demonstrations.
 
-``tools`` gets the programs; ``control_plane`` runs etcd and kube-apiserver; ``cluster`` adds nodes that run pods;
-``fault_proxy`` stands before an apiserver and breaks what it is asked to. Nothing here knows what a training job is,
-and nothing here imports tests: tests import this.
+``tools`` gets the programs; ``control_plane`` runs etcd and kube-apiserver; ``cluster`` adds nodes that run pods.
+Nothing here knows what a training job is, and nothing here imports tests: tests import this.
 """
 
 from typing import Any

@@ -16,12 +16,12 @@ import pytest
 import pytest_asyncio
 
 from lab.control_plane.plane import ControlPlane
-from lab.fault_proxy import faults
-from lab.fault_proxy.proxy import FaultProxy
-from lab.fault_proxy.trigger import opening, watch
 from lab.tools.get import programs
 from support import builders, invariants, operator_process, oracle
 from support.api import Api, RefusedError
+from support.fault_proxy import faults
+from support.fault_proxy.proxy import FaultProxy
+from support.fault_proxy.trigger import opening, watch
 from support.history import Recorder
 from support.operator_process import OperatorProcess
 from support.resources import PODS, SERVICES, TFJOBS

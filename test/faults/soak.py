@@ -21,11 +21,11 @@ from pathlib import Path
 
 import pytest
 
-from lab.fault_proxy import faults
-from lab.fault_proxy.proxy import FaultProxy
-from lab.fault_proxy.trigger import anything, opening, watch, write
 from support import oracle
 from support.api import RefusedError
+from support.fault_proxy import faults
+from support.fault_proxy.proxy import FaultProxy
+from support.fault_proxy.trigger import anything, opening, watch, write
 from support.settle import eventually
 
 SECONDS = float(os.environ.get("SOAK_SECONDS", "600"))

@@ -5,11 +5,11 @@ import time
 import pytest
 
 from lab.control_plane.plane import ControlPlane
-from lab.fault_proxy import faults
-from lab.fault_proxy.trigger import anything, delete, opening, watch
 from support import oracle
 from support.api import RefusedError
 from support.crds import create_crd
+from support.fault_proxy import faults
+from support.fault_proxy.trigger import anything, delete, opening, watch
 from support.resources import CRDS
 from support.settle import eventually
 

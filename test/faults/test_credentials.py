@@ -5,10 +5,10 @@ import time
 
 import pytest_asyncio
 
-from lab.fault_proxy.request import fingerprint
-from lab.fault_proxy.trigger import anything, watch, write
 from support import oracle
 from support.api import Api, RefusedError
+from support.fault_proxy.request import fingerprint
+from support.fault_proxy.trigger import anything, watch, write
 from support.resources import TFJOBS, Resource
 from support.settle import eventually
 

@@ -13,9 +13,9 @@ from itertools import count
 
 import pytest_asyncio
 
-from lab.fault_proxy import faults
-from lab.fault_proxy.trigger import anything, opening, watch, write
 from support import operator_process, oracle
+from support.fault_proxy import faults
+from support.fault_proxy.trigger import anything, opening, watch, write
 from support.history import Recorder
 from support.lease_history import LEASE, LeaseHistory, is_work
 from support.resources import LEASES

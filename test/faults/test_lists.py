@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from lab.fault_proxy import faults
-from lab.fault_proxy.trigger import INITIAL_END, listing, opening, watch
 from support import builders, invariants, oracle
+from support.fault_proxy import faults
+from support.fault_proxy.trigger import INITIAL_END, listing, opening, watch
 from support.resources import TFJOBS
 from support.settle import eventually
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lab.fault_proxy.trigger import watch
 from support import operator_process, oracle
+from support.fault_proxy.trigger import watch
 from support.settle import eventually
 
 ARGUMENTS = ("--leader-elect=false",)

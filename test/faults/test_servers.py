@@ -12,10 +12,10 @@ from contextlib import suppress
 import pytest
 
 from lab.control_plane.plane import ControlPlane
-from lab.fault_proxy import faults
-from lab.fault_proxy.trigger import anything, create, delete, patch, watch
 from support import oracle
 from support.api import RefusedError
+from support.fault_proxy import faults
+from support.fault_proxy.trigger import anything, create, delete, patch, watch
 from support.resources import PODS, TFJOBS
 from support.settle import eventually
 

@@ -8,11 +8,11 @@ import pytest
 import pytest_asyncio
 
 from lab.control_plane.plane import ControlPlane
-from lab.fault_proxy import faults
-from lab.fault_proxy.proxy import FaultProxy
-from lab.fault_proxy.trigger import create, delete, watch
 from support import oracle
 from support.api import Api
+from support.fault_proxy import faults
+from support.fault_proxy.proxy import FaultProxy
+from support.fault_proxy.trigger import create, delete, watch
 from support.resources import TFJOBS
 from support.settle import eventually
 

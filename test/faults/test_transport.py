@@ -6,9 +6,9 @@ from itertools import pairwise
 
 import pytest
 
-from lab.fault_proxy import faults
-from lab.fault_proxy.trigger import anything, create, listing, opening, watch
 from support import oracle
+from support.fault_proxy import faults
+from support.fault_proxy.trigger import anything, create, listing, opening, watch
 from support.loopback import Loopback, reply
 from support.settle import eventually
 

@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from lab.fault_proxy import faults
-from lab.fault_proxy.trigger import opening, watch
 from support import oracle
+from support.fault_proxy import faults
+from support.fault_proxy.trigger import opening, watch
 from support.settle import eventually
 from support.stopwatch import Stopwatch
 

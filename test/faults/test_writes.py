@@ -4,9 +4,9 @@ import time
 
 import pytest
 
-from lab.fault_proxy import faults
-from lab.fault_proxy.trigger import create, delete, patch, watch
 from support import oracle
+from support.fault_proxy import faults
+from support.fault_proxy.trigger import create, delete, patch, watch
 
 WRITES = {
     "pod": create("pods"),

@@ -2,11 +2,11 @@
 
 import pytest
 
-from lab.fault_proxy import faults
-from lab.fault_proxy.proxy import FaultProxy
-from lab.fault_proxy.trigger import delete
 from support import builders
 from support.audit import Tally
+from support.fault_proxy import faults
+from support.fault_proxy.proxy import FaultProxy
+from support.fault_proxy.trigger import delete
 from support.operator_fixture import make_namespaces, make_operator_fixture
 
 

@@ -12,12 +12,12 @@ import pytest
 import yaml
 
 from lab.control_plane.access import OPERATOR
-from lab.fault_proxy import faults
-from lab.fault_proxy.proxy import FaultProxy
-from lab.fault_proxy.trigger import create, opening
 from support import builders
 from support.api import Api
 from support.audit import AuditLog
+from support.fault_proxy import faults
+from support.fault_proxy.proxy import FaultProxy
+from support.fault_proxy.trigger import create, opening
 from support.job_namespace import PATIENCE
 from support.operator_fixture import make_namespaces, make_operator_fixture
 from support.operator_process import operator

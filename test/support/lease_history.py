@@ -9,7 +9,7 @@ Lease, and not after another holder is in the history. What was sent in time may
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lab.fault_proxy.request import Call
+from support.fault_proxy.request import Call
 from support.history import History, Revision
 from support.resources import Json
 

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from lab.light_node.pod import ADDRESS, ROOT, SERVICE_ACCOUNT
+from support.light_node.pod import ADDRESS, ROOT, SERVICE_ACCOUNT
 from tf_operator.app import clients, command, crd_apply
 from tf_operator.machinery.transport.in_cluster import InCluster
 

@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from operator import itemgetter
 
-from lab.fault_proxy.proxy import FaultProxy
-from lab.fault_proxy.request import Call
-from lab.fault_proxy.trigger import anything, create, get
 from support.api import Api, RefusedError
+from support.fault_proxy.proxy import FaultProxy
+from support.fault_proxy.request import Call
+from support.fault_proxy.trigger import anything, create, get
 from support.operator_process import OperatorProcess
 from support.resources import PODS, SERVICES, TFJOBS, Json
 

@@ -16,11 +16,11 @@ import aiohttp
 import pytest
 
 from lab.control_plane.access import VIEWER
-from lab.fault_proxy import faults
-from lab.fault_proxy.proxy import FaultProxy
-from lab.fault_proxy.trigger import anything, watch
 from support.audit import AuditLog
 from support.builders import tfjob
+from support.fault_proxy import faults
+from support.fault_proxy.proxy import FaultProxy
+from support.fault_proxy.trigger import anything, watch
 from support.operator_fixture import ONE_OPERATOR
 from support.pod_status import Exit
 from support.resources import Resource

@@ -17,10 +17,10 @@ from http import HTTPStatus
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from lab.fault_proxy.messages import JSON_TYPE, Body, Cut, Ending, Raw, Reply, pieces_of, with_header
-from lab.fault_proxy.request import Json, decoded
-from lab.fault_proxy.rule import Exchange, Fault, Rule
-from lab.fault_proxy.watch import Line, Output, WatchStream
+from support.fault_proxy.messages import JSON_TYPE, Body, Cut, Ending, Raw, Reply, pieces_of, with_header
+from support.fault_proxy.request import Json, decoded
+from support.fault_proxy.rule import Exchange, Fault, Rule
+from support.fault_proxy.watch import Line, Output, WatchStream
 
 CLEAN, FIN, RST, SILENT = Ending.CLEAN, Ending.FIN, Ending.RST, Ending.SILENT
 

@@ -13,7 +13,7 @@ from contextlib import AbstractAsyncContextManager, aclosing, suppress
 from typing import Any
 
 from lab.aborts import abort
-from lab.fault_proxy.messages import HEAD_LIMIT, Cut, Ending, Reply, Request, header, read_request
+from support.fault_proxy.messages import HEAD_LIMIT, Cut, Ending, Reply, Request, header, read_request
 
 _TLS_GOODBYE_SECONDS = 1.0
 _BACKLOG = 512

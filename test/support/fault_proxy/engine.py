@@ -14,13 +14,13 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 
-from lab.fault_proxy.listener import Listener, Tasks
-from lab.fault_proxy.messages import JSON_TYPE, Body, Cut, Ending, Reply, Request
-from lab.fault_proxy.request import Call
-from lab.fault_proxy.rule import Exchange, Fault, Rule
-from lab.fault_proxy.trigger import Trigger
-from lab.fault_proxy.upstream import Upstream
-from lab.fault_proxy.watch import EventLog, WatchStream
+from support.fault_proxy.listener import Listener, Tasks
+from support.fault_proxy.messages import JSON_TYPE, Body, Cut, Ending, Reply, Request
+from support.fault_proxy.request import Call
+from support.fault_proxy.rule import Exchange, Fault, Rule
+from support.fault_proxy.trigger import Trigger
+from support.fault_proxy.upstream import Upstream
+from support.fault_proxy.watch import EventLog, WatchStream
 
 Predicate = Callable[[], object]
 

@@ -17,8 +17,8 @@ from typing import Final, Self
 from lab import Json
 from lab.control_plane.api import ApiRefusedError
 from lab.control_plane.plane import ControlPlane
-from lab.light_node import services
-from lab.light_node.pod import Pod
+from support.light_node import services
+from support.light_node.pod import Pod
 
 _TICK: Final = 0.1
 _HEARTBEAT_SECONDS: Final = 10.0

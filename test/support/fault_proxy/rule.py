@@ -13,10 +13,10 @@ from random import Random
 from types import TracebackType
 from typing import Self
 
-from lab.fault_proxy.messages import Reply, Request
-from lab.fault_proxy.request import Call
-from lab.fault_proxy.trigger import Trigger
-from lab.fault_proxy.watch import Line, Output, WatchStream
+from support.fault_proxy.messages import Reply, Request
+from support.fault_proxy.request import Call
+from support.fault_proxy.trigger import Trigger
+from support.fault_proxy.watch import Line, Output, WatchStream
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from weakref import WeakSet
 import aiohttp
 from yarl import URL
 
-from lab.fault_proxy.messages import Body, Cut, Ending, Reply, Request, end_to_end, header, with_header
 from lab.kubeconfig import Access
+from support.fault_proxy.messages import Body, Cut, Ending, Reply, Request, end_to_end, header, with_header
 
 _TICK = 0.005
 _NEVER_INVENTED = frozenset({"User-Agent", "Accept", "Accept-Encoding", "Content-Type"})

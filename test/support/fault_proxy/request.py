@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any, Self
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from lab.fault_proxy.messages import Request, header
+from support.fault_proxy.messages import Request, header
 
 Json = dict[str, Any]
 

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 from lab.aborts import abort
-from lab.fault_proxy.proxy import FaultProxy
+from support.fault_proxy.proxy import FaultProxy
 
 SECONDS = 5.0
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, TypedDict, Unpack
 
-from lab.fault_proxy.request import Call, decoded
-from lab.fault_proxy.watch import INITIAL_END, Line
+from support.fault_proxy.request import Call, decoded
+from support.fault_proxy.watch import INITIAL_END, Line
 
 __all__ = ["INITIAL_END", "Trigger", "anything", "create", "delete", "get", "listing", "opening", "patch", "update",
            "watch", "write"]  # fmt: skip

@@ -29,13 +29,13 @@ from typing import Self, TypeVar
 import trustme
 
 from lab import kubeconfig
-from lab.fault_proxy.engine import Engine, Predicate
-from lab.fault_proxy.listener import Listener
-from lab.fault_proxy.request import Call
-from lab.fault_proxy.rule import Fault, Rule
-from lab.fault_proxy.trigger import Trigger
-from lab.fault_proxy.upstream import Upstream
 from lab.kubeconfig import Access
+from support.fault_proxy.engine import Engine, Predicate
+from support.fault_proxy.listener import Listener
+from support.fault_proxy.request import Call
+from support.fault_proxy.rule import Fault, Rule
+from support.fault_proxy.trigger import Trigger
+from support.fault_proxy.upstream import Upstream
 
 T = TypeVar("T")
 

@@ -9,8 +9,8 @@ import pytest
 
 from lab.control_plane.api import ApiRefusedError
 from lab.control_plane.plane import ControlPlane
-from lab.light_node.node import LightNode
-from lab.light_node.pod import SERVICE_ACCOUNT
+from support.light_node.node import LightNode
+from support.light_node.pod import SERVICE_ACCOUNT
 from support.settle import eventually
 
 GREETER = Path(__file__).with_name("greeter.py")

@@ -10,11 +10,11 @@ import json
 import aiohttp
 import pytest
 
-from lab.fault_proxy import faults
-from lab.fault_proxy.proxy import FaultProxy
-from lab.fault_proxy.trigger import create, get, listing, opening, watch, write
-from lab.fault_proxy.wire import Wire
 from support.api import RefusedError
+from support.fault_proxy import faults
+from support.fault_proxy.proxy import FaultProxy
+from support.fault_proxy.trigger import create, get, listing, opening, watch, write
+from support.fault_proxy.wire import Wire
 from support.lease_watch import last_events, lease, next_events
 
 

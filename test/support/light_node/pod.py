@@ -24,7 +24,7 @@ from lab import Json
 from lab.control_plane.api import ApiRefusedError
 from lab.control_plane.plane import ControlPlane
 from lab.control_plane.process import die_with
-from lab.light_node.services import listening_at
+from support.light_node.services import listening_at
 
 ADDRESS: Final = "LIGHT_NODE_ADDRESS"
 ROOT: Final = "LIGHT_NODE_ROOT"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from lab.fault_proxy.proxy import FaultProxy
 from support.api import Api
+from support.fault_proxy.proxy import FaultProxy
 from support.resources import LEASES
 
 

@@ -16,8 +16,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from lab.fault_proxy.messages import Body, Cut, Ending
-from lab.fault_proxy.request import Call
+from support.fault_proxy.messages import Body, Cut, Ending
+from support.fault_proxy.request import Call
 
 INITIAL_END = "INITIAL_END"
 """The pseudo type of the bookmark that ends the initial events of a watch-list."""

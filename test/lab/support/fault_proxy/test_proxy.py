@@ -3,11 +3,11 @@
 import pytest
 import trustme
 
-from lab.fault_proxy import faults
-from lab.fault_proxy.proxy import FaultProxy
-from lab.fault_proxy.trigger import anything, create, listing, watch
-from lab.fault_proxy.wire import Wire
 from lab.kubeconfig import Access, write
+from support.fault_proxy import faults
+from support.fault_proxy.proxy import FaultProxy
+from support.fault_proxy.trigger import anything, create, listing, watch
+from support.fault_proxy.wire import Wire
 
 PODS = "/api/v1/namespaces/n/pods"
 
