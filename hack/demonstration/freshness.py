@@ -16,7 +16,7 @@ _RENDERING: Final = "hack/rendering/draw.py"
 _DASHBOARDS: Final = "charts/tf-operator/dashboards"
 SOURCES: Final = {
     "demo.svg": (
-        "hack/demonstration/live_picture.py",
+        "hack/demonstration/demo_picture.py",
         "manifests/examples/training/lost-worker.yaml",
         "manifests/examples/training/parameter_servers.py",
         "tf_operator/cli/run/live_table.py",
@@ -24,8 +24,8 @@ SOURCES: Final = {
     ),
     **{f"{name}.png": (_RENDERING, f"{_DASHBOARDS}/{name}.json") for name in ("internals", "job", "overview")},
 }
-DRAWN_BY: Final = {"demo.svg": "hack/demo-picture"}
-_OTHERWISE: Final = "hack/demo-dashboards"
+DRAWN_BY: Final = {"demo.svg": "hack/pictures demo"}
+_OTHERWISE: Final = "hack/pictures dashboards"
 
 
 def stale(root: Path) -> Iterator[str]:

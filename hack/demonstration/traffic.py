@@ -1,4 +1,4 @@
-"""Jobs of many fates, as a cluster with users has them: what ``hack/demo-dashboards`` creates.
+"""Jobs of many fates, as a cluster with users has them: what ``hack/pictures dashboards`` creates.
 
 Pure, and the same each time. Each namespace has habits of its own, so that dashboards have something to tell apart.
 Their programs only wait.

@@ -22,7 +22,7 @@ def test_a_picture_is_older_than_what_it_shows_from_the_first_change_on(copy):
     changed = copy / "tf_operator/cli/run/live_table.py"
     changed.write_text(changed.read_text().replace("RESTARTS", "AGAIN"))
 
-    sentence = "docs/images/demo.svg is older than what it shows: hack/demo-picture draws it again"
+    sentence = "docs/images/demo.svg is older than what it shows: hack/pictures demo draws it again"
     assert [*freshness.stale(copy)] == [sentence]
     freshness.record(copy, ["demo.svg"])
     assert [*freshness.stale(copy)] == []

@@ -1,4 +1,4 @@
-"""The command line of ``hack/ui-pictures``: jobs on a local server of its own, and what ``tfjob ui`` shows of them.
+"""The command line of ``hack/pictures ui``: jobs on a local server of its own, and what ``tfjob ui`` shows of them.
 
 Nothing is made up: a picture is taken when the page says what it is to show, and everything is removed afterwards.
 """
@@ -53,14 +53,14 @@ class Machine:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Be ``hack/ui-pictures``; the exit status."""
-    parser = argparse.ArgumentParser(prog="hack/ui-pictures", description="Makes the pictures of tfjob ui.")
+    """Be ``hack/pictures ui``; the exit status."""
+    parser = argparse.ArgumentParser(prog="hack/pictures ui", description="Makes the pictures of tfjob ui.")
     parser.add_argument("--output", type=Path, default=ROOT / "docs/images", help="the folder (default: docs/images)")
     options = parser.parse_args(arguments)
     try:
         asyncio.run(_perform(options.output.absolute()))
     except subprocess.CalledProcessError as error:
-        sys.stderr.write(f"hack/ui-pictures: {error}\n")
+        sys.stderr.write(f"hack/pictures ui: {error}\n")
         return 1
     return 0
 

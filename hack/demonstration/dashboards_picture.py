@@ -1,4 +1,4 @@
-"""The command line of ``hack/demo-dashboards``: a live cluster under load, a Prometheus that watches, and the pictures.
+"""The command line of ``hack/pictures dashboards``: a live cluster under load, its Prometheus, and the pictures.
 
 On the stage of the demo a second replica of the operator waits, jobs of many fates come and go (``traffic``), now and
 then a pod is lost, and in the middle the replica that leads is taken away, so that another takes over. Nothing is made
@@ -38,8 +38,8 @@ _JOBS: Final = "/apis/kubeflow.org/v1/namespaces/{}/tfjobs"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Be ``hack/demo-dashboards``; the exit status."""
-    parser = argparse.ArgumentParser(prog="hack/demo-dashboards", description=DESCRIPTION)
+    """Be ``hack/pictures dashboards``; the exit status."""
+    parser = argparse.ArgumentParser(prog="hack/pictures dashboards", description=DESCRIPTION)
     parser.add_argument("--minutes", type=_minutes, default=10, help="how long jobs come and go (default: %(default)s)")
     parser.add_argument("--output", type=Path, default=OUTPUT, help="the folder of the pictures")
     options = parser.parse_args(arguments)
@@ -47,10 +47,10 @@ def main(arguments: Sequence[str]) -> int:
         with interruption.interruptible():
             return _perform(options)
     except interruption.KNOWN as error:
-        sys.stderr.write(f"demo-dashboards: {error}\n")
+        sys.stderr.write(f"pictures: {error}\n")
         return 1
     except Interrupted as interrupted:
-        sys.stderr.write("demo-dashboards: interrupted; everything has been removed\n")
+        sys.stderr.write("pictures: interrupted; everything has been removed\n")
         return interrupted.exit_status
 
 
@@ -61,7 +61,7 @@ def _minutes(text: str) -> int:
 
 
 def _perform(options: argparse.Namespace) -> int:
-    progress = Progress(sys.stderr, prefix="demo-dashboards")
+    progress = Progress(sys.stderr, prefix="pictures")
     with stages.built(progress) as stage, stages.with_node(stage, progress):
         try:
             with _watched(stage, stage.folder) as prometheus:

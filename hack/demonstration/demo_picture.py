@@ -1,4 +1,4 @@
-"""The command line of ``hack/demo-picture``: runs the demo's command in a terminal of its own, and draws its end.
+"""The command line of ``hack/pictures demo``: runs the demo's command in a terminal of its own, and draws its end.
 
 Nothing is made up: what the terminal shows after the result is exported as it is, but for lines that are cut at its
 width.
@@ -61,13 +61,13 @@ class Terminal:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Be ``hack/demo-picture``; the exit status."""
+    """Be ``hack/pictures demo``; the exit status."""
     parser = argparse.ArgumentParser(
-        prog="hack/demo-picture", description="Draws the live table from a run of the demo."
+        prog="hack/pictures demo", description="Draws the live table from a run of the demo."
     )
     parser.add_argument("--output", type=Path, default=OUTPUT, help="the picture")
     options = parser.parse_args(arguments)
-    environment = training.prepare(Progress(sys.stderr, prefix="demo-picture"))
+    environment = training.prepare(Progress(sys.stderr, prefix="pictures"))
     os.chdir(training.ROOT)
     typed = ["tfjob", "run", str(training.JOB), "--mount", f"/training={training.PROGRAMS}"]
     terminal = Terminal()
@@ -75,7 +75,7 @@ def main(arguments: Sequence[str]) -> int:
         terminal.write(piece)
     lines = [line for line in terminal.lines if line.strip()]
     if not any(RESULT in line for line in lines[-ROWS:]):
-        sys.stderr.write("\n".join([*lines[-ROWS:], f"demo-picture: it never said {RESULT!r}", ""]))
+        sys.stderr.write("\n".join([*lines[-ROWS:], f"pictures: it never said {RESULT!r}", ""]))
         return 1
     options.output.write_text(picture(lines))
     if options.output == OUTPUT:

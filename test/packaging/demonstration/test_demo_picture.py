@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from demonstration import live_picture
+from demonstration import demo_picture
 
 
 def table(state):
@@ -19,14 +19,14 @@ def table(state):
 
 
 def test_the_picture_has_what_the_terminal_shows_and_nothing_that_was_drawn_over():
-    stream, terminal = io.StringIO(), live_picture.Terminal()
-    console = Console(file=stream, force_terminal=True, width=live_picture.COLUMNS, _environ=live_picture.TERMINAL)
+    stream, terminal = io.StringIO(), demo_picture.Terminal()
+    console = Console(file=stream, force_terminal=True, width=demo_picture.COLUMNS, _environ=demo_picture.TERMINAL)
     with Live(table("waits"), console=console, auto_refresh=False) as live:
         console.print("a line above " + "x" * 200, soft_wrap=True)
         live.update(table("runs"), refresh=True)
     terminal.write(stream.getvalue())
 
-    picture = live_picture.picture([line for line in terminal.lines if line.strip()])
+    picture = demo_picture.picture([line for line in terminal.lines if line.strip()])
 
     texts = [
         unescape(text).replace("\xa0", " ").rstrip() for text in re.findall(r"<text [^>]*>([^<]*)</text>", picture)
