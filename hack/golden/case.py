@@ -17,11 +17,11 @@ import yaml
 from golden import profiles, queues
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.served import ServedAPI
-from tf_operator.job import naming
+from tf_operator.job import naming, restart_rules
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.training_job import RestartPolicy, TrainingJob
 from tf_operator.meta import parse_time
-from tf_operator.planning import restart_rules, tensorboards
+from tf_operator.planning import tensorboards
 from tf_operator.planning.accelerators import Accelerator, HostVolume
 from tf_operator.planning.snapshot import (
     HPA,

@@ -16,6 +16,7 @@ from tf_operator.job.ranges import Indexes
 from tf_operator.machinery.transport import errors, raw_json
 from tf_operator.machinery.transport.responses import LineSplitter
 from tf_operator.meta import ObjectKey, OwnerRef
+from tf_operator.text import one_line
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -29,7 +30,7 @@ def test_no_retry_after_raises_or_is_longer_than_a_minute(header):
 
 @given(st.text(), st.integers(min_value=10, max_value=50))
 def test_one_line_never_breaks_its_promise(text, most):
-    line = errors.one_line(text, most=most)
+    line = one_line(text, most=most)
 
     assert len(line) <= most
     assert line.isprintable()

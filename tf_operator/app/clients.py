@@ -39,6 +39,7 @@ from tf_operator.machinery.transport.transport import no_guard
 from tf_operator.meta import ObjectKey
 from tf_operator.planning import gang_schedulers
 from tf_operator.planning.kueue import state
+from tf_operator.text import one_line
 
 _log = Logger(__name__)
 
@@ -123,7 +124,7 @@ class Clients:
                 release_info = await discovery.version(client)
                 return tuple(map(_number, (release_info.get("major"), release_info.get("minor")))) >= (1, 36)
             except errors.ApiError as error:
-                _log.warning("the API server's version cannot be found out yet", error=errors.one_line(str(error)))
+                _log.warning("the API server's version cannot be found out yet", error=one_line(str(error)))
                 await self._clock.sleep(SOME_TIME)
 
     async def may_read_nodes(self) -> bool:
@@ -143,10 +144,10 @@ class Clients:
                 return False
             except errors.Forbidden as error:
                 # Rights do not come by themselves, and without them its gangs could not be made anyway.
-                _log.warning("what cannot be listed counts as not installed", error=errors.one_line(str(error)))
+                _log.warning("what cannot be listed counts as not installed", error=one_line(str(error)))
                 return False
             except errors.ApiError as error:
-                _log.warning("what is installed cannot be found out yet", error=errors.one_line(str(error)))
+                _log.warning("what is installed cannot be found out yet", error=one_line(str(error)))
                 await self._clock.sleep(SOME_TIME)
             else:
                 return True

@@ -23,9 +23,9 @@ import yaml
 
 from tf_operator.dialects.fields import Fields, kind_of
 from tf_operator.job.constants import TF_CONFIG
-from tf_operator.machinery.transport.errors import one_line
 from tf_operator.planning.accelerators import Accelerator, HostVolume
 from tf_operator.planning.snapshot import Settings
+from tf_operator.text import one_line
 
 LARGEST: Final = 64 * 1024
 """Bytes of each file: they are read every few seconds, and the program is in a ConfigMap of each job."""

@@ -15,12 +15,13 @@ import logging
 import re
 import sys
 from collections.abc import Mapping
-from typing import Any, TextIO
+from typing import TextIO
 
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from tf_operator.machinery import log
+from tf_operator.text import escaped
 
 HIDDEN = "[hidden]"
 _SECRET_NAMES = frozenset(
@@ -40,7 +41,6 @@ _SECRET_LOOKS = tuple(
 _LONGEST_TEXT = 16_384
 _DEEPEST = 6
 _FIRST = ("time", "level", "logger", "message")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 # Libraries that log each request or retry at "info", which is not what an operator's log is for.
 _CHATTY = ("aiohttp", "asyncio", "kubernetes", "urllib3")
 
@@ -138,10 +138,7 @@ def as_json(_logger: WrappedLogger, _method: str, event: EventDict) -> str:
 
 def printable(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     """Escape what would begin a new line or talk to the terminal; only a traceback keeps its lines."""
-    return {name: _printable(value, keeps_lines=name == "exception") for name, value in event.items()}
-
-
-def _printable(value: Any, *, keeps_lines: bool) -> Any:  # noqa: ANN401 (whatever a record holds)
-    if not isinstance(value, str):
-        return value
-    return _CONTROL.sub(lambda match: match[0] if keeps_lines and match[0] == "\n" else repr(match[0])[1:-1], value)
+    return {
+        name: escaped(value, keeps="\n" if name == "exception" else "") if isinstance(value, str) else value
+        for name, value in event.items()
+    }

@@ -8,6 +8,7 @@ from typing import Any, Final
 from tf_operator.client import display
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.meta import Body, key_of, metadata_of, parse_time
+from tf_operator.text import printable
 
 INSTALL: Final = "install the operator: helm install tf-operator, or kubectl apply -k manifests/overlays/cluster-wide"
 UPGRADE_CRD: Final = "upgrade the operator's chart, or run tf-operator crd --apply"
@@ -52,7 +53,7 @@ class Finding:
 
     def __str__(self) -> str:
         mark = {True: "ok  ", False: "FAIL", None: "?   "}[self.is_well]
-        return f"{mark} {display.printable(self.sentence)}" + (f"\n     -> {self.step}" if self.step else "")
+        return f"{mark} {printable(self.sentence)}" + (f"\n     -> {self.step}" if self.step else "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,11 +18,11 @@ from tf_operator.client import (
     NotPossible,
     WaitTimeout,
     cluster,
-    display,
 )
 from tf_operator.client.cluster import ClusterChoice
 from tf_operator.dialects import registry
 from tf_operator.machinery.transport.errors import NoReply
+from tf_operator.text import printable
 
 FAILED: Final = 1
 USAGE: Final = 2
@@ -59,7 +59,7 @@ async def _connected(arguments: argparse.Namespace, verb: Verb, choice: ClusterC
             if arguments.verbose:
                 say(f"using {choice.reason}: {jobs.host}, namespace {jobs.namespace}")
             elif note:
-                say(f"tfjob: {display.printable(note)}")
+                say(f"tfjob: {printable(note)}")
             try:
                 return await verb(jobs, arguments)
             except NotFound as error:
@@ -93,7 +93,7 @@ def make_jobs(arguments: argparse.Namespace, choice: ClusterChoice) -> AsyncTFJo
 
 def where(jobs: AsyncTFJobs) -> str:
     """Where something was changed, to end a sentence with."""
-    return f"in {display.printable(jobs.cluster)}"
+    return f"in {printable(jobs.cluster)}"
 
 
 def say(text: str) -> None:
@@ -103,7 +103,7 @@ def say(text: str) -> None:
 
 def failed(sentence: str, code: int = FAILED) -> int:
     """Say why a command has failed; its exit code."""
-    say(f"tfjob: {display.printable(sentence)}")
+    say(f"tfjob: {printable(sentence)}")
     return code
 
 

@@ -1,8 +1,10 @@
-"""Texts for people: tables, times, and text of somebody's objects on one line."""
+"""Texts for people: tables and times."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from html import escape
+
+from tf_operator.text import printable
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -18,11 +20,6 @@ def html_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     head = "".join(f"<th>{escape(name)}</th>" for name in header)
     body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def printable(text: str) -> str:
-    """Text of somebody's object on one line: on a terminal, control characters could rewrite what is shown."""
-    return "".join(char if char.isprintable() else " " if char.isspace() else "?" for char in text)
 
 
 def age(moment: datetime | None, now: datetime) -> str:

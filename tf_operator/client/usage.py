@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from tf_operator import quantity
 from tf_operator.client import display, pods
 from tf_operator.client.job import Job, NotPossible
 from tf_operator.client.pods import JobPod
@@ -12,7 +13,6 @@ from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.errors import NotFound
 from tf_operator.machinery.transport.requests import Request, Resource
 from tf_operator.meta import Body, key_of
-from tf_operator.planning import quantity
 
 _METRICS: Final = Resource("metrics.k8s.io", "v1beta1", "pods", "PodMetrics")
 _MEBIBYTE: Final = 1024 * 1024

@@ -36,6 +36,7 @@ from tf_operator.machinery.transport.requests import Resource, Scope
 from tf_operator.meta import ObjectKey, selector_text
 from tf_operator.planning import gang_schedulers, hpa
 from tf_operator.planning.snapshot import Cause, HPAState, Pod, RejectedWrite, Settings, Snapshot, TensorBoards
+from tf_operator.text import one_line
 
 _log = Logger(__name__)
 
@@ -133,7 +134,7 @@ class Observer:
             answer = await self.client.send(requests.list_page(pod_events.EVENTS, scope, limit=_EVENTS))
             return pod_events.last_warning(responses.read_page(answer).items)
         except errors.ApiError as error:
-            _log.info("the events of a pod cannot be read", cause=error.name, error=errors.one_line(str(error)))
+            _log.info("the events of a pod cannot be read", cause=error.name, error=one_line(str(error)))
             return ""
 
     async def _pod(self, job: TrainingJob, name: str) -> Pod | None:
@@ -180,7 +181,7 @@ class Observer:
         try:
             groups, version = await self._list(resource, Scope(job.key.namespace), self.caches.readers.group)
         except errors.ApiError as error:
-            _log.warning("the PodGroups cannot be listed", cause=error.name, error=errors.one_line(str(error)))
+            _log.warning("the PodGroups cannot be listed", cause=error.name, error=one_line(str(error)))
             return None
         pending_writes.read_live(owner, str(resource), version=version)
         return groups
@@ -202,7 +203,7 @@ class Observer:
                         objects.append(read(raw))
                     except (msgspec.DecodeError, RecursionError) as error:
                         # As in the caches: one object that a tenant has made unreadable costs only itself.
-                        text = errors.one_line(str(error))
+                        text = one_line(str(error))
                         _log.warning("an object cannot be decoded", resource=str(resource), error=text)
                 version = part.resource_version
         return objects, version

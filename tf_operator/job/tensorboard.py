@@ -16,8 +16,6 @@ RESOURCE: Final = GroupVersionResource("tensorstack.dev", "v1beta1", "tensorboar
 OPERATOR_NAME: Final = "tensorboard-controller"
 """On all children of TensorBoards, so that no cache of pods and Services of jobs has them."""
 PORT: Final = 6006
-MOST_TEXT: Final = 1024
-"""Characters of a message."""
 _MOST_PROBLEMS: Final = 5
 
 
@@ -43,12 +41,6 @@ class TensorBoard:
     """No pod runs."""
     problems: tuple[str, ...] = ()
     """Why it cannot run, in sentences without a full stop; then nothing is made."""
-
-
-def in_one_line(text: str) -> str:
-    """A text as it may stand in a status: whoever wrote it, one line of bounded length."""
-    line = "".join(char if char.isprintable() else "?" for char in " ".join(text[: 2 * MOST_TEXT].split()))
-    return line if len(line) <= MOST_TEXT else f"{line[: MOST_TEXT - 3]}..."
 
 
 def first_of(problems: Sequence[object]) -> tuple[str, ...]:

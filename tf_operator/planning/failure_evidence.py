@@ -8,15 +8,15 @@ the job, and ``restarts`` counts.
 from collections.abc import Iterable
 from datetime import datetime
 
+from tf_operator.job import restart_rules
 from tf_operator.job.profile import RestartBy
 from tf_operator.job.record import FirstFailure
 from tf_operator.job.training_job import RestartPolicy
-from tf_operator.planning import pod_state, restart_rules, termination_message
+from tf_operator.planning import pod_state, termination_message
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.replicas import Replica, ReplicaLoss
 from tf_operator.planning.snapshot import MainContainer, Pod
-
-_MOST_TEXT = 1024
+from tf_operator.text import LONGEST_MESSAGE, shortened
 
 
 def first(losses: Iterable[ReplicaLoss], view: JobView) -> ReplicaLoss | None:
@@ -35,7 +35,7 @@ def of_loss(loss: ReplicaLoss, view: JobView) -> FirstFailure:
         container=snapshot.job.profile.container if main and main.exit_code is not None else "",
         exit_code=main.exit_code if main else None,
         reason=loss.pod.reason or (main.reason if main else ""),
-        message=termination_message.end(main.message if main else "") or _short(loss.pod.message),
+        message=termination_message.end(main.message if main else "") or shortened(loss.pod.message, LONGEST_MESSAGE),
         time=_ended_at(loss, view),
     )
 
@@ -90,7 +90,3 @@ def policy_hint(loss: ReplicaLoss, view: JobView) -> str:
 
 def _ended_at(loss: ReplicaLoss, view: JobView) -> datetime:
     return loss.ended_at or view.snapshot.now
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _MOST_TEXT else f"{text[: _MOST_TEXT - 3]}..."

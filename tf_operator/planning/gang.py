@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
+from tf_operator import quantity
 from tf_operator.job import constants
 from tf_operator.job.training_job import TrainingJob
-from tf_operator.planning import children, gang_schedulers, quantity
+from tf_operator.planning import children, gang_schedulers
 from tf_operator.planning.actions import Action, Create, Delete, Patch
 from tf_operator.planning.snapshot import Settings, Snapshot
 

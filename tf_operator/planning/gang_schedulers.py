@@ -12,12 +12,12 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Final
 
+from tf_operator import quantity
 from tf_operator.job import constants
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.templates import containers_of, init_containers_of
 from tf_operator.job.training_job import ReplicaSpec, TrainingJob
 from tf_operator.meta import Body, GroupVersionResource
-from tf_operator.planning import quantity
 from tf_operator.planning.snapshot import PodGroup, Settings
 
 Spec = Mapping[str, Any]

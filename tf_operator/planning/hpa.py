@@ -11,13 +11,13 @@ from typing import Any, Final
 
 from tf_operator.job import naming
 from tf_operator.job.record import ReplicaType
-from tf_operator.job.tensorboard import in_one_line
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.meta import GroupVersionResource
 from tf_operator.planning import rejections
 from tf_operator.planning.actions import Action, Create, Delete, Patch, Stage
 from tf_operator.planning.snapshot import HPAState, Snapshot
 from tf_operator.planning.tensorboards import DIGEST, digest
+from tf_operator.text import LONGEST_MESSAGE, one_line
 
 RESOURCE: Final = GroupVersionResource("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler")
 WHAT: Final = "its HorizontalPodAutoscaler"
@@ -54,7 +54,9 @@ def note(snapshot: Snapshot) -> str:
     if not _is_scalable(job):
         return f" There is no HorizontalPodAutoscaler: {job.profile.replicas_field} has no key {_SCALED}."
     cause = observed.unserved or (
-        in_one_line(observed.rejected.message) if observed.rejected and _is_behind(job, observed) else ""
+        one_line(observed.rejected.message, most=LONGEST_MESSAGE)
+        if observed.rejected and _is_behind(job, observed)
+        else ""
     )
     state = "The HorizontalPodAutoscaler is outdated" if observed.current else "There is no HorizontalPodAutoscaler"
     return f" {state}: {cause}" if cause else ""

@@ -11,12 +11,13 @@ from functools import partial
 from typing import Any, Final
 
 from tf_operator.job import naming
-from tf_operator.job.tensorboard import RESOURCE, TensorBoardLine, in_one_line
+from tf_operator.job.tensorboard import RESOURCE, TensorBoardLine
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.meta import Body
 from tf_operator.planning import rejections, tensorboards
 from tf_operator.planning.actions import Action, Create, Delete, Patch, Stage
 from tf_operator.planning.snapshot import RejectedWrite, Snapshot, TensorBoards
+from tf_operator.text import LONGEST_MESSAGE, one_line
 
 WHAT: Final = "its TensorBoard"
 
@@ -51,7 +52,7 @@ def line(snapshot: Snapshot) -> TensorBoardLine | None:
     job, observed, rejected = snapshot.job, snapshot.tensorboards, _last_rejection(snapshot)
     if observed is None or (job.tensorboard_spec is None and rejected is None):
         return None
-    refusal = observed.unserved or (in_one_line(rejected.message) if rejected else "")
+    refusal = observed.unserved or (one_line(rejected.message, most=LONGEST_MESSAGE) if rejected else "")
     summary = TensorBoardLine(job.key.name, message=refusal, is_refused=bool(observed.unserved or rejected))
     if current := observed.current:
         return replace(

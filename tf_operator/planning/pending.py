@@ -14,8 +14,9 @@ from tf_operator.planning import absences, gang, spec_problems
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.snapshot import Pod, Settings
 from tf_operator.planning.stuck_pods import StuckPod
+from tf_operator.text import one_line
 
-_MOST_TEXT, _MOST_NAME = 300, 63
+_MOST_NAME = 63
 
 
 def note(view: JobView, record: PendingRecord | None) -> str:
@@ -70,7 +71,7 @@ def next_record(view: JobView) -> PendingRecord | None:
     """What holds the job up now; ``None`` when nothing does, or not for long enough."""
     rejected = view.snapshot.rejected
     if rejected is not None:
-        return PendingRecord(PendingKind.REJECTED, rejected.subject, rejected.message[:_MOST_TEXT])
+        return PendingRecord(PendingKind.REJECTED, rejected.subject, one_line(rejected.message))
     if reported := _reported_before(view):
         return reported
     stuck = next((stuck for stuck in view.stuck if stuck.reported_at <= view.snapshot.now), None)
@@ -93,13 +94,9 @@ def wake_ups(view: JobView) -> Iterator[datetime]:
 
 
 def _record(stuck: StuckPod, warning: str) -> PendingRecord:
-    reason = "" if stuck.kind is PendingKind.TERMINATING else _line(stuck.pod.pending_reason)
-    cause = f" ({_line(warning)})" if warning and stuck.kind is PendingKind.STARTING else ""
+    reason = "" if stuck.kind is PendingKind.TERMINATING else one_line(stuck.pod.pending_reason)
+    cause = f" ({one_line(warning)})" if warning and stuck.kind is PendingKind.STARTING else ""
     return PendingRecord(stuck.kind, stuck.pod.name, reason + cause, stuck.pod.uid, _whole(stuck.since))
-
-
-def _line(text: str) -> str:
-    return " ".join(text.split())[:_MOST_TEXT]
 
 
 def _reported_before(view: JobView) -> PendingRecord | None:

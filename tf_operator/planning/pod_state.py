@@ -9,9 +9,10 @@ no restart. Nor has it completed when its program exits with 0 because it was st
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
+from tf_operator.job import restart_rules
 from tf_operator.job.profile import Profile, RestartBy
 from tf_operator.job.training_job import RestartPolicy
-from tf_operator.planning import restart_rules, termination_message
+from tf_operator.planning import termination_message
 from tf_operator.planning.snapshot import MainContainer, Pod
 
 _STOPPED_BY_NODE = frozenset(
@@ -176,11 +177,11 @@ def how_it_ended(main: MainContainer) -> str:
     if main.reason == restart_rules.RESTARTING_ALL:
         return "ended because a rule restarts all containers of its pod"
     reason = f", {main.reason}" if main.reason not in {"", "Error", "Completed"} else ""
-    return f"exited with code {main.exit_code}{reason}{_tail(termination_message.summary(main.message))}"
+    return f"exited with code {main.exit_code}{reason}{_tail(main.message)}"
 
 
 def _tail(text: str) -> str:
-    line = " ".join(text.split())
+    line = termination_message.summary(text)
     return f": {line[:_LONGEST_TAIL]}" if line else ""
 
 

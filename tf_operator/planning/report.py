@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 
-from tf_operator.job import naming
+from tf_operator.job import naming, restart_rules
 from tf_operator.job.profile import AfterEnd, FailureScope, RestartBy
 from tf_operator.job.ranges import NO_INDEXES, Indexes
 from tf_operator.job.record import FirstFailure, JobPhase, JobRecord, ReplicaRecord, ReplicaType, Restarting
@@ -25,7 +25,6 @@ from tf_operator.planning import (
     job_view,
     pending,
     resizing,
-    restart_rules,
     restarts,
 )
 from tf_operator.planning.job_view import JobView

@@ -14,11 +14,11 @@ from typing import Any
 from tf_operator.job import constants
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.report import ContainerLine
+from tf_operator.job.restart_rules import RestartRules
 from tf_operator.job.training_job import FieldError, RestartPolicy, TrainingJob
 from tf_operator.planning import accelerators
 from tf_operator.planning.accelerators import Accelerator
 from tf_operator.planning.kueue.state import Queueing
-from tf_operator.planning.restart_rules import RestartRules
 
 STOP_AFTER = 1
 """The ``activeDeadlineSeconds`` of a pod that is stopped: the kubelet ends it, and keeps it and its logs."""

@@ -13,10 +13,11 @@ from hashlib import sha256
 from typing import Any, Final
 
 from tf_operator.job.profile import OPERATOR_LABEL
-from tf_operator.job.tensorboard import OPERATOR_NAME, PORT, TensorBoard, TensorBoardPhase, in_one_line
+from tf_operator.job.tensorboard import OPERATOR_NAME, PORT, TensorBoard, TensorBoardPhase
 from tf_operator.meta import GroupVersionResource, OwnerRef
 from tf_operator.planning.actions import Action, Create, Delete, Patch
 from tf_operator.planning.children import SERVICES
+from tf_operator.text import LONGEST_MESSAGE, one_line
 
 DEPLOYMENTS: Final = GroupVersionResource("apps", "v1", "deployments", "Deployment")
 DIGEST: Final = "tf-operator.kubeflow.org/wanted"
@@ -72,7 +73,7 @@ def plan(observed: Observed) -> TensorBoardPlan:
     """What is to be done for this TensorBoard now."""
     board = observed.board
     if board is None or board.problems:
-        problems = in_one_line("; ".join(board.problems)) if board else ""
+        problems = one_line("; ".join(board.problems), most=LONGEST_MESSAGE) if board else ""
         return TensorBoardPlan(tuple(_removals(observed, in_use="")), message=problems)
     running, service = (_find(board.name, children) for children in (observed.deployments, observed.services))
     is_served = service is not None and not service.is_terminating
@@ -82,7 +83,7 @@ def plan(observed: Observed) -> TensorBoardPlan:
         actions=(*_removals(observed, in_use=board.name), *_writes(observed, board)),
         phase=TensorBoardPhase.RUNNING if is_running else TensorBoardPhase.PENDING,
         url=f"http://{host}" if is_running else "",
-        message=in_one_line(_message(observed, running, board)),
+        message=one_line(_message(observed, running, board), most=LONGEST_MESSAGE),
     )
 
 

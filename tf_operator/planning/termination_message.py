@@ -7,12 +7,12 @@ written one. The cause is at the end of it: the exception after the last traceba
 import re
 from typing import Final
 
+from tf_operator.text import printable, without_commands
+
 _LONGEST_SUMMARY: Final = 300
 _LONGEST_BEGINNING: Final = 80
 _MOST_KEPT: Final = 1024
 _CUT: Final = "..."
-_ESCAPES: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?)")
-"""Colours, and whatever else a program tells a terminal."""
 _TRACEBACK: Final = "Traceback (most recent call last):"
 _EXCEPTION: Final = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception|Interrupt|StopIteration|SystemExit)(?::\s.*)?")
 
@@ -22,7 +22,7 @@ def summary(text: str) -> str:
 
     Of a line that is too long the beginning, which names the exception, and the end are kept.
     """
-    lines = [line for line in map(_printable, text.splitlines()) if line.strip()]
+    lines = [line for entry in text.splitlines() if (line := printable(without_commands(entry))).strip()]
     line = " ".join(_cause(lines).split())
     if len(line) <= _LONGEST_SUMMARY:
         return line
@@ -52,8 +52,3 @@ def _cause(lines: list[str]) -> str:
     while lines[last].rstrip().endswith(":") and last + 1 < len(lines):  # what is wrong is on the next line
         last += 1
     return " ".join(lines[first : last + 1])
-
-
-def _printable(line: str) -> str:
-    line = _ESCAPES.sub("", line)
-    return line if line.isprintable() else "".join(char if char.isprintable() else " " for char in line)

@@ -44,7 +44,7 @@ def test_a_refusal_comes_before_a_pod_that_waits_and_is_told_at_once():
     seen = stuck("worker-0")
     rejected = RejectedWrite("pod job-worker-1", "x" * 1000, seen.now)
 
-    assert told(seen, rejected=rejected) == f" pod job-worker-1 was rejected: {'x' * 300}"
+    assert told(seen, rejected=rejected) == f" pod job-worker-1 was rejected: {'x' * 297}..."
 
 
 def test_the_reason_is_one_line_of_bounded_length():

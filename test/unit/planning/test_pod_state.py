@@ -6,10 +6,11 @@ import pytest
 
 from support.simulator import MORNING
 from tf_operator.dialects.kubeflow.v1 import PROFILE
+from tf_operator.job import restart_rules
 from tf_operator.job.profile import RestartBy
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.training_job import RestartPolicy
-from tf_operator.planning import pod_state, restart_rules
+from tf_operator.planning import pod_state
 from tf_operator.planning.pod_state import PodState, Policy
 from tf_operator.planning.snapshot import MainContainer, Pod
 

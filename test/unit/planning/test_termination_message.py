@@ -34,7 +34,7 @@ MESSAGES = {
         "InvalidArgumentError: Graph execution error: shapes differ",
     ),
     "an exception that ends too early": ("ValueError: of:", "ValueError: of:"),
-    "without colours and control characters": ("\x1b[31mno\x1b[0m\tdata\x00 \u202ehere", "no data here"),
+    "without colours and control characters": ("\x1b[31mno\x1b[0m\tdata\x00 \u202ehere", "no data? ?here"),
     "behind a progress bar": ("1/9\r2/9\rfull", "full"),
 }
 

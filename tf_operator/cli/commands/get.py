@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from tf_operator.cli import output, session, target
 from tf_operator.cli.usage import UsageError
-from tf_operator.client import AsyncTFJobs, display
+from tf_operator.client import AsyncTFJobs
 from tf_operator.machinery.clock import SystemClock
+from tf_operator.text import printable
 
 if TYPE_CHECKING:
     from tf_operator.cli.grammar import Commands
@@ -51,7 +52,7 @@ async def _list(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
     listed = await jobs.list(all_namespaces=arguments.all_namespaces, selector=arguments.selector)
     if not listed and arguments.output in {None, "wide"}:
         where = "in any namespace" if arguments.all_namespaces else f"in namespace {jobs.namespace}"
-        labels = f" with the labels {display.printable(arguments.selector)}" if arguments.selector else ""
+        labels = f" with the labels {printable(arguments.selector)}" if arguments.selector else ""
         session.say(f"There is no {jobs.api.resource.kind}{labels} {where}.")
         return 0
     lines = output.jobs(listed, arguments.output, now=SystemClock().now(), shows_namespace=arguments.all_namespaces)

@@ -20,6 +20,7 @@ from tf_operator.dialects import registry
 from tf_operator.meta import key_of, text_of
 from tf_operator.planning import gang
 from tf_operator.planning.snapshot import Settings
+from tf_operator.text import escaped
 
 if TYPE_CHECKING:
     from tf_operator.cli.grammar import Commands
@@ -128,6 +129,4 @@ def _description(manifest: Manifest) -> str:
 
 def _report(where: str, sentence: str) -> None:
     # Names and values of somebody's manifest: on a terminal, control characters could hide or rewrite what is reported.
-    line = f"{where}: {sentence}"
-    visible = (char if char.isprintable() else char.encode("unicode_escape").decode() for char in line)
-    sys.stderr.write(f"{''.join(visible)}\n")
+    sys.stderr.write(f"{escaped(f'{where}: {sentence}')}\n")

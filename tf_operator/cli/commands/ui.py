@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tf_operator.cli import session, target
-from tf_operator.client import AsyncTFJobs, NotPossible, display
+from tf_operator.client import AsyncTFJobs, NotPossible
 from tf_operator.dialects import registry
 from tf_operator.machinery import log
 from tf_operator.machinery.clock import SystemClock
+from tf_operator.text import printable
 
 if TYPE_CHECKING:
     from tf_operator.cli.grammar import Commands
@@ -83,7 +84,7 @@ async def _serve(jobs: AsyncTFJobs, arguments: argparse.Namespace, *, shows_all_
             asyncio.TaskGroup() as tasks,
         ):
             following = tasks.create_task(job_board.run())
-            sys.stdout.write(f"Jobs of {display.printable(title)}:\n  {guard.url}\nThe link works once; Ctrl-C ends.\n")
+            sys.stdout.write(f"Jobs of {printable(title)}:\n  {guard.url}\nThe link works once; Ctrl-C ends.\n")
             sys.stdout.flush()
             with (
                 job_board.heard(ProblemReporter(job_board).report),

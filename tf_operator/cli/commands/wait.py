@@ -5,8 +5,9 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from tf_operator.cli import session, target
-from tf_operator.client import AsyncTFJobs, JobPhase, display
+from tf_operator.client import AsyncTFJobs, JobPhase
 from tf_operator.machinery.clock import SystemClock
+from tf_operator.text import printable
 
 if TYPE_CHECKING:
     from tf_operator.cli.grammar import Commands
@@ -52,7 +53,7 @@ async def _wait(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
     for name in [session.name_of(it, jobs) for it in arguments.name]:
         left = max(0.001, round(end - clock.monotonic(), 2)) if end else None
         job = await jobs.wait(name, until=phase, timeout=left)
-        reason = f": {display.printable(job.message)}" if job.message and job.phase is not JobPhase.SUCCEEDED else ""
+        reason = f": {printable(job.message)}" if job.message and job.phase is not JobPhase.SUCCEEDED else ""
         sys.stdout.write(f"{job.kind} {job.namespace}/{job.name} {job.phase.lower()}{reason}\n")
         is_well = is_well and job.phase is (phase or JobPhase.SUCCEEDED)
     return 0 if is_well else session.FAILED

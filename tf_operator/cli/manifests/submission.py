@@ -6,11 +6,12 @@ from dataclasses import replace
 
 from tf_operator.cli import session
 from tf_operator.cli.manifests import named_files
-from tf_operator.client import AlreadyExists, AsyncTFJobs, Job, NotPossible, display
+from tf_operator.client import AlreadyExists, AsyncTFJobs, Job, NotPossible
 from tf_operator.client.manifests import validate
 from tf_operator.client.manifests.files import Manifest, ManifestError
 from tf_operator.dialects import registry
 from tf_operator.meta import key_of, metadata_of, text_of
+from tf_operator.text import printable
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +44,7 @@ def read(arguments: argparse.Namespace) -> list[Manifest] | None:
         jobs = [manifest for manifest in objects if registry.api_of(manifest.body)]
     wrong = [*_elsewhere(objects, namespace), *(() if arguments.no_check else _invalid(jobs, namespace))]
     for line in wrong:
-        session.say(display.printable(line))
+        session.say(printable(line))
     return None if wrong else objects
 
 

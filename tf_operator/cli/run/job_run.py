@@ -26,6 +26,7 @@ from tf_operator.client.explanation.situation import Situation
 from tf_operator.client.manifests.files import Manifest
 from tf_operator.job.training_job import CleanPodPolicy
 from tf_operator.machinery.clock import Clock, SystemClock
+from tf_operator.text import printable
 
 _QUESTION: Final = "\nStop and delete the job (s), leave it running (l), or go on (Enter)? "
 
@@ -182,7 +183,7 @@ class JobRun:
                     if not self._options.leaves_out(line.text):
                         (await self._ready_view()).show_line(line)
         except Forbidden as error:
-            session.say(f"the logs are not shown: {display.printable(str(error))}")
+            session.say(f"the logs are not shown: {printable(str(error))}")
 
     async def _ready_view(self) -> RunView:
         """The view, once nobody is being asked."""

@@ -16,6 +16,7 @@ from tf_operator.cli import output
 from tf_operator.cli.run.view import MOST_REPLICAS
 from tf_operator.client import Job, JobEvent, JobPod, LogLine, display, pods
 from tf_operator.machinery.clock import Clock
+from tf_operator.text import printable
 
 _COLOURS = ("cyan", "yellow", "magenta", "green", "blue", "bright_cyan", "bright_yellow", "bright_magenta")
 _PHASES = {"Succeeded": "bold green", "Failed": "bold red", "Restarting": "bold yellow", "Running": "bold cyan"}
@@ -46,7 +47,7 @@ class LiveTable:
     def show_event(self, event: JobEvent) -> None:
         """Show a warning above the table."""
         if event.is_warning:
-            self._console.print(Text(f"warning: {display.printable(event.message)}", "yellow"))
+            self._console.print(Text(f"warning: {printable(event.message)}", "yellow"))
 
     def show_line(self, line: LogLine) -> None:
         """Show a line above the table."""
@@ -83,7 +84,7 @@ class LiveTable:
         restarts = pods.restarts(job, rows)
         for pod in rows[:MOST_REPLICAS]:
             words = output.state_of(pod) if pod.replica in there else "was deleted at the end"
-            state = Text(display.printable(words), overflow="ellipsis")
+            state = Text(printable(words), overflow="ellipsis")
             table.add_row(Text(pod.replica, self._colour(pod.replica)), state, str(restarts[pod.replica]), pod.node)
         if len(rows) > MOST_REPLICAS:
             table.add_row("...", f"{len(rows) - MOST_REPLICAS} more")

@@ -8,7 +8,8 @@ from typing import Protocol, TextIO
 
 from tf_operator.cli import output
 from tf_operator.cli.log_lines import Printer
-from tf_operator.client import Job, JobEvent, JobPod, LogLine, display
+from tf_operator.client import Job, JobEvent, JobPod, LogLine
+from tf_operator.text import printable
 
 MOST_REPLICAS = 20
 """Of a larger job single replicas are not reported."""
@@ -82,5 +83,5 @@ class PlainView:
         """Nothing is open."""
 
     def _note(self, text: str) -> None:
-        self._notes.write(f"{display.printable(text)}\n")
+        self._notes.write(f"{printable(text)}\n")
         self._notes.flush()

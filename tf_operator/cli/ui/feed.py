@@ -5,7 +5,6 @@ steps in between and costs nothing.
 """
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -13,15 +12,13 @@ from typing import Final, Protocol, TypeVar
 
 import msgspec
 
-from tf_operator.client import display
+from tf_operator import text as texts
 from tf_operator.machinery.log import Logger
 
 MOST_TEXT: Final = 1000
 """Characters of a message that somebody's object or program has."""
 MOST_FEEDS: Final = 32
 """Jobs, and logs of jobs, that are followed at once."""
-_ESCAPES: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?)")
-"""Colours, and whatever else a program tells a terminal."""
 
 _log = Logger(__name__)
 
@@ -130,6 +127,4 @@ def frame_of(event: str, encoded: Sequence[bytes]) -> bytes:
 
 def printable(text: str, most: int = MOST_TEXT) -> str:
     """Somebody's text: of bounded length, without what changes how other text is shown."""
-    cut = text if len(text) <= 2 * most else text[: 2 * most]
-    plain = display.printable(_ESCAPES.sub("", cut))
-    return plain if len(plain) <= most else f"{plain[: most - 1]}\u2026"
+    return texts.shortened(texts.printable(texts.without_commands(text[: 2 * most])), most)

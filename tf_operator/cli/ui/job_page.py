@@ -16,6 +16,7 @@ from tf_operator.client.manifests import kube_yaml
 from tf_operator.job.record import FirstFailure
 from tf_operator.meta import Body, metadata_of, text_of
 from tf_operator.planning import termination_message
+from tf_operator.text import escaped
 
 MOST_REPLICAS: Final = 1000
 MOST_OF_TIMELINE: Final = 200
@@ -82,7 +83,7 @@ def manifest(body: Body) -> str:
     """The object as YAML, without who has written which field; characters that cannot be seen are escaped."""
     metadata = {name: value for name, value in metadata_of(body).items() if name != "managedFields"}
     text = kube_yaml.write({**body, "metadata": metadata})
-    return "".join(char if char.isprintable() or char == "\n" else f"\\u{ord(char):04x}" for char in text)
+    return escaped(text, keeps="\n")
 
 
 def main_replica(job: Job) -> str:

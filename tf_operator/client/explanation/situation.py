@@ -10,6 +10,7 @@ from tf_operator.client import display
 from tf_operator.client.events import JobEvent
 from tf_operator.client.job import Job
 from tf_operator.client.pods import JobPod
+from tf_operator.text import printable
 
 _KEEP: Final = "to look around after the end: tfjob local up, and tfjob run again; then pods, logs and events stay"
 
@@ -64,7 +65,7 @@ class Explanation:
         return replace(self, steps=(*(step for step in self.steps if not step.startswith("tfjob ")), _KEEP))
 
     def __str__(self) -> str:
-        lines = (f"  {heading:<11}{display.printable(sentence)}" for heading, sentence in self._rows())
+        lines = (f"  {heading:<11}{printable(sentence)}" for heading, sentence in self._rows())
         return "\n".join((self._title, *lines))
 
     def _repr_html_(self) -> str:
@@ -72,7 +73,7 @@ class Explanation:
 
     @property
     def _title(self) -> str:
-        return f"{self.job} {display.printable(self.state)}."
+        return f"{self.job} {printable(self.state)}."
 
     def _rows(self) -> Iterator[tuple[str, str]]:
         sections = (("Why:", self.reasons), ("Waits for:", self.waits), ("Log:", self.log), ("Next:", self.steps))

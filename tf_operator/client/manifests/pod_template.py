@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from tf_operator import quantity
 from tf_operator.client.manifests import object_meta
 from tf_operator.job.training_job import FieldError
 from tf_operator.meta import Body
-from tf_operator.planning import quantity
 
 _PORT_NAME: Final = re.compile(r"(?!.{16})(?=.*[a-z])(?!.*--)[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _LARGEST_PORT: Final = 65535

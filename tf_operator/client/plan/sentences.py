@@ -7,9 +7,11 @@ The rules are in ``planning.verdict``, ``pod_state`` and ``cleanup``; when one c
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from tf_operator.job import restart_rules
 from tf_operator.job.profile import FailureScope, RestartBy
 from tf_operator.job.ranges import Indexes
 from tf_operator.job.record import ReplicaType
+from tf_operator.job.restart_rules import RestartRules
 from tf_operator.job.training_job import (
     CleanPodPolicy,
     DecidingReplica,
@@ -21,9 +23,8 @@ from tf_operator.job.training_job import (
     TrainingJob,
 )
 from tf_operator.meta import Body, text_of
-from tf_operator.planning import resizing, restart_rules
+from tf_operator.planning import resizing
 from tf_operator.planning.actions import Create
-from tf_operator.planning.restart_rules import RestartRules
 
 _CLEAN_UP: Final = {
     CleanPodPolicy.NONE: "nothing is deleted: pods and Services stay",

@@ -17,16 +17,16 @@ import msgspec
 
 from tf_operator.controller.projections.children import Child, ChildMeta, Owner, owner_reader
 from tf_operator.dialects.served import ServedAPI
-from tf_operator.job import naming
+from tf_operator.job import naming, restart_rules
 from tf_operator.job.profile import NameStyle
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.report import ContainerLine
+from tf_operator.job.restart_rules import RestartRules
 from tf_operator.job.training_job import RestartPolicy
 from tf_operator.machinery.cache.interning import Interned, decoder
 from tf_operator.machinery.transport.responses import ObjectMeta
 from tf_operator.meta import parse_time
-from tf_operator.planning import resize_sidecar, restart_rules, termination_message
-from tf_operator.planning.restart_rules import RestartRules
+from tf_operator.planning import resize_sidecar, termination_message
 from tf_operator.planning.snapshot import STOP_AFTER, Container, MainContainer, Pod
 
 _RESTART_POLICIES: Final = {str(policy): policy for policy in RestartPolicy}

@@ -14,11 +14,11 @@ from tf_operator.controller.projections.children import NOBODY, Child, ChildMeta
 from tf_operator.controller.projections.jobs import FieldManager
 from tf_operator.controller.projections.json_parts import EMPTY, as_object
 from tf_operator.dialects.served import ServedAPI
-from tf_operator.job.tensorboard import in_one_line
 from tf_operator.machinery.cache.interning import Interned, InternedLabels, decoder
 from tf_operator.meta import text_of
 from tf_operator.planning import tensorboards
 from tf_operator.planning.snapshot import TensorBoardObject
+from tf_operator.text import LONGEST_MESSAGE, one_line
 
 
 class _TensorBoardMeta(ChildMeta, frozen=True, rename="camel"):
@@ -75,7 +75,7 @@ class CachedTensorBoard(Child):
             as_object(self.spec),
             self.digest,
             is_ready=status.get("phase") == "Running",
-            message=in_one_line(text_of(status, "message")),
+            message=one_line(text_of(status, "message"), most=LONGEST_MESSAGE),
             is_terminating=self.is_terminating,
         )
 
@@ -126,6 +126,6 @@ def read_child(raw: msgspec.Raw | bytes) -> CachedChild:
         metadata.annotations.get(tensorboards.DIGEST, ""),
         is_terminating=metadata.deletion_timestamp is not None,
         is_available=is_current and status.available_replicas > 0,
-        message=in_one_line(next(trouble, "")),
+        message=one_line(next(trouble, ""), most=LONGEST_MESSAGE),
     )
     return CachedChild(metadata.core(), owner.uid, child)

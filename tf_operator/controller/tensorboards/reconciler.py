@@ -22,6 +22,7 @@ from tf_operator.machinery.transport import errors
 from tf_operator.meta import ObjectKey
 from tf_operator.planning import tensorboards
 from tf_operator.planning.actions import Action, Create, Delete, DeleteCollection, Patch
+from tf_operator.text import one_line
 
 _log = Logger(__name__)
 
@@ -61,7 +62,7 @@ class TensorBoardReconciler:
         plan = tensorboards.plan(observed)
         refusal = await self._carry_out(OwnerKey(key, request.owner.uid), plan.actions)
         if refusal:
-            plan = tensorboards.plan(replace(observed, rejected=errors.one_line(str(refusal))))
+            plan = tensorboards.plan(replace(observed, rejected=one_line(str(refusal))))
         await self.source.report(item, plan, self.writer)
         if refusal and not is_final(refusal):
             raise refusal  # tried again, later each time

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
+from tf_operator import quantity
 from tf_operator.local.apiserver import (
     built_in_admission,
     built_in_columns,
@@ -27,7 +28,6 @@ from tf_operator.local.apiserver import built_in_rows as rows
 from tf_operator.local.apiserver.kinds import Json, Kind
 from tf_operator.local.apiserver.messages import ApiFailure, FieldCause
 from tf_operator.meta import Body, GroupVersionResource
-from tf_operator.planning import quantity
 
 # Namespaces.
 

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Final
 
+from tf_operator import quantity
 from tf_operator.local.apiserver import built_in_limits, built_in_pods
 from tf_operator.local.apiserver.kinds import Json, Listing
 from tf_operator.local.apiserver.messages import ApiFailure
 from tf_operator.meta import Body, GroupVersionResource, text_of
-from tf_operator.planning import quantity
 
 PRIORITY_CLASSES: Final = GroupVersionResource(
     "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", is_namespaced=False

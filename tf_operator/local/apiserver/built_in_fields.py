@@ -12,12 +12,12 @@ from typing import Any, Final
 
 import msgspec
 
+from tf_operator import quantity
 from tf_operator.local.apiserver import object_meta
 from tf_operator.local.apiserver.kinds import Json
 from tf_operator.local.apiserver.messages import ApiFailure
 from tf_operator.local.apiserver.schemas import Schema, type_name
 from tf_operator.meta import Body, GroupVersionResource
-from tf_operator.planning import quantity
 
 Definitions = Mapping[str, Schema]
 _KEPT_EMPTY: Final = frozenset({"holderIdentity", "storageClassName", "volumeAttributesClassName"})

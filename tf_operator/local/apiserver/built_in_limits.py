@@ -5,11 +5,11 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Final
 
+from tf_operator import quantity
 from tf_operator.local.apiserver import built_in_pods, causes
 from tf_operator.local.apiserver.kinds import Json, Listing
 from tf_operator.local.apiserver.messages import FieldCause
 from tf_operator.meta import Body
-from tf_operator.planning import quantity
 
 _COUNTED: Final = frozenset({"configmaps", "persistentvolumeclaims", "resourcequotas", "secrets", "services"})
 """What can be limited without ``count/``, too."""

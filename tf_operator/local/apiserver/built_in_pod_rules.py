@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from tf_operator import quantity
 from tf_operator.local.apiserver import causes, names
 from tf_operator.local.apiserver.built_in_pods import CONTAINER_LISTS
 from tf_operator.local.apiserver.messages import FieldCause
 from tf_operator.meta import Body
-from tf_operator.planning import quantity
 
 _LARGEST_PORT: Final = 65535
 _PORT_RULE: Final = f"must be between 1 and {_LARGEST_PORT}, inclusive"

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
+from tf_operator import quantity
 from tf_operator.local.apiserver import failures
 from tf_operator.local.apiserver.kinds import Json
 from tf_operator.local.apiserver.messages import ApiFailure
 from tf_operator.meta import Body, metadata_of, rfc3339
-from tf_operator.planning import quantity
 
 CONTAINER_LISTS: Final = ("initContainers", "containers")
 _SPEC_DEFAULTS: Final[Mapping[str, object]] = {

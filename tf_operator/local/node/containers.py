@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 from enum import Enum, auto
 from typing import Any
 
+from tf_operator.job import restart_rules
+from tf_operator.job.restart_rules import RESTARTING_ALL, RestartRules
 from tf_operator.meta import Body, ObjectKey, key_of, metadata_of, parse_time, text_of, uid_of
-from tf_operator.planning import restart_rules
-from tf_operator.planning.restart_rules import RESTARTING_ALL, RestartRules
 
 LONGEST_BACKOFF = 300.0
 RESET_AFTER = timedelta(minutes=10)

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 
+from tf_operator import quantity
 from tf_operator.local.node.containers import LocalContainer, LocalPod, mapping_of
 from tf_operator.local.node.pod_report import ADDRESS
 from tf_operator.meta import Body, labels_of, metadata_of, text_of
-from tf_operator.planning import quantity
 
 _ENTRY = re.compile(r"metadata\.(?P<map>labels|annotations)\['(?P<key>[^']+)'\]")
 _FROM_SPEC = {"spec.nodeName": "nodeName", "spec.serviceAccountName": "serviceAccountName"}

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, auto
 
+from tf_operator.job.restart_rules import RESTARTING_ALL
 from tf_operator.local.node.containers import LocalContainer, LocalPod, Role, Runtime
-from tf_operator.planning.restart_rules import RESTARTING_ALL
 
 Runtimes = Mapping[str, Runtime]
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from tf_operator.job.restart_rules import RESTARTING_ALL
 from tf_operator.local.node import lifecycle
 from tf_operator.local.node.containers import (
     End,
@@ -19,7 +20,6 @@ from tf_operator.local.node.containers import (
 )
 from tf_operator.local.node.lifecycle import Ending, PodStep, Runtimes
 from tf_operator.meta import Body, parse_time, rfc3339, text_of
-from tf_operator.planning.restart_rules import RESTARTING_ALL
 
 ADDRESS = "127.0.0.1"
 """Of the node and of each pod: a pod has ports of its own, not an address."""

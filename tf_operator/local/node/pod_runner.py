@@ -13,6 +13,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+from tf_operator import quantity
 from tf_operator.local.node import lifecycle, pod_report
 from tf_operator.local.node.addresses import PodNames
 from tf_operator.local.node.container_process import ContainerProcess, process_number
@@ -29,7 +30,6 @@ from tf_operator.local.node.volumes import CLAIM, Configs, references
 from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport import errors
 from tf_operator.meta import Body, ObjectKey
-from tf_operator.planning import quantity
 
 _log = Logger(__name__)
 _PAUSE = 1.0

@@ -12,13 +12,13 @@ client-go puts the time into the name, and begins another row in the same list. 
 """
 
 import hashlib
-import unicodedata
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
 
 from tf_operator.machinery.transport.requests import Resource
 from tf_operator.meta import Body, ObjectKey, rfc3339, text_of
+from tf_operator.text import escaped
 
 EVENTS = Resource("", "v1", "events", "Event")
 MOST_BYTES = 1024
@@ -142,14 +142,7 @@ def combined(text: str) -> str:
 
 def printable(text: str) -> str:
     """One line of at most ``MOST_BYTES`` bytes, in which nothing can move a cursor, hide or reverse text."""
-    line = "".join(map(_visible, text[:MOST_BYTES]))
+    line = escaped(text[:MOST_BYTES])
     if len(text) <= MOST_BYTES and len(line.encode()) <= MOST_BYTES:
         return line
     return line.encode()[: MOST_BYTES - len(_ELLIPSIS)].decode(errors="ignore") + _ELLIPSIS
-
-
-def _visible(character: str) -> str:
-    # Every width of space is harmless; isprintable knows only one of them.
-    if character.isprintable() or unicodedata.category(character) == "Zs":
-        return character
-    return character.encode("unicode_escape").decode()

@@ -30,6 +30,7 @@ from tf_operator.machinery.transport.config import ClientConfig, ConfigSource
 from tf_operator.machinery.transport.requests import Request
 from tf_operator.machinery.transport.shared_config import SharedConfig
 from tf_operator.machinery.transport.transport import Reply, no_guard
+from tf_operator.text import one_line
 
 CONNECT_WITHIN = 10.0
 """One attempt to reach one address, with the TLS handshake."""
@@ -315,7 +316,7 @@ def _api_error(error: Exception) -> errors.ApiError:
 def _describe(error: Exception) -> str:
     """What happened, on one line. Without addresses of TLS contexts and passwords of proxies, which aiohttp adds."""
     if isinstance(error, aiohttp.ClientResponseError):
-        return errors.one_line(f"{type(error).__name__}: {error.status} {error.message}")
+        return one_line(f"{type(error).__name__}: {error.status} {error.message}")
     cause = error.__cause__ if isinstance(error, aiohttp.ClientConnectorError) else None
     where = f" {error.host}:{error.port}" if isinstance(error, aiohttp.ClientConnectorError) else ""
-    return errors.one_line(f"{type(error).__name__}{where}: {cause or error}").removesuffix(": ")
+    return one_line(f"{type(error).__name__}{where}: {cause or error}").removesuffix(": ")

@@ -23,19 +23,18 @@ object: it is one line, bounded, printable, and shows no credentials. All of wha
 ``Refused.status``.
 """
 
-import re
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 import msgspec
+
+from tf_operator.text import one_line
 
 LONGEST_RETRY_AFTER = 60.0
 """However long a server asks us to wait, a broken one must not put us to sleep for a day."""
 
 _MOST_TEXT = 300
 _MOST_MESSAGE = 1000
-# Some proxies show on their error pages what they were sent.
-_CREDENTIALS = re.compile(r"\b(bearer|basic)\s+[\w.~+/=-]{6,}", re.IGNORECASE)
 
 
 class ApiError(Exception):
@@ -265,12 +264,4 @@ def capped(seconds: float | None) -> float | None:
 
 def excerpt(body: bytes) -> str:
     """The beginning of a body on one line, for a message."""
-    return one_line(body[: 4 * _MOST_TEXT].decode(errors="replace"), most=_MOST_TEXT) or "(empty body)"
-
-
-def one_line(text: str, *, most: int = _MOST_TEXT) -> str:
-    """``text`` as it may stand in a log or a message: one line, bounded, printable, without credentials."""
-    # Twice as much as is kept: white space and credentials shrink.
-    line = _CREDENTIALS.sub(r"\1 ...", " ".join(text[: 2 * most].split()))
-    line = "".join(char if char.isprintable() else "?" for char in line)
-    return line if len(line) <= most else f"{line[: most - 3]}..."
+    return one_line(body[: 4 * _MOST_TEXT].decode(errors="replace")) or "(empty body)"

@@ -18,8 +18,9 @@ from urllib.parse import urlsplit
 import yaml
 
 from tf_operator.machinery.clock import Clock
-from tf_operator.machinery.transport import errors, exec_auth, oidc_auth, proxies
+from tf_operator.machinery.transport import exec_auth, oidc_auth, proxies
 from tf_operator.machinery.transport.config import ConfigurationError, checked
+from tf_operator.text import one_line
 
 _SECTIONS = {"contexts": "context", "clusters": "cluster", "users": "user"}
 _PATHS = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
@@ -279,7 +280,7 @@ def _problem(error: Exception) -> str:
     """What is wrong, in words that quote nothing of the user's entry."""
     match error:
         case ConfigurationError():
-            return errors.one_line(str(error), most=600)
+            return one_line(str(error), most=600)
         case OSError():
             return f"cannot read {error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
         case _:

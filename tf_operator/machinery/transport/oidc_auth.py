@@ -19,8 +19,9 @@ import aiohttp
 import msgspec
 
 from tf_operator.machinery.clock import Clock
-from tf_operator.machinery.transport import errors, proxies
+from tf_operator.machinery.transport import proxies
 from tf_operator.machinery.transport.config import RENEW_BEFORE, ConfigurationError, make_tls
+from tf_operator.text import one_line
 
 ISSUER_WITHIN = 20.0
 
@@ -82,7 +83,7 @@ class OpenIdConnect:
                 return msgspec.json.decode(await _body(renewal), type=_Tokens)
         except (aiohttp.ClientError, OSError, ValueError) as error:
             # msgspec's errors are ValueErrors; none of them quotes what was read.
-            raise ConfigurationError(f"oidc: {issuer} gives no new token: {errors.one_line(str(error))}") from None
+            raise ConfigurationError(f"oidc: {issuer} gives no new token: {one_line(str(error))}") from None
 
     def _sent(
         self,

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
+from tf_operator import quantity
 from tf_operator.meta import Body
-from tf_operator.planning import quantity
 
 Amounts = tuple[tuple[str, int], ...]
 """Resources with thousandths of their units, sorted by name, without zeros."""

@@ -22,10 +22,10 @@ from tf_operator.planning.actions import Action, Create, Delete, Patch
 from tf_operator.planning.kueue import admission, state, workload
 from tf_operator.planning.kueue.state import Queueing, Workload, objects
 from tf_operator.planning.snapshot import Cause, Hold, RejectedWrite, Snapshot
+from tf_operator.text import one_line
 
 WHAT: Final = "its Workload"
 _REASON: Final = "Queued"
-_MOST_TEXT: Final = 300
 _LONGEST_MESSAGE: Final = 32 * 1024
 _MISTAKES: Final = frozenset({"Inadmissible", "Misconfigured", "NoMatchingFlavor", "ExceedsMaxQuota", "Suspended"})
 """Why a Workload gets no quota, where it is not that others have it."""
@@ -155,7 +155,7 @@ def _not_admitted(current: Workload) -> str:
 
 
 def _sentence(words: str, condition: Body) -> str:
-    detail = " ".join(text_of(condition, "message").split())[:_MOST_TEXT].rstrip(".")
+    detail = one_line(text_of(condition, "message")).rstrip(".")
     return f"{words}: {detail}." if detail else f"{words}."
 
 

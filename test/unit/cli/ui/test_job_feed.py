@@ -88,7 +88,7 @@ async def test_a_page_shows_the_job_its_replicas_and_its_first_failure(cluster, 
     await cluster.clock.advance(1)
 
     second = read(page)
-    ended = {"ended": "ended with exit code 3", "message": "no data", "time": None}
+    ended = {"ended": "ended with exit code 3", "message": "no? data", "time": None}
     assert second["job"]["failure"] == {"pod": "j-worker-0", "replica": "worker-0", **ended}
     assert (second["job"]["state"], second["job"]["chosen"]) == ("Failed", "worker-0")
     assert [row["tone"] for row in second["replicas"]["rows"]] == ["idle", "bad"]
@@ -189,7 +189,7 @@ async def test_of_a_line_without_an_end_the_beginning_is_kept_and_no_more(cluste
     cluster.logs["j-worker-0"] = [*[b"x" * 1_000_000] * 20, b"\nnext\n"]
     page = LogCursor(await running(LogFeed(jobs, "j", "", cluster.clock)))
 
-    assert read(page)["lines"] == [["worker-0", f"{'x' * 3999}\u2026"], ["worker-0", "next"]]
+    assert read(page)["lines"] == [["worker-0", f"{'x' * 3997}..."], ["worker-0", "next"]]
 
 
 async def test_of_a_log_the_last_lines_are_kept_and_the_others_counted(cluster, jobs, running, monkeypatch):
@@ -199,7 +199,7 @@ async def test_of_a_log_the_last_lines_are_kept_and_the_others_counted(cluster, 
     feed = await running(LogFeed(jobs, "j", "", cluster.clock))
     page, late = LogCursor(feed), LogCursor(feed)
 
-    assert read(page)["lines"] == [["worker-0", "red <i>"], ["worker-0", f"{'x' * 3999}\u2026"]]
+    assert read(page)["lines"] == [["worker-0", "red <i>"], ["worker-0", f"{'x' * 3997}..."]]
     for number in range(5):
         feed._add("worker-0", str(number))
     found = read(page)

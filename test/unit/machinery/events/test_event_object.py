@@ -100,23 +100,6 @@ def test_an_event_that_exists_already_is_counted_on_from_where_it_is(found, befo
     assert event_object.counted_before(found, EventSeries("Normal", "", NOON, NOON), REPORTER) == before
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("plain text, ünïcode, 世界, a\u00a0b", "plain text, ünïcode, 世界, a\u00a0b"),
-        ("two\nlines\r\n", "two\\nlines\\r\\n"),
-        ("\x1b[31mred\x1b[0m", "\\x1b[31mred\\x1b[0m"),
-        ("a\u2028b\u2029c", "a\\u2028b\\u2029c"),
-        ("\u202egnp.exe", "\\u202egnp.exe"),
-        ("half \ud83d", "half \\ud83d"),
-        ("%s {} \\", "%s {} \\"),
-        ("x" * 1024, "x" * 1024),
-    ],
-)
-def test_a_message_cannot_move_a_cursor_or_hide_text(text, shown):
-    assert printable(text) == shown
-
-
 @pytest.mark.parametrize("text", ["x" * 1025, "世" * 1000, "\n" * 1024, "x" * 1022 + "世", "x" * 10**6])
 def test_a_long_message_is_cut_and_says_so(text):
     cut = printable(text)

@@ -165,22 +165,6 @@ def test_the_time_to_wait_is_that_of_the_header_or_of_the_status(header, seconds
     assert error.retry_after == waits
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        pytest.param("a\nb\r\n\tc\u2028d", "a b c d", id="lines"),
-        pytest.param("red \x1b[31malert\x00", "red ?[31malert?", id="control characters"),
-        pytest.param("x" * 400, "x" * 297 + "...", id="too long"),
-        pytest.param("you sent: Bearer eyJhbGciOi.eyJzdWIi-_.sig=", "you sent: Bearer ...", id="token"),
-        pytest.param("BASIC dXNlcjpwYXNzd29yZA==!", "BASIC ...!", id="password"),
-        pytest.param("bearer of bad news", "bearer of bad news", id="just words"),
-    ],
-)
-def test_what_is_quoted_is_one_bounded_printable_line_without_credentials(text, shown):
-    assert errors.one_line(text) == shown
-    assert errors.excerpt(text.encode()) == shown
-
-
 def test_a_message_of_a_megabyte_is_shortened_and_the_status_keeps_it():
     message = "spec.x: Invalid value: " + "v" * 1_000_000
 

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from tf_operator.planning import quantity
+from tf_operator import quantity
 
 
 @pytest.mark.parametrize(

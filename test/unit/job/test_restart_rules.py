@@ -2,8 +2,8 @@
 
 import pytest
 
+from tf_operator.job import restart_rules
 from tf_operator.job.training_job import RestartPolicy
-from tf_operator.planning import restart_rules
 
 
 def rule(action, operator, *values):
