@@ -9,6 +9,7 @@ from tf_operator.client import display
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.job.record import ENDS, FirstFailure, JobPhase
 from tf_operator.job.training_job import TrainingJob
+from tf_operator.machinery.transport.errors import NotFound, Status
 from tf_operator.meta import Body, metadata_of, parse_time, text_of
 
 _COLUMNS: Final = ("Namespace", "Name", "State", "Ready", "Restarts", "Created", "Message")
@@ -28,6 +29,11 @@ class WaitTimeout(TimeoutError):
         state = f"is {job.phase}" if job.phase else "has no status"
         super().__init__(f"{job.kind} {job.namespace}/{job.name} {state} after {seconds:.4g} s")
         self.job = job
+
+
+def deleted(job: "Job") -> NotFound:
+    """The error of whoever waits for a job that is deleted."""
+    return NotFound(404, Status(reason="NotFound", message=f"{job.kind} {job.namespace}/{job.name} was deleted"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from tf_operator.client import changes, cluster, discovery, events, logs, package_client, pods, replacement
 from tf_operator.client.cluster import ClusterChoice, Origin
 from tf_operator.client.events import EVENTS, JobEvent
-from tf_operator.client.job import Job, JobList, NotPossible, WaitTimeout, reached, read_job, type_in
+from tf_operator.client.job import Job, JobList, NotPossible, WaitTimeout, deleted, reached, read_job, type_in
 from tf_operator.client.logs import LogFollower, LogLine, LogOptions
 from tf_operator.client.pods import PODS, JobPod
 from tf_operator.dialects import registry
@@ -190,8 +190,7 @@ class AsyncTFJobs:
                         return current
         except TimeoutError as error:
             raise WaitTimeout(current, timeout or 0) from error
-        message = f"{current.kind} {current.namespace}/{current.name} was deleted"
-        raise errors.NotFound(404, errors.Status(reason="NotFound", message=message))
+        raise deleted(current)
 
     async def pods(self, job: str | Job) -> tuple[JobPod, ...]:
         """The pods of a job, in the order of its replicas."""

@@ -155,7 +155,7 @@ def test_a_manifest_is_submitted_with_what_the_job_needs(cluster, call, tmp_path
     said = "tfjob.kubeflow.org/j\nPersistentVolumeClaim data created in in-process\n"
     assert call(f"submit {path} -o name") == (0, said)
     code, said = call(f"submit -f {path}")
-    assert (code, said.count("PersistentVolumeClaim data is there already, and left as it is\n")) == (1, 1)
+    assert (code, said.count("PersistentVolumeClaim data exists already and is left unchanged\n")) == (1, 1)
     assert said.endswith("already exists; --replace deletes it first, --name chooses another name\n")
     path.write_text(kube_yaml.write({"apiVersion": "v9", "kind": "Thing", "metadata": {"name": "t"}}))
     path.write_text(f"{path.read_text()}---\n{kube_yaml.write(tfjob('k').workers(1).body())}")
@@ -184,7 +184,7 @@ def test_a_job_is_submitted_under_another_name_or_in_place_of_the_one_that_has_i
     assert call(f"submit {path} --name other -o name") == (0, "tfjob.kubeflow.org/other\n")
     code, said = call(f"submit {path} --replace -o name")
 
-    deleted = "TFJob j exists already: it is deleted in in-process, and its pods end first\n"
+    deleted = "TFJob j exists already: deleting it in in-process; its pods end first\n"
     assert (code, said) == (0, f"tfjob.kubeflow.org/j\n{deleted}")
     assert cluster.find(TFJOBS, "j")["metadata"]["uid"] != first
     assert call(f"submit {path} --name Bad")[0] == 1

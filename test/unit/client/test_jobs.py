@@ -179,6 +179,28 @@ async def test_a_job_is_run_with_what_it_needs_to_its_end(jobs, cluster, tmp_pat
     assert "<p>TFJob default/j has failed.</p>" in result._repr_html_()
 
 
+async def test_a_run_raises_what_passing_on_a_line_raises_and_leaves_the_job(jobs, cluster):
+    running = asyncio.ensure_future(jobs.run(tfjob("j").workers(1).body(), on_line=lambda line: int(line.text)))
+    await cluster.clock.idle()
+    cluster.logs["j-worker-0"] = [b"one\n"]
+    cluster.pod((await jobs.get("j")).body, "worker-0")
+    await cluster.clock.idle()
+
+    with pytest.raises(ValueError, match="'one'"):
+        await running
+    assert (await jobs.get("j")).phase is JobPhase.NEW
+
+
+async def test_a_run_ends_when_its_job_is_deleted(jobs, cluster):
+    running = asyncio.ensure_future(jobs.run(tfjob("j").workers(1).body()))
+    await cluster.clock.idle()
+    await jobs.delete("j")
+    await cluster.clock.advance(3)
+
+    with pytest.raises(NotFound, match="TFJob default/j was deleted"):
+        await running
+
+
 async def test_an_interrupted_run_on_a_cluster_leaves_the_job(jobs, cluster):
     running = asyncio.ensure_future(jobs.run(tfjob("j").workers(1).body()))
     await cluster.clock.idle()

@@ -3,15 +3,24 @@
 import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Final
 
 from tf_operator.cli import session
 from tf_operator.cli.manifests import named_files
-from tf_operator.client import AlreadyExists, AsyncTFJobs, Job, NotPossible
+from tf_operator.client import AsyncTFJobs, Job
 from tf_operator.client.manifests import validate
 from tf_operator.client.manifests.files import Manifest, ManifestError
+from tf_operator.client.run import submission
+from tf_operator.client.run.submission import Step
 from tf_operator.dialects import registry
-from tf_operator.meta import key_of, metadata_of, text_of
+from tf_operator.meta import Body, key_of, metadata_of, text_of
 from tf_operator.text import printable
+
+_STEPS: Final = {
+    Step.CREATED: "created {}",
+    Step.LEFT_UNCHANGED: "exists already and is left unchanged",
+    Step.REPLACING: "exists already: deleting it {}; its pods end first",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -79,24 +88,10 @@ def _invalid(jobs: Sequence[Manifest], namespace: str) -> Iterator[str]:
 
 
 async def submit(jobs: AsyncTFJobs, objects: Sequence[Manifest], *, replaces: bool = False) -> list[Job]:
-    """Create the objects; the jobs among them. ``replaces``: in place of jobs that have their names."""
-    created = []
-    for manifest in objects:
-        reference = f"{text_of(manifest.body, 'kind')} {key_of(manifest.body).name}"
-        if registry.api_of(manifest.body):
-            try:
-                created.append(await jobs.submit(manifest.body))
-            except AlreadyExists:
-                if not replaces:
-                    raise
-                session.say(f"{reference} exists already: it is deleted {session.where(jobs)}, and its pods end first")
-                created.append(await jobs.submit(manifest.body, replace=True))
-            continue
-        try:
-            await jobs.create(manifest.body)
-            session.say(f"{reference} created {session.where(jobs)}")
-        except AlreadyExists:
-            session.say(f"{reference} is there already, and left as it is")
-    if not created:
-        raise NotPossible("there is no job in the manifest")
-    return created
+    """Create the objects, and report each step that the jobs, which it returns, do not show."""
+
+    def report(body: Body, step: Step) -> None:
+        session.say(f"{text_of(body, 'kind')} {key_of(body).name} {_STEPS[step].format(session.where(jobs))}")
+
+    bodies = [manifest.body for manifest in objects]
+    return await submission.submit(jobs, bodies, replaces=replaces, on_step=report)

@@ -20,10 +20,10 @@ from tf_operator.cli import log_lines, session
 from tf_operator.cli.manifests import submission
 from tf_operator.cli.run.milestones import Milestones
 from tf_operator.cli.run.view import PlainView, RunView
-from tf_operator.client import ApiError, AsyncTFJobs, Forbidden, Job, JobEvent, JobPod, display
-from tf_operator.client.explanation import checks, reading
-from tf_operator.client.explanation.situation import Situation
+from tf_operator.client import ApiError, AsyncTFJobs, Forbidden, Job, JobEvent, JobPod, LogLine, display
+from tf_operator.client.explanation import checks
 from tf_operator.client.manifests.files import Manifest
+from tf_operator.client.run import following
 from tf_operator.job.training_job import CleanPodPolicy
 from tf_operator.machinery.clock import Clock, SystemClock
 from tf_operator.text import printable
@@ -122,30 +122,20 @@ class JobRun:
             self._view.close()
 
     async def _follow(self) -> int:
-        failed: Exception | None = None
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                others = [tasks.create_task(self._follow_pods()), tasks.create_task(self._follow_events())]
-                logs = tasks.create_task(self._follow_logs()) if self._options.shows_logs else None
-                await self._follow_job()
-                if logs:
-                    await logs
-                for task in others:
-                    task.cancel()
-        except* (ApiError, OSError) as group:  # a pipe that is closed is one, too
-            failed = group.exceptions[0]
-        if failed:  # raised here: above it would be one of a group
-            raise failed
+        logs = following.pass_lines(self._jobs, self._job, self._show_line, self._report_refusal)
+        self._job = await following.follow(
+            self._jobs,
+            self._job,
+            on_job=self._show_job,
+            logs=logs if self._options.shows_logs else None,
+            beside=(self._follow_pods(), self._follow_events()),
+        )
         self._view.close()
         return session.INTERRUPTED if self._is_stopping else await self._end()
 
-    async def _follow_job(self) -> None:
-        async with aclosing(self._jobs.watch(self._job)) as states:
-            async for job in states:
-                self._job = job
-                (await self._ready_view()).show_job(job)
-                if job.is_finished:
-                    return
+    async def _show_job(self, job: Job) -> None:
+        self._job = job
+        (await self._ready_view()).show_job(job)
 
     async def _follow_pods(self) -> None:
         async with aclosing(self._jobs.watch_pods(self._job)) as pod_lists:
@@ -176,14 +166,12 @@ class JobRun:
                         by_uid[event.uid] = event
                         (await self._ready_view()).show_event(event)
 
-    async def _follow_logs(self) -> None:
-        try:
-            async with aclosing(self._jobs.logs(self._job, follow=True)) as lines:
-                async for line in lines:
-                    if not self._options.leaves_out(line.text):
-                        (await self._ready_view()).show_line(line)
-        except Forbidden as error:
-            session.say(f"the logs are not shown: {printable(str(error))}")
+    async def _show_line(self, line: LogLine) -> None:
+        if not self._options.leaves_out(line.text):
+            (await self._ready_view()).show_line(line)
+
+    def _report_refusal(self, error: Forbidden) -> None:
+        session.say(f"the logs are not shown: {printable(str(error))}")
 
     async def _ready_view(self) -> RunView:
         """The view, once nobody is being asked."""
@@ -194,10 +182,7 @@ class JobRun:
         job = self._job
         if job.exit_code is None:
             return session.failed(f"{job.kind} {job.namespace}/{job.name} was deleted before it had ended")
-        try:
-            situation = await reading.read(self._jobs, job, self._clock.now())
-        except (ApiError, OSError):  # the job has its exit code all the same
-            situation = Situation(job, (), (), self._clock.now())
+        situation = await following.end_of(self._jobs, job, self._clock)
         for note in situation.notes:
             session.say(note)
         if job.exit_code:

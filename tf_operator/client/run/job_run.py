@@ -1,26 +1,24 @@
 """A job from its manifest to its end, on whatever API server: submitted, its lines passed on, explained."""
 
-import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing, suppress
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
-from tf_operator.client.explanation import checks, reading
-from tf_operator.client.explanation.reading import JobReader
-from tf_operator.client.explanation.situation import Explanation, Situation
-from tf_operator.client.job import FAILED, Job
+from tf_operator.client.explanation import checks
+from tf_operator.client.explanation.situation import Explanation
+from tf_operator.client.job import FAILED, Job, deleted
 from tf_operator.client.logs import LogLine, print_line
 from tf_operator.client.manifests import files
 from tf_operator.client.manifests.files import Source
 from tf_operator.client.plan import manifest_plan
-from tf_operator.client.run import local_objects, tensorflow_lines
+from tf_operator.client.run import following, local_objects, submission, tensorflow_lines
+from tf_operator.client.run.following import JobWatcher
+from tf_operator.client.run.submission import Submitter
 from tf_operator.dialects import registry
 from tf_operator.local.node.launch import user_python
 from tf_operator.machinery.clock import Clock
-from tf_operator.machinery.transport.errors import AlreadyExists, ApiError, Forbidden
 from tf_operator.meta import Body
 
 
@@ -47,17 +45,8 @@ class RunResult:
         return self.explanation._repr_html_()
 
 
-class JobRunner(JobReader, Protocol):
+class JobRunner(Submitter, JobWatcher, Protocol):
     """What ``AsyncTFJobs`` does with a job that is run."""
-
-    async def submit(self, manifest: Mapping[str, Any], *, replace: bool = False) -> Job:
-        """Create the job."""
-
-    async def create(self, manifest: Mapping[str, Any]) -> Body:
-        """Create any object."""
-
-    async def wait(self, job: Job) -> Job:
-        """Wait for its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,34 +84,13 @@ def read(source: Source, namespace: str, *, replaces: bool, on_line: Callable[[L
 
 
 async def run(jobs: JobRunner, order: RunOrder, clock: Clock) -> RunResult:
-    """Create the objects, and follow the job to its end; an interruption leaves it."""
-    job = await _submit(jobs, order)
-    ending = asyncio.get_running_loop().create_task(jobs.wait(job))
-    try:
-        lines: AsyncGenerator[LogLine, None] = jobs.logs(job, follow=True)
-        with suppress(Forbidden):  # the job ends all the same
-            async with aclosing(lines):
-                async for line in lines:
-                    order.on_line(line)
-        job = await ending
-    finally:
-        ending.cancel()
-        await asyncio.wait([ending])
-    try:
-        situation = await reading.read(jobs, job, clock.now())
-    except ApiError:  # it has its exit code all the same
-        situation = Situation(job, (), (), clock.now())
-    return RunResult(job, checks.explain(situation))
+    """Create the objects, and follow the job to its end; an interruption leaves it. ``NotFound`` if it is deleted."""
 
+    async def pass_on(line: LogLine) -> None:
+        order.on_line(line)
 
-async def _submit(jobs: JobRunner, order: RunOrder) -> Job:
-    """Create the objects in their order; what the job needs and exists already is left as it is."""
-    submitted = list[Job]()
-    for body in order.bodies:
-        if registry.api_of(body):
-            submitted.append(await jobs.submit(body, replace=order.replaces))
-        else:
-            with suppress(AlreadyExists):
-                await jobs.create(body)
-    (job,) = submitted
-    return job
+    (job,) = await submission.submit(jobs, order.bodies, replaces=order.replaces)
+    job = await following.follow(jobs, job, logs=following.pass_lines(jobs, job, pass_on))
+    if not job.is_finished:
+        raise deleted(job)
+    return RunResult(job, checks.explain(await following.end_of(jobs, job, clock)))
