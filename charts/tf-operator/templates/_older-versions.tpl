@@ -17,6 +17,20 @@
       required:
       - spec
       x-kubernetes-validations:
+      - optionalOldSelf: true
+        rule: oldSelf.hasValue() || self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')
+        fieldPath: .metadata.name
+        message: 'has to start with a lower-case letter, hold only lower-case letters, digits and ''-'', and not end with
+          ''-'': Services are named after the job'
+      - optionalOldSelf: true
+        rule: |-
+          oldSelf.hasValue() || self.spec.tfReplicaSpecs.all(type,
+               self.metadata.name.size() + type.size()
+                 + string(self.spec.tfReplicaSpecs[type].replicas > 0
+                   ? self.spec.tfReplicaSpecs[type].replicas - 1 : 0).size()
+                 <= 61)
+        fieldPath: .metadata.name
+        message: 'is too long: Services are named <name>-<type>-<index> and may have at most 63 characters'
       - rule: '!has(self.status) || !has(self.status.fixed) || has(oldSelf.status) && has(oldSelf.status.fixed) && self.status.fixed
           == oldSelf.status.fixed'
         fieldPath: .status
@@ -41,6 +55,10 @@
           type: string
         metadata:
           type: object
+          properties:
+            name:
+              type: string
+              maxLength: 253
         status:
           description: The state of the job.
           type: object
@@ -194,6 +212,20 @@
       required:
       - spec
       x-kubernetes-validations:
+      - optionalOldSelf: true
+        rule: oldSelf.hasValue() || self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')
+        fieldPath: .metadata.name
+        message: 'has to start with a lower-case letter, hold only lower-case letters, digits and ''-'', and not end with
+          ''-'': Services are named after the job'
+      - optionalOldSelf: true
+        rule: |-
+          oldSelf.hasValue() || self.spec.tfReplicaSpecs.all(type,
+               self.metadata.name.size() + type.size()
+                 + string(self.spec.tfReplicaSpecs[type].replicas > 0
+                   ? self.spec.tfReplicaSpecs[type].replicas - 1 : 0).size()
+                 <= 61)
+        fieldPath: .metadata.name
+        message: 'is too long: Services are named <name>-<type>-<index> and may have at most 63 characters'
       - rule: '!has(self.status) || !has(self.status.fixed) || has(oldSelf.status) && has(oldSelf.status.fixed) && self.status.fixed
           == oldSelf.status.fixed'
         fieldPath: .status
@@ -218,6 +250,10 @@
           type: string
         metadata:
           type: object
+          properties:
+            name:
+              type: string
+              maxLength: 253
         status:
           description: The state of the job.
           type: object
@@ -357,6 +393,20 @@
       required:
       - spec
       x-kubernetes-validations:
+      - optionalOldSelf: true
+        rule: oldSelf.hasValue() || self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')
+        fieldPath: .metadata.name
+        message: 'has to start with a lower-case letter, hold only lower-case letters, digits and ''-'', and not end with
+          ''-'': Services are named after the job'
+      - optionalOldSelf: true
+        rule: |-
+          oldSelf.hasValue() || self.spec.tfReplicaSpecs.all(type,
+               self.metadata.name.size() + type.size()
+                 + string(self.spec.tfReplicaSpecs[type].replicas > 0
+                   ? self.spec.tfReplicaSpecs[type].replicas - 1 : 0).size()
+                 <= 61)
+        fieldPath: .metadata.name
+        message: 'is too long: Services are named <name>-<type>-<index> and may have at most 63 characters'
       - rule: '!has(self.status) || !has(self.status.fixed) || has(oldSelf.status) && has(oldSelf.status.fixed) && self.status.fixed
           == oldSelf.status.fixed'
         fieldPath: .status
@@ -381,6 +431,10 @@
           type: string
         metadata:
           type: object
+          properties:
+            name:
+              type: string
+              maxLength: 253
         status:
           description: The state of the job.
           type: object
@@ -526,10 +580,14 @@
       - spec
       x-kubernetes-validations:
       - optionalOldSelf: true
-        rule: oldSelf.hasValue() || self.metadata.name.size() <= 63 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')
+        rule: oldSelf.hasValue() || self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')
         fieldPath: .metadata.name
-        message: 'has to start with a lower-case letter, hold only lower-case letters, digits and ''-'', not end with ''-'',
-          and have at most 63 characters: Services and labels carry the name of the job'
+        message: 'has to start with a lower-case letter, hold only lower-case letters, digits and ''-'', and not end with
+          ''-'': Services are named after the job'
+      - optionalOldSelf: true
+        rule: oldSelf.hasValue() || self.metadata.name.size() <= 63
+        fieldPath: .metadata.name
+        message: 'is too long: Services and labels carry the name of the job, and may have at most 63 characters'
       - rule: '!has(self.status) || !has(self.status.fixed) || has(oldSelf.status) && has(oldSelf.status.fixed) && self.status.fixed
           == oldSelf.status.fixed'
         fieldPath: .status

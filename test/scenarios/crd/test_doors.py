@@ -4,9 +4,11 @@ One table: each rule of the CRD of v1 that is about changes, times each way to w
 """
 
 import asyncio
+import copy
 import json
 import re
 from collections.abc import Awaitable, Callable
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import pytest
@@ -17,6 +19,7 @@ from support.api import Api, RefusedError
 from support.embedded_plane import EmbeddedPlane
 from support.older_versions import TEMPLATE, old_job, path, serving
 from support.resources import CRDS, TFJOBS, Json
+from support.settle import eventually
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.kubeflow.versions import remainder
 from tf_operator.dialects.kubeflow.versions.conversion import OLDER, STORED, convert
@@ -446,3 +449,60 @@ async def test_what_is_fixed_cannot_be_written_to_the_status_either(client, plac
     job = await client.get(TFJOBS.path(place, "j"))
     assert "managedBy" not in job["spec"]["runPolicy"]
     assert job["status"] == {"x": 1}
+
+
+# --- Names ----------------------------------------------------------------------------------------------------------
+
+
+def named(version, name):
+    return old_job(version, name) if version != STORED else {**JOB.body(), "metadata": {"name": name}}
+
+
+IMPOSSIBLE = ("1", "a.b", "j" * 64)
+TOO_LONG = LONG + "jj"
+"""A Service of the master would have one character too many; in v1alpha1 that depends on the RuntimeId."""
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_a_new_job_needs_a_name_that_its_services_can_have_in_each_version(client, place, version):
+    for name in IMPOSSIBLE if version == "v1alpha1" else (*IMPOSSIBLE, TOO_LONG):
+        with pytest.raises(RefusedError) as refusal:
+            await client.create(path(version, place), named(version, name), dryRun="All")
+        assert list(refusal.value.complaints) == ["metadata.name"], name
+    await client.create(path(version, place), named(version, LONG), dryRun="All")
+
+
+@contextmanager
+def without_rules(plane):
+    """The definition without those of v1, as an older one may have been."""
+    definition = CRDS.path(name=TFJOBS.qualified)
+    versions = plane.admin.get(definition)["spec"]["versions"]
+    lax = copy.deepcopy(versions)
+    for version in lax:
+        version["schema"]["openAPIV3Schema"].pop("x-kubernetes-validations")
+    plane.admin.patch(definition, {"spec": {"versions": lax}})
+    yield
+    plane.admin.patch(definition, {"spec": {"versions": versions}})
+
+
+async def test_a_stored_job_that_has_no_such_name_can_be_changed_in_each_version(versions_plane, client, place):
+    async def is_accepted(name):
+        try:
+            await client.create(TFJOBS.path(place), named(STORED, name))
+        except RefusedError as refusal:
+            return refusal.reason == "AlreadyExists"
+        return True
+
+    with without_rules(versions_plane):
+        for name in (*IMPOSSIBLE, TOO_LONG):
+            await eventually(lambda name=name: is_accepted(name))
+
+    async def is_refused():
+        return not await is_accepted("2")
+
+    await eventually(is_refused)
+    for version in VERSIONS:
+        for name in (*IMPOSSIBLE, TOO_LONG):
+            await client.patch(path(version, place, name), {"metadata": {"labels": {"in": version}}})
+            job = await client.get(TFJOBS.path(place, name))
+            assert (job["metadata"]["name"], job["metadata"]["labels"]["in"]) == (name, version)
