@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 
 from proof import oracle
 from proof.bounds import Bound
-from proof.pods import JOB, NAMESPACE, OURS, UID, Notes, PodState, look, value
+from proof.pods import JOB, NAMESPACE, OURS, UID, PodState, look, value
 from support.builders import merge
 from support.resources import Json
 from tf_operator.controller.steps import Act, DeleteJob, StoreStatus, steps
 from tf_operator.job import naming
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.meta import parse_time, rfc3339
-from tf_operator.planning.actions import Create, Delete, DeleteCollection
+from tf_operator.planning.actions import Create, Delete, DeleteCollection, Plan
 from tf_operator.planning.children import PODS, SERVICES
 from tf_operator.planning.plan import make_plan
 from tf_operator.planning.snapshot import RejectedWrite, Service, Snapshot
@@ -36,14 +36,14 @@ Step = tuple[Any, ...]
 
 
 class Seen(NamedTuple):
-    """All that a plan reads."""
+    """All that a plan reads, as it stands in a state."""
 
     spec: tuple[Any, ...]
     status: int
-    pods: tuple[PodState, ...]
+    pods: tuple[Any, ...]
     services: tuple[oracle.Replica, ...]
-    notes: Notes = Notes()
-    rejected: tuple[int, bool] | None = None
+    departed: tuple[Any, ...] = ()
+    rejected: tuple[Any, ...] = ()
     """How often in a row a create was refused, and whether it is due again."""
 
 
@@ -61,6 +61,9 @@ class Entry(NamedTuple):
     """The pods that were known to be gone, of whatever run."""
     pods: tuple[PodState, ...] = ()
     services: tuple[oracle.Replica, ...] = ()
+    creates: bool = False
+    acts_until: int = 0
+    """The number of its last action, and one: after it, what was refused before is over, or is tried again."""
 
     @property
     def writes_pods(self) -> bool:
@@ -115,55 +118,71 @@ class Planner:
             job = self._specs[spec] = self.bound.as_asked(spec)
         return job
 
-    def plan(self, view: Seen, present: tuple[PodState, ...]) -> int:
+    def plan(self, view: Seen, present: tuple[Any, ...]) -> int:
         """The number of the plan; ``present`` are the pods that a look by name would find."""
-        key = view
-        number = self._plan_numbers.get(key)
+        number = self._plan_numbers.get(view)
         if number is None:
+            key: Any = view
             snapshot = self._snapshot(view)
+            looked_for: tuple[PodState, ...] = ()
             plan = make_plan(snapshot)
             if plan.looks_for:
                 # Such a plan depends on what is there, too.
-                key = (view, present)  # type: ignore[assignment]
+                key = (view, present)
                 if (number := self._plan_numbers.get(key)) is not None:
                     return number
                 while plan.looks_for:
-                    pods = [value(pod, self.bound.api) for pod in present if pod.name in plan.looks_for]
+                    looked_for = tuple(pod for pod in map(PodState._make, present) if pod.name in plan.looks_for)
                     names = snapshot.looked_for.union(plan.looks_for)
-                    snapshot = replace(snapshot, pods=(*snapshot.pods, *pods), looked_for=names)
+                    values = (value(pod, self.bound.api) for pod in looked_for)
+                    snapshot = replace(snapshot, pods=(*snapshot.pods, *values), looked_for=names)
                     plan = make_plan(snapshot)
-            number = self._plan_numbers[key] = self._number(view, plan)
+            number = self._plan_numbers[key] = self._number(view, plan, looked_for)
         return number
 
-    def _number(self, view: Seen, plan: Any) -> int:  # noqa: ANN401
+    def _number(self, view: Seen, plan: Plan, looked_for: tuple[PodState, ...]) -> int:
         names = self.bound.api.profile.names
         patch = self.bound.api.status_patch(plan.report)
         flat: list[Step] = []
-        resumes = False
+        resumes, acts_until = False, 0
         for step in steps(plan, patch):
             match step:
                 case DeleteJob():
                     flat.append((DELETE_JOB,))
                 case StoreStatus():
-                    if step.patch or view.notes.departed:
+                    if step.patch or view.departed:
                         merged = merge(self.statuses[view.status], step.patch)
                         after, resumes = self.status_number(merged), _resumes(self.statuses[view.status], merged)
                         flat.append((STORE, after, step.is_progress))
                 case Act():
                     actions = [action for _, stage_actions in step.stages for action in stage_actions]
                     flat += [write for action in actions for write in _writes(action, names)]
+                    acts_until = len(flat)
                 case _:
                     raise AssertionError(f"this world has no {step}")
-        wait = plan.requeue_after.total_seconds() if plan.requeue_after is not None else None
-        # What it has deleted itself, it has a reason for; nothing that becomes of it counts.
-        looks = [look(pod) for pod in view.pods if pod.leaving != OURS]
-        looks += [look(pod, is_gone=True) for pod in view.notes.departed if pod.leaving != OURS]
-        is_idle = resumes or oracle.state_of(self.statuses[view.status]) == "Suspended"
-        facts = frozenset(oracle.unmissable(self.spec(view.spec), looks, is_idle=is_idle))
-        gone = tuple(tuple(pod)[:-1] for pod in view.notes.departed)
-        entry = Entry(tuple(flat), wait, facts, resumes=resumes, departed=gone, pods=view.pods, services=view.services)
+        pods = (*map(PodState._make, view.pods), *looked_for)
+        entry = Entry(
+            tuple(flat),
+            plan.requeue_after.total_seconds() if plan.requeue_after is not None else None,
+            self._facts(view, pods, resumes=resumes),
+            resumes=resumes,
+            departed=view.departed,
+            pods=pods,
+            services=view.services,
+            creates=any(isinstance(action, Create) for action in plan.actions),
+            acts_until=acts_until,
+        )
         self.plans.append(entry)
         return len(self.plans) - 1
+
+    def _facts(self, view: Seen, pods: tuple[PodState, ...], *, resumes: bool) -> oracle.Facts:
+        """What nobody can miss. What it has deleted itself, it has a reason for; nothing that becomes of it counts."""
+        uids = {pod.uid for pod in pods}
+        looks = [look(pod) for pod in pods if pod.leaving != OURS]
+        gone = (pod for pod in map(PodState._make, view.departed) if pod.uid not in uids and pod.leaving != OURS)
+        looks += [look(pod, is_gone=True) for pod in gone]
+        is_idle = resumes or oracle.state_of(self.statuses[view.status]) == "Suspended"
+        return frozenset(oracle.unmissable(self.spec(view.spec), looks, is_idle=is_idle))
 
     def _job(self, spec: tuple[Any, ...], status: int) -> TrainingJob:
         job = self._jobs.get((spec, status))
@@ -177,14 +196,14 @@ class Planner:
 
     def _snapshot(self, view: Seen) -> Snapshot:
         api = self.bound.api
-        pods = [value(pod, api) for pod in view.pods]
+        pods = [value(PodState._make(pod), api) for pod in view.pods]
         uids = {pod.uid for pod in pods}
-        departed = [replace(value(pod, api), is_gone=True) for pod in view.notes.departed]
+        departed = [replace(value(PodState._make(pod), api), is_gone=True) for pod in view.departed]
         rejected = None
         if view.rejected:
             attempts, is_due = view.rejected
             at = NOW - timedelta(days=1) if is_due else NOW
-            rejected = RejectedWrite("pod", "exceeded quota", at, attempts=attempts)
+            rejected = RejectedWrite("a pod", "exceeded quota", at, code=403, attempts=attempts)
         return Snapshot(
             self._job(view.spec, view.status),
             NOW,

@@ -3,6 +3,7 @@
 What the operator sees of a pod is read from the object by the reader of the caches.
 """
 
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -48,6 +49,8 @@ class PodState(NamedTuple):
     """Whether its program had ended by then."""
     is_old: bool = False
     """Whether it was made before the job was last resumed."""
+    is_hidden: bool = False
+    """Whether it lacks the label by which it is watched."""
 
     @property
     def uid(self) -> str:
@@ -107,7 +110,7 @@ def value(pod: PodState, api: ServedAPI) -> Pod:
     """The same as planning has it, by way of the object and the caches' reader."""
     pod_value = pod_reader((api,))(msgspec.json.encode(_body(pod, api))).pod
     assert pod_value, "a pod of no replica"
-    return pod_value
+    return replace(pod_value, is_unwatched=pod.is_hidden)
 
 
 def _body(pod: PodState, api: ServedAPI) -> Json:

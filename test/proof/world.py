@@ -1,59 +1,26 @@
 """One job in a cluster: its state as a small value, and everything that may happen next.
 
-What the operator does is real (``planner``). What the cluster and people do is here, and so is what the operator does
-not decide: when it is killed, which reply is lost, what its caches do not show yet.
+What the operator does is real (``planner``). What becomes of pods is in ``cluster``. What the operator does not decide
+is here: when it is killed, which reply is lost, what its caches do not show yet, and what people change.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from proof import oracle, pods
+from proof import cluster, oracle, pods
 from proof.bounds import EDITS, Bound, Spec
+from proof.cluster import Event
 from proof.engine import Move
 from proof.engine import State as Packed
 from proof.oracle import Facts
 from proof.planner import DELETE_POD, DELETE_SERVICES, MAKE_POD, MAKE_SERVICE, STORE, Entry, Planner, Seen, Step
-from proof.pods import DELETED, DRAINED, EVICTED, EVICTED_EARLY, OURS, PENDING, REJECTED, RUNS, Notes, PodState
+from proof.pods import OURS, Notes, PodState
 
 NOTHING, QUIET = -1, ()
 NOBODYS = Entry((), None, oracle.NONE)
 """Of a write of which nobody remembers what it was decided from."""
-
-
-def _if_runs(how: str) -> Callable[[PodState], PodState | None]:
-    return lambda pod: pod._replace(how=how) if pod.how == RUNS else None
-
-
-def _beside(code: int) -> Callable[[PodState], PodState | None]:
-    """A program that a kubelet does not start again, beside a container that goes on."""
-    how = pods.ended(code, has_sidecar=True)
-    return lambda pod: pod._replace(how=how) if pod.how == RUNS and pod.policy == "Never" else None
-
-
-def _evicted(pod: PodState) -> PodState | None:
-    if pod.has_ended:
-        return None
-    return pod._replace(how=EVICTED_EARLY if pod.how == PENDING else EVICTED)
-
-
-def _restarted(pod: PodState) -> PodState | None:
-    return pod._replace(restarts=pod.restarts + 1) if pod.how == RUNS and pod.policy != "Never" else None
-
-
-def _rejected(pod: PodState) -> PodState | None:
-    return pod._replace(how=REJECTED) if pod.how == PENDING else None
-
-
-FAULTS = (
-    ("fails", "exits with 137", _if_runs("exit 137")),
-    ("fails for good", "exits with 1", _if_runs("exit 1")),
-    ("ends beside a sidecar", "ends with 0, and a sidecar goes on", _beside(0)),
-    ("ends beside a sidecar", "ends with 137, and a sidecar goes on", _beside(137)),
-    ("restarts in place", "is restarted in place", _restarted),
-    ("is evicted", "is evicted", _evicted),
-    ("is rejected", "is rejected by its node", _rejected),
-)
-"""What may happen to a pod that stays: the fault, in words, and what it makes of the pod, if it can happen to it."""
+MOST_ATTEMPTS = 2
+"""After so many refusals in a row nothing is new about one more."""
 
 
 class State(NamedTuple):
@@ -76,6 +43,14 @@ class State(NamedTuple):
     """Whether the job was written since: a status that is guarded by its version is refused."""
     late: tuple[Any, ...] = ()
     """A write of an earlier life that has not arrived yet, whether it is outdated, and the spec that it is about."""
+    lagging: tuple[Any, ...] = ()
+    """The pod that the caches show as it was, since they lack its last event."""
+    cached: tuple[int, ...] = ()
+    """The spec that the caches show, if that is an old one."""
+    rejected: tuple[Any, ...] = ()
+    """How often in a row a create was refused, whether it is due again, and which names were taken."""
+    leftovers: tuple[Any, ...] = ()
+    """What is left of an earlier job of this name, and has its names: verbs and replicas."""
     faults: int = 0
     edits: int = 0
     happened: int = 0
@@ -92,17 +67,18 @@ class JobWorld:
         self._facts: list[Facts] = []
         self._fact_numbers: dict[Facts, int] = {}
         self._number(oracle.NONE)
+        self._ends_lives = bool({"is killed", "is succeeded"} & bound.may)
 
     def start(self) -> Packed:
         return tuple(State(self.bound.start(), faults=self.bound.faults, edits=self.bound.edits))
 
     def resting(self, packed: Packed) -> Iterator[str]:
         """The sentences about a state in which there is nothing left to do."""
-        state = State(*packed)
-        if state.is_deleted or state.plan != NOTHING or state.late:
+        state = State._make(packed)
+        if state.is_deleted or state.plan != NOTHING or state.late or state.lagging or state.cached or state.leftovers:
             return
         entry = self.planner.plans[self._plan(state)]
-        if entry.steps or any(PodState(*pod).is_terminating for pod in state.pods):
+        if entry.steps or any(PodState._make(pod).is_terminating for pod in state.pods):
             return
         yield from oracle.on_rest(
             oracle.Rest(
@@ -110,24 +86,22 @@ class JobWorld:
                 self.planner.statuses[state.status],
                 self._facts[state.happened],
                 self._facts[state.settled] | entry.facts,
-                tuple(pods.look(PodState(*pod)) for pod in state.pods),
+                tuple(pods.look(PodState._make(pod)) for pod in state.pods),
                 frozenset(state.services),
                 waits=entry.wait is not None,
+                is_rejected=bool(state.rejected),
                 generation=self.bound.generation(state.spec),
             )
         )
 
     def moves(self, packed: Packed) -> Iterator[Move]:
-        state = State(*packed)
+        state = State._make(packed)
         if state.is_deleted:
             return
         yield from self._operator(state)
         yield from self._cluster(state)
         if state.edits:
-            for name in self.bound.people:
-                spec = EDITS[name](state.spec)
-                if spec[:-1] != state.spec[:-1]:
-                    yield self._edited(state, name, spec)
+            yield from self._people(state)
 
     # --- The operator
 
@@ -142,46 +116,75 @@ class JobWorld:
             yield from self._failed_step(state)
 
     def _between_plans(self, state: State) -> Iterator[Move]:
+        if state.lagging or state.cached:
+            yield _move("the cache catches up", self._caught_up(state)._replace(cached=()))
         number = self._plan(state)
         entry = self.planner.plans[number]
         if entry.steps:
-            yield _move("the operator plans", self._begun(state, number))
+            # With an old picture it may plan again and again; it does not go on for ever, for the cache catches up.
+            yield _move("the operator plans", self._begun(state, number), is_fair=not state.cached)
+        elif state.rejected and state.rejected[1] and not entry.creates:
+            yield _move("the operator forgets the refusal", state._replace(rejected=()))
+        elif state.rejected and entry.wait is not None:
+            due = (state.rejected[0], True, state.rejected[2])
+            yield _move("the time to try again comes", state._replace(rejected=due), is_fair=False)
         elif entry.wait is not None and self.bound.is_timed:
             status = self.planner.waited(state.status, entry.wait)
             yield _move("time passes", state._replace(status=status), is_fair=False)
-        if state.faults and "is killed" in self.bound.may and (state.departed or state.ended):
-            yield _move("the operator is killed", _killed(state), is_fair=False)
+        if state.faults and (state.departed or state.ended or state.rejected or state.lagging or state.cached):
+            yield from (_move(name, ended, is_fair=False) for name, ended in self._ends_of_life(state))
+
+    def _ends_of_life(self, state: State) -> Iterator[tuple[str, State]]:
+        """The operator is killed, or another one leads, which remembers those that have succeeded."""
+        fresh = _dropped(state)._replace(ended=QUIET, rejected=(), lagging=(), cached=(), faults=state.faults - 1)
+        if "is killed" in self.bound.may:
+            yield "the operator is killed", fresh._replace(departed=QUIET)
+        remembered = tuple(pod for pod in state.departed if PodState._make(pod).phase == "Succeeded")
+        if "is succeeded" in self.bound.may and (remembered or "is killed" not in self.bound.may):
+            yield "another operator leads", fresh._replace(departed=remembered)
 
     def _step(self, state: State) -> Iterator[Move]:
         """The next step of the plan in flight."""
         entry = self.planner.plans[state.plan]
         step = entry.steps[state.at]
         name = f"the operator {_worded(step)}"
-        if state.planned != state.spec and step[0] != STORE:
+        if state.planned != (state.cached or state.spec) and step[0] != STORE:
             # "A job that is deleted, suspended or changed meanwhile gets only the pods whose requests are in flight."
             yield _move("the operator sees the change, and stops", _dropped(state))
         elif step[0] == STORE and state.is_outdated:
             yield _move(f"{name}, and meets a conflict", _dropped(state))
+        elif taken := _taken(state, step):
+            refused = self._refused(state, entry, (*(state.rejected[2] if state.rejected else ()), taken))
+            yield _move(f"{name}, whose name is taken", refused)
         else:
             after, broken = self._done(state, step, entry, is_outdated=state.is_outdated)
-            yield _move(name, _advanced(after, entry.steps), broken)
+            yield _move(name, _advanced(after, entry), broken)
 
     def _failed_step(self, state: State) -> Iterator[Move]:
         """The same, and it fails."""
         may, entry = self.bound.may, self.planner.plans[state.plan]
         step = entry.steps[state.at]
         name = f"the operator {_worded(step)}"
-        if "loses a reply" in may and not (step[0] == STORE and state.is_outdated):
+        if "loses a reply" in may and not (step[0] == STORE and state.is_outdated) and not _taken(state, step):
             after, broken = self._done(state, step, entry, is_outdated=state.is_outdated, is_heard=False)
             left = _dropped(after)._replace(faults=state.faults - 1)
             yield _move(f"{name}, and the reply is lost", left, broken, is_fair=False)
         if "is refused" in may:
             yield _move(f"the server fails when {name}", _failed(state, entry.steps), is_fair=False)
-        if "is killed" in may:
-            killed, late = _killed(state), (step, state.is_outdated, state.planned)
-            yield _move("the operator is killed", killed, is_fair=False)
-            name = f"the operator is killed while it {_worded(step)}"
-            yield _move(name, killed._replace(late=late), is_fair=False)
+        if "exceeds a quota" in may and step[0] == MAKE_POD:
+            refused = self._refused(state, entry, ())._replace(faults=state.faults - 1)
+            yield _move(f"{name}, and exceeds a quota", refused, is_fair=False)
+        late = (step, state.is_outdated, state.planned)
+        for end, ended in self._ends_of_life(state):
+            yield _move(end, ended, is_fair=False)
+            if not _taken(state, step):
+                yield _move(f"{end} while the old one {_worded(step)}", ended._replace(late=late), is_fair=False)
+
+    def _refused(self, state: State, entry: Entry, names: tuple[Any, ...]) -> State:
+        """A create is refused. What is left of the plan is left, apart from its progress; the next plan reports it."""
+        attempts, is_due = state.rejected[:2] if state.rejected else (0, True)
+        rejected = (min(attempts + is_due, MOST_ATTEMPTS), False, tuple(sorted(set(names))))
+        return _left(state._replace(rejected=rejected), entry.steps)
 
     def _arrived(self, state: State, step: Step, is_outdated: bool, planned: tuple[int, ...]) -> Move:
         """A write of an earlier life, of which nobody waits for the reply."""
@@ -196,15 +199,21 @@ class JobWorld:
         return _move("a write of its earlier life arrives", after, broken)
 
     def _plan(self, state: State) -> int:
-        present = tuple(PodState(*pod) for pod in state.pods)
-        view = Seen(state.spec, state.status, present, state.services, _notes(state))
-        return self.planner.plan(view, present)
+        seen = state.pods
+        if state.lagging:
+            old = PodState._make(state.lagging)
+            seen = tuple(sorted((*(pod for pod in seen if PodState._make(pod).uid != old.uid), state.lagging)))
+        if any(pod[-1] for pod in seen):
+            seen = tuple(pod for pod in seen if not PodState._make(pod).is_hidden)
+        spec, rejected = state.cached or state.spec, state.rejected[:2]
+        return self.planner.plan(Seen(spec, state.status, seen, state.services, state.departed, rejected), state.pods)
 
     def _begun(self, state: State, number: int) -> State:
         # A status of an earlier life has arrived before another one leads, or never does.
         late = state.late if state.late and state.late[0][0] in {MAKE_POD, DELETE_POD} else ()
-        state = state._replace(plan=number, at=0, planned=state.spec, is_outdated=False, late=late)
-        if not self.planner.plans[number].resumes:
+        planned = state.cached or state.spec
+        state = state._replace(plan=number, at=0, planned=planned, is_outdated=bool(state.cached), late=late)
+        if not self.planner.plans[number].resumes or state.cached:
             return state
         return state._replace(pods=_old(state.pods), departed=_old(state.departed), ended=_old(state.ended))
 
@@ -246,10 +255,13 @@ class JobWorld:
         late = (state.late[0], True, state.late[2]) if state.late else ()
         stored = state._replace(status=after, settled=self._number(settled | facts), late=late, is_outdated=False)
         if is_heard:
-            stored = stored._replace(departed=tuple(pod for pod in stored.departed if pod[:-1] not in departed))
+            # The resume that this status notes makes pods old that were not when they were planned for.
+            known = {pod[:_HOW_OLD] for pod in departed}
+            stored = stored._replace(departed=tuple(pod for pod in stored.departed if pod[:_HOW_OLD] not in known))
         return stored, broken
 
     def _created(self, state: State, kind: str, index: int, name: str) -> tuple[State, tuple[str, ...]]:
+        state = self._caught_up(state)
         if any(pod[3] == name for pod in state.pods):
             return state, ()  # it is ours, and there already
         broken = tuple(oracle.on_create(self._children(state), (kind, index)))
@@ -257,15 +269,16 @@ class JobWorld:
         births[kind, index] = birth = births.get((kind, index), 0) + 1
         policy = self.planner.spec(state.spec).policy(kind)
         pod = PodState(kind, index, birth, name, "Never" if policy == "ExitCode" else policy)
-        notes = self._noted(state, "created", pod)
         # A create that is late comes before the pod of its name is gone again: it meets that pod, and does nothing.
         late = () if state.late and state.late[0] == (MAKE_POD, kind, index, name) else state.late
-        return state._replace(
-            late=late, pods=tuple(sorted((*state.pods, tuple(pod)))), births=tuple(sorted(births.items())), **notes
-        ), broken
+        created = state._replace(
+            late=late, pods=tuple(sorted((*state.pods, tuple(pod)))), births=tuple(sorted(births.items()))
+        )
+        return self._noted(created, "created", pod), broken
 
     def _deleted(self, state: State, uid: str, entry: Entry) -> tuple[State, tuple[str, ...]]:
-        pod = next((PodState(*fields) for fields in state.pods if PodState(*fields).uid == uid), None)
+        state = self._caught_up(state)
+        pod = next((pod for pod in map(PodState._make, state.pods) if pod.uid == uid), None)
         if pod is None:
             return state, ()
         planned_pod = next((other for other in entry.pods if other.uid == uid), None)
@@ -276,66 +289,84 @@ class JobWorld:
             broken = tuple(oracle.on_delete(self._children(state), pods.look(planned_pod)))
         if pod.is_terminating:
             return state, broken
-        return self._terminating(state, pod, OURS), broken
+        return self._after(state, Event("", pod, pod.deleted(OURS))), broken
 
     def _children(self, state: State) -> oracle.Children:
         return oracle.Children(
             self.planner.spec(state.planned or state.spec),
             {} if state.is_outdated else self.planner.statuses[state.status],
             self._facts[state.settled],
-            tuple(pods.look(PodState(*pod)) for pod in state.pods),
+            tuple(pods.look(PodState._make(pod)) for pod in state.pods),
             frozenset((*state.services, *(self.planner.plans[state.plan].services if state.plan != NOTHING else ()))),
         )
 
-    # --- The cluster, and people
+    # --- The cluster
 
     def _cluster(self, state: State) -> Iterator[Move]:
-        for fields in state.pods:
-            pod = PodState(*fields)
-            name = f"{pod.kind.lower()}-{pod.ordinal}"
-            if pod.is_terminating:
-                yield _move(f"{name} is gone", self._gone(state, pod))
-                continue
-            if pod.how == PENDING:
-                yield _move(f"{name} runs", self._changed(state, pod, pod._replace(how=RUNS)))
-            elif pod.how == RUNS:
-                done = pod._replace(how="exit 0")
-                if pod.policy == "Always":
-                    continue
-                yield _move(f"{name} exits with 0", self._changed(state, pod, done))
-            if state.faults:
-                yield from self._faults(state._replace(faults=state.faults - 1), pod, name)
+        """What happens to pods, and whether the caches show it.
 
-    def _faults(self, state: State, pod: PodState, name: str) -> Iterator[Move]:
-        for fault, wording, after in FAULTS:
-            if fault in self.bound.may and (changed := after(pod)) is not None:
-                yield _move(f"{name} {wording}", self._changed(state, pod, changed), is_fair=False)
-        for fault, by in (("is drained", DRAINED), ("is deleted", DELETED)):
-            if fault in self.bound.may and not (by == DRAINED and pod.has_ended):
-                yield _move(f"{name} {fault}", self._terminating(state, pod, by), is_fair=False)
-        if "is collected" in self.bound.may and pod.has_ended:
-            yield _move(f"{name} is collected", self._gone(state, pod), is_fair=False)
+        While a plan is carried out, what happens to a pod that no step of it touches is not seen: it happens after the
+        plan, which comes to the same. What is noted at once is lost with a life, so that may happen in between.
+        """
+        for leftover in state.leftovers:
+            yield _move(f"{leftover[1].lower()}-{leftover[2]} of the old job is gone", _freed(state, leftover))
+        untouched = self._untouched(state)
+        for pod in map(PodState._make, state.pods):
+            for event in cluster.events(pod, self.bound.may):
+                left = state.faults - event.is_fault
+                if left >= 0 and (pod.uid not in untouched or (event.is_noted and left and self._ends_lives)):
+                    yield from self._event(state._replace(faults=left), event, may_lag=pod.uid not in untouched)
+        if state.faults and "loses a node" in self.bound.may and len(state.pods) > 1 and not untouched:
+            yield self._lost_node(state)
 
-    def _changed(self, state: State, old: PodState, new: PodState) -> State:
-        changed = tuple(sorted((*(pod for pod in state.pods if pod != old), tuple(new))))
-        return self._happened(state._replace(pods=changed), new)
+    def _event(self, state: State, event: Event, *, may_lag: bool) -> Iterator[Move]:
+        yield _move(event.name, self._after(state, event), is_fair=event.is_fair)
+        if may_lag and state.faults and "lags" in self.bound.may and not event.old.is_hidden:
+            lagging = self._after(state._replace(faults=state.faults - 1), event, is_shown=False)
+            yield _move(f"{event.name}, which the cache does not show", lagging, is_fair=False)
 
-    def _terminating(self, state: State, pod: PodState, by: str) -> State:
-        after = pod.deleted(by)
-        remaining = tuple(sorted((*(other for other in state.pods if other != pod), tuple(after))))
-        return self._happened(state._replace(pods=remaining, **self._noted(state, "terminating", pod)), after)
+    def _lost_node(self, state: State) -> Move:
+        after = state._replace(faults=state.faults - 1)
+        for pod in map(PodState._make, state.pods):
+            if not pod.is_terminating and (drained := cluster.drained(pod)):
+                after = self._after(after, Event("", pod, drained))
+        return _move("the node of all pods is lost", after, is_fair=False)
 
-    def _gone(self, state: State, pod: PodState) -> State:
-        left = tuple(other for other in state.pods if other != pod)
-        state = state._replace(pods=left, **self._noted(state, "deleted", pod))
-        return self._happened(state, pod, is_gone=True)
+    def _untouched(self, state: State) -> frozenset[str]:
+        if state.plan == NOTHING or state.late:
+            return frozenset()
+        left = self.planner.plans[state.plan].steps[state.at :]
+        touched = {step[1] for step in left if step[0] == DELETE_POD}
+        return frozenset(uid for pod in state.pods if (uid := PodState._make(pod).uid) not in touched)
 
-    def _noted(self, state: State, event: str, pod: PodState) -> dict[str, Any]:
-        notes = Notes(
-            tuple(PodState(*fields) for fields in state.departed), tuple(PodState(*fields) for fields in state.ended)
-        )
+    def _after(self, state: State, event: Event, *, is_shown: bool = True) -> State:
+        """The state after an event; the caches show those before it, and this one, too, if it ``is_shown``."""
+        state, old, new = self._caught_up(state), event.old, event.new
+        left = [pod for pod in state.pods if pod != old]
+        state = state._replace(pods=tuple(sorted([*left, tuple(new)] if new else left)))
+        state = self._observed(state, event) if is_shown else state._replace(lagging=tuple(old))
+        return self._happened(state, new or old, is_gone=new is None)
+
+    def _caught_up(self, state: State) -> State:
+        if not state.lagging:
+            return state
+        old = PodState._make(state.lagging)
+        new = next((pod for pod in map(PodState._make, state.pods) if pod.uid == old.uid), None)
+        return self._observed(state._replace(lagging=()), Event("", old, new))
+
+    def _observed(self, state: State, event: Event) -> State:
+        """What the operator notes of an event that it sees."""
+        old, new = event.old, event.new
+        if old.is_hidden:
+            return self._noted(state, "created", new) if new and not new.is_hidden else state
+        if new is None or new.is_hidden:
+            return self._noted(state, "deleted", old)
+        return self._noted(state, "terminating", old) if event.begins_to_leave else state
+
+    def _noted(self, state: State, event: str, pod: PodState) -> State:
+        notes = Notes(tuple(map(PodState._make, state.departed)), tuple(map(PodState._make, state.ended)))
         after = pods.noted(notes, event, pod, self.bound.api)
-        return {"departed": tuple(map(tuple, after.departed)), "ended": tuple(map(tuple, after.ended))}
+        return state._replace(departed=tuple(map(tuple, after.departed)), ended=tuple(map(tuple, after.ended)))
 
     def _happened(self, state: State, pod: PodState, *, is_gone: bool = False) -> State:
         """What has become possible by what happened to a pod. After the end nothing counts any more."""
@@ -346,13 +377,40 @@ class JobWorld:
         new = frozenset(oracle.possible(self.planner.spec(state.spec), pods.look(pod, is_gone=is_gone)))
         return state if new <= happened else state._replace(happened=self._number(happened | new))
 
-    def _edited(self, state: State, name: str, spec: Spec) -> Move:
+    # --- People
+
+    def _people(self, state: State) -> Iterator[Move]:
+        for name in self.bound.people:
+            if name == AGAIN:
+                yield from self._made_again(state)
+                continue
+            spec = EDITS[name](state.spec)
+            if spec[:-1] != state.spec[:-1]:
+                after = self._edited(state, spec)
+                yield _move(f"somebody {name}", after, is_fair=False)
+                if state.faults and "lags" in self.bound.may:
+                    lagging = after._replace(cached=state.cached or state.spec, faults=state.faults - 1)
+                    yield _move(f"somebody {name}, which the cache does not show", lagging, is_fair=False)
+
+    def _edited(self, state: State, spec: Spec) -> State:
         late = (state.late[0], True, state.late[2]) if state.late else ()
         old_job, new_job = self.planner.spec(state.spec), self.planner.spec(spec)
         settled = self._number(oracle.after_edit(old_job, new_job, self._facts[state.settled]))
-        outdated = state.plan != NOTHING
-        after = state._replace(settled=settled, spec=spec, edits=state.edits - 1, is_outdated=outdated, late=late)
-        return _move(f"somebody {name}", after, is_fair=False)
+        outdated, edits = state.plan != NOTHING, state.edits - 1
+        return state._replace(settled=settled, spec=spec, edits=edits, is_outdated=outdated, late=late, cached=())
+
+    def _made_again(self, state: State) -> Iterator[Move]:
+        """The job is deleted, and another one made of its name. What the old one has left is collected."""
+        leftovers = {(MAKE_POD, pod[0], pod[1]) for pod in state.pods} | {(MAKE_SERVICE, *at) for at in state.services}
+        leftovers |= set(state.leftovers)
+        fresh = State(self.bound.start(), births=state.births, faults=state.faults, edits=state.edits - 1)
+        yield _move(f"somebody {AGAIN}", fresh._replace(leftovers=tuple(sorted(leftovers))), is_fair=False)
+        if state.plan == NOTHING:
+            return
+        step = self.planner.plans[state.plan].steps[state.at]
+        if step[0] in {MAKE_POD, MAKE_SERVICE} and step[:3] not in leftovers:
+            with_late = fresh._replace(leftovers=tuple(sorted({*leftovers, step[:3]})))
+            yield _move(f"somebody {AGAIN} while the operator {_worded(step)}", with_late, is_fair=False)
 
     def _number(self, facts: Facts) -> int:
         number = self._fact_numbers.get(facts)
@@ -362,29 +420,50 @@ class JobWorld:
         return number
 
 
-def _notes(state: State) -> Notes:
-    return Notes(tuple(PodState(*pod) for pod in state.departed), tuple(PodState(*pod) for pod in state.ended))
+AGAIN = "deletes the job, and makes it again"
+_HOW_OLD = PodState._fields.index("is_old")
 
 
-def _advanced(state: State, steps: tuple[Step, ...]) -> State:
-    return state._replace(at=state.at + 1) if state.at + 1 < len(steps) else _dropped(state)
+def _taken(state: State, step: Step) -> tuple[Any, ...]:
+    """Whose name is taken, if that of a child is: by another job, or by a pod that is not watched."""
+    if step[0] not in {MAKE_POD, MAKE_SERVICE}:
+        return ()
+    if step[:3] in state.leftovers:
+        return tuple(step[:3])
+    is_hidden = step[0] == MAKE_POD and any(pod[3] == step[3] and pod[-1] for pod in state.pods)
+    return tuple(step[:3]) if is_hidden else ()
 
 
-def _killed(state: State) -> State:
-    return _dropped(state)._replace(departed=QUIET, ended=QUIET, faults=state.faults - 1)
+def _freed(state: State, leftover: tuple[Any, ...]) -> State:
+    """Something of the old job is gone; who waits for its name need wait no longer."""
+    rejected = state.rejected
+    if rejected and leftover in rejected[2]:
+        rejected = (rejected[0], True, tuple(name for name in rejected[2] if name != leftover))
+    return state._replace(leftovers=tuple(other for other in state.leftovers if other != leftover), rejected=rejected)
+
+
+def _advanced(state: State, entry: Entry) -> State:
+    at = state.at + 1
+    if state.rejected and at >= entry.acts_until and (entry.creates or state.rejected[1]):
+        state = state._replace(rejected=())  # everything was carried out
+    return state._replace(at=at) if at < len(entry.steps) else _dropped(state)
 
 
 def _failed(state: State, steps: tuple[Step, ...]) -> State:
+    return _left(state._replace(faults=state.faults - 1), steps)
+
+
+def _left(state: State, steps: tuple[Step, ...]) -> State:
     """The rest of the plan is left, apart from progress."""
-    state, last = state._replace(faults=state.faults - 1), len(steps) - 1
+    last = len(steps) - 1
     if state.at < last and steps[last][0] == STORE and steps[last][2]:
         return state._replace(at=last)
     return _dropped(state)
 
 
-def _old(states: tuple[Any, ...]) -> tuple[Any, ...]:
+def _old(states: Iterable[Any]) -> tuple[Any, ...]:
     """The pods, which are of an earlier run by now."""
-    return tuple(tuple(PodState(*pod)._replace(is_old=True)) for pod in states)
+    return tuple(tuple(PodState._make(pod)._replace(is_old=True)) for pod in states)
 
 
 def _dropped(state: State) -> State:
