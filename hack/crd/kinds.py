@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from crd import lists
 
-FILE: Final = Path("tf_operator/local/apiserver/built_in.json")
+FILE: Final = Path("tf_operator/local/apiserver/validation/built_in.json")
 ROOTS: Final = (
     "CoreV1Event",
     "EventsV1Event",

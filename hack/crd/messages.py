@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-FILE: Final = Path("tf_operator/local/apiserver/protobuf.json")
+FILE: Final = Path("tf_operator/local/apiserver/forms/protobuf.json")
 _META: Final = "k8s.io.apimachinery.pkg.apis.meta.v1"
 MODULES: Final = ("k8s.io/api", "k8s.io/apimachinery", "k8s.io/apiextensions-apiserver")
 ROOTS: Final[Mapping[str, tuple[str, ...]]] = {

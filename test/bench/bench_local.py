@@ -21,11 +21,11 @@ from pathlib import Path
 
 import msgspec
 
-from tf_operator.local.apiserver import built_in
-from tf_operator.local.apiserver.journal import SqliteJournal
+from tf_operator.local.apiserver.built_in import catalog
 from tf_operator.local.apiserver.messages import Response
+from tf_operator.local.apiserver.reads.watches import WatchStream
 from tf_operator.local.apiserver.server import ApiServer
-from tf_operator.local.apiserver.watches import WatchStream
+from tf_operator.local.apiserver.storage.journal import SqliteJournal
 from tf_operator.machinery.clock import SystemClock
 from tf_operator.machinery.transport.requests import MERGE_PATCH, Request
 
@@ -56,7 +56,7 @@ def main() -> None:
         say(f"\n{options.pods} pods in {JOBS} jobs, {name}")
         with tempfile.TemporaryDirectory() as folder:
             journal = None if in_memory else SqliteJournal(Path(folder) / "journal.sqlite")
-            use_pods(ApiServer(SystemClock(), kinds=built_in.KINDS, journal=journal), options.pods)
+            use_pods(ApiServer(SystemClock(), kinds=catalog.KINDS, journal=journal), options.pods)
     say("\ntfjob run, milliseconds since the start of the process: median, and least")
     for step, times in time_starts(options.runs).items():
         say(f"  {step:<24} {statistics.median(times):8.0f} {min(times):8.0f}")

@@ -16,7 +16,8 @@ from support import toy_kinds
 from support.fake_clock import FakeClock
 from tf_operator.app import local
 from tf_operator.dialects import registry
-from tf_operator.local.apiserver import built_in, protobuf
+from tf_operator.local.apiserver.built_in import catalog
+from tf_operator.local.apiserver.forms import protobuf
 from tf_operator.local.apiserver.messages import JSON, PROTOBUF, Response
 from tf_operator.local.apiserver.server import ApiServer
 from tf_operator.machinery.transport import requests
@@ -25,7 +26,7 @@ from tf_operator.machinery.transport.requests import Request
 BAD_REQUESTS = int(os.environ.get("BAD_REQUESTS", "100"))
 NAMESPACE = "/api/v1/namespaces/team"
 STORED = f"{NAMESPACE}/configmaps/stored"
-_SERVER = ApiServer(FakeClock(), kinds=built_in.KINDS)
+_SERVER = ApiServer(FakeClock(), kinds=catalog.KINDS)
 for api in registry.SERVED:
     local.install(_SERVER, api.crd.load(*api.conversion.versions))
 KINDS = tuple(_SERVER.registry)

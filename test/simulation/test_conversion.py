@@ -17,7 +17,7 @@ from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.kubeflow.versions import stored_schema
 from tf_operator.dialects.kubeflow.versions.conversion import OLDER, convert
 from tf_operator.dialects.served import ConversionError
-from tf_operator.local.apiserver import schemas
+from tf_operator.local.apiserver.validation import schemas
 
 ROUND_TRIPS = int(os.environ.get("ROUND_TRIPS", "50"))
 REVIEW = 10

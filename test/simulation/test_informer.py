@@ -19,7 +19,7 @@ from support.scripted_transport import bookmark, client_of, failure, line
 from tf_operator.local.apiserver.in_process import Edge, InProcess
 from tf_operator.local.apiserver.kinds import Kind
 from tf_operator.local.apiserver.server import ApiServer
-from tf_operator.local.apiserver.store import path_of
+from tf_operator.local.apiserver.storage.store import path_of
 from tf_operator.machinery.cache.informer import Informer
 from tf_operator.machinery.cache.resource_version import parse
 from tf_operator.machinery.transport import errors, requests

@@ -24,13 +24,15 @@ from support.resources import Json
 from support.scripted_transport import client_of
 from tf_operator.dialects import registry
 from tf_operator.dialects.served import ServedAPI
-from tf_operator.local.apiserver import built_in, definitions, routes
+from tf_operator.local.apiserver.built_in import catalog
+from tf_operator.local.apiserver.definitions import definitions
 from tf_operator.local.apiserver.in_process import Edge, InProcess
 from tf_operator.local.apiserver.kinds import Kind
 from tf_operator.local.apiserver.messages import Response
+from tf_operator.local.apiserver.reads.watches import WatchStream
+from tf_operator.local.apiserver.requests import routes
 from tf_operator.local.apiserver.server import ApiServer
-from tf_operator.local.apiserver.store import path_of
-from tf_operator.local.apiserver.watches import WatchStream
+from tf_operator.local.apiserver.storage.store import path_of
 from tf_operator.machinery.transport import errors, requests
 from tf_operator.machinery.transport.requests import Request, Resource
 from tf_operator.meta import Body, ObjectKey, key_of, rfc3339
@@ -45,7 +47,7 @@ def kinds(*more: ServedAPI) -> tuple[Kind, ...]:
     """All that an operator may meet. Made once: the rules of a CRD take long to be compiled."""
     crds = [api.crd.load(*api.conversion.versions) for api in dict.fromkeys((*registry.SERVED, *more))]
     crds += [yaml.safe_load(_TENSORBOARDS.read_text()), *map(pod_group_crd, (VOLCANO, PLUGINS))]
-    return (*built_in.KINDS, *(kind for crd in crds for kind in definitions.defined(crd)))
+    return (*catalog.KINDS, *(kind for crd in crds for kind in definitions.defined(crd)))
 
 
 async def arrives(_call: str) -> None:

@@ -13,7 +13,8 @@ from support.builders import merge, tfjob
 from support.resources import Json
 from tf_operator.client import AsyncTFJobs
 from tf_operator.dialects import registry
-from tf_operator.local.apiserver import built_in, definitions
+from tf_operator.local.apiserver.built_in import catalog
+from tf_operator.local.apiserver.definitions import definitions
 from tf_operator.local.apiserver.in_process import InProcess
 from tf_operator.local.apiserver.kinds import Kind
 from tf_operator.local.apiserver.messages import Response
@@ -36,7 +37,7 @@ SPEC = {"containers": [{"name": "tensorflow", "image": "i"}], "nodeName": "n"}
 @cache
 def kinds() -> tuple[Kind, ...]:
     """Made once: the rules of a CRD take long to be compiled."""
-    return (*built_in.KINDS, *definitions.defined(registry.DEFAULT.crd.load()))
+    return (*catalog.KINDS, *definitions.defined(registry.DEFAULT.crd.load()))
 
 
 class EmbeddedJobs:

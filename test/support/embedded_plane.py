@@ -28,12 +28,15 @@ from lab.kubeconfig import Access
 from support.resources import Json
 from tf_operator.app import local
 from tf_operator.local import certificate
-from tf_operator.local.apiserver import built_in, http, in_process, routes
-from tf_operator.local.apiserver.http_guard import Guard, Headers
+from tf_operator.local.apiserver import in_process
+from tf_operator.local.apiserver.built_in import catalog
+from tf_operator.local.apiserver.http import https
+from tf_operator.local.apiserver.http.guard import Guard, Headers
 from tf_operator.local.apiserver.messages import ApiFailure, Response
+from tf_operator.local.apiserver.reads.watches import WatchStream
+from tf_operator.local.apiserver.requests import routes
 from tf_operator.local.apiserver.server import ApiServer
-from tf_operator.local.apiserver.store import Commit, Stored
-from tf_operator.local.apiserver.watches import WatchStream
+from tf_operator.local.apiserver.storage.store import Commit, Stored
 from tf_operator.local.state import StateFolder
 from tf_operator.machinery.clock import SystemClock
 from tf_operator.machinery.transport.requests import Request
@@ -42,7 +45,7 @@ _CRDS = Path(__file__).resolve().parents[2] / "manifests" / "crd"
 _START_SECONDS = 30.0
 _KEPT = 20_000
 """Commits that can still be watched from: more than one test makes."""
-_BUILT_IN = frozenset(str(kind.storage) for kind in built_in.KINDS)
+_BUILT_IN = frozenset(str(kind.storage) for kind in catalog.KINDS)
 
 
 class Sender(NamedTuple):
@@ -113,12 +116,12 @@ class EmbeddedPlane(ControlPlane):
         folder = StateFolder(self.layout.pki / "certificate")
         folder.create()
         credentials = certificate.credentials(folder, clock.now())
-        server = ApiServer(clock, kinds=built_in.KINDS, has_controllers=self._collects)
+        server = ApiServer(clock, kinds=catalog.KINDS, has_controllers=self._collects)
         server.store.listeners.append(self._commits.on_commit)
         for body in local.FIRST:
             local.install(server, body)
         in_process.collect_soon(server)
-        listener = http.listen()
+        listener = https.listen()
         port = listener.getsockname()[1]
         self._url = f"https://127.0.0.1:{port}"
         self.layout.serving_cert.write_bytes(credentials.authority)
@@ -127,7 +130,7 @@ class EmbeddedPlane(ControlPlane):
         guard = _GuardOfUsers(tokens, port=port)
         with self.audit_log.open("w", buffering=1) as log:
             handle = _LoggedServer(server, log).handle
-            async with http.serving(handle, listener, guard=guard, tls=credentials.tls, logs=_NoLogs(), clock=clock):
+            async with https.serving(handle, listener, guard=guard, tls=credentials.tls, logs=_NoLogs(), clock=clock):
                 self._is_up.set()
                 await self._end.wait()
 

@@ -17,10 +17,10 @@ from typing import Any
 import msgspec
 
 from support.fake_clock import FakeClock
-from tf_operator.local.apiserver import built_in
+from tf_operator.local.apiserver.built_in import catalog
 from tf_operator.local.apiserver.messages import Response
 from tf_operator.local.apiserver.server import ApiServer
-from tf_operator.local.apiserver.store import Commit, path_of
+from tf_operator.local.apiserver.storage.store import Commit, path_of
 from tf_operator.machinery.election.lease import LEASES
 from tf_operator.machinery.transport import errors, requests
 from tf_operator.machinery.transport.requests import Request, Resource
@@ -61,7 +61,7 @@ class LeaseStore:
 
     def __init__(self) -> None:
         self.writes: list[Body] = []
-        self.server = ApiServer(FakeClock(), kinds=built_in.KINDS)
+        self.server = ApiServer(FakeClock(), kinds=catalog.KINDS)
         self.server.store.listeners.append(self._on_commit)
         self._send(requests.create(_NAMESPACES, "", {"metadata": {"name": KEY.namespace}}))
 

@@ -31,8 +31,8 @@ from tf_operator.job.profile import NameStyle
 from tf_operator.job.record import JobRecord, ReplicaType
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.local.apiserver.messages import Response
-from tf_operator.local.apiserver.store import Commit, Stored
-from tf_operator.local.apiserver.watches import WatchStream
+from tf_operator.local.apiserver.reads.watches import WatchStream
+from tf_operator.local.apiserver.storage.store import Commit, Stored
 from tf_operator.machinery.transport import requests
 from tf_operator.machinery.transport.requests import Request
 from tf_operator.meta import ObjectKey, key_of, rfc3339

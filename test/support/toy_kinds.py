@@ -6,9 +6,9 @@ import msgspec
 
 from tf_operator.local.apiserver.kinds import Json, Kind, ScalePaths
 from tf_operator.local.apiserver.messages import JSON, Response
+from tf_operator.local.apiserver.reads.watches import WatchStream
 from tf_operator.local.apiserver.server import ApiServer
-from tf_operator.local.apiserver.store import HISTORY, Journal
-from tf_operator.local.apiserver.watches import WatchStream
+from tf_operator.local.apiserver.storage.store import HISTORY, Journal
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.transport.requests import Request
 from tf_operator.meta import Body, GroupVersionResource

@@ -24,12 +24,12 @@ from tf_operator.app.options.options import Options
 from tf_operator.controller.conflicts import ConflictDetector
 from tf_operator.dialects import registry
 from tf_operator.dialects.served import ServedAPI
-from tf_operator.local.apiserver import built_in
+from tf_operator.local.apiserver.built_in import catalog
 from tf_operator.local.apiserver.in_process import InProcess
 from tf_operator.local.apiserver.kinds import Kind
 from tf_operator.local.apiserver.messages import Response
 from tf_operator.local.apiserver.server import ApiServer
-from tf_operator.local.apiserver.store import Journal
+from tf_operator.local.apiserver.storage.store import Journal
 from tf_operator.local.log_source import LogSource
 from tf_operator.local.log_transport import LogTransport
 from tf_operator.local.node import launch, usage
@@ -128,7 +128,7 @@ async def live(
         return node.pod_metrics(now)
 
     metrics = [Kind(usage.POD_METRICS, "pod", read=read_metrics)] if usage.is_known() else []
-    server = ApiServer(clock, kinds=(*built_in.KINDS, *metrics), journal=journal)
+    server = ApiServer(clock, kinds=(*catalog.KINDS, *metrics), journal=journal)
     for body in (*FIRST, *(api.crd.load(*api.conversion.versions) for api in options.apis)):
         install(server, body)
     in_process = InProcess(server, clock)
@@ -170,7 +170,7 @@ def serve(folder: StateFolder, *, on_ready: Callable[[], object] = lambda: None)
 
 async def _serve(folder: StateFolder, on_ready: Callable[[], object]) -> None:
     from tf_operator.app import signals  # noqa: PLC0415 (as above)
-    from tf_operator.local.apiserver.journal import SqliteJournal  # noqa: PLC0415
+    from tf_operator.local.apiserver.storage.journal import SqliteJournal  # noqa: PLC0415
 
     with signals.stopping() as stop:
         signals.on_hangup(stop.set)

@@ -9,7 +9,7 @@ from re import Match
 
 import msgspec
 
-from tf_operator.local.apiserver import pod_logs
+from tf_operator.local.apiserver.http import pod_logs
 from tf_operator.local.apiserver.in_process import WholeReply
 from tf_operator.local.apiserver.messages import ApiFailure, Response
 from tf_operator.local.log_source import LogSource

@@ -13,7 +13,7 @@ import pytest_asyncio
 
 from support.settle import eventually
 from tf_operator.local import short_paths
-from tf_operator.local.apiserver import built_in
+from tf_operator.local.apiserver.built_in import catalog
 from tf_operator.local.apiserver.in_process import Edge, InProcess
 from tf_operator.local.apiserver.server import ApiServer
 from tf_operator.local.log_transport import LogTransport
@@ -60,7 +60,7 @@ class Machine:
 
     def __init__(self, folder):
         self.clock, self.folder, self.gate = SystemClock(), folder, Gate()
-        self.server = ApiServer(self.clock, kinds=built_in.KINDS)
+        self.server = ApiServer(self.clock, kinds=catalog.KINDS)
         budget = TokenBucket(self.clock, qps=math.inf, burst=1)
         self.client = ApiClient(InProcess(self.server, self.clock, edge=self.gate), clock=self.clock, budget=budget)
 

@@ -24,7 +24,7 @@ from tf_operator.app import local
 from tf_operator.cli.main import main
 from tf_operator.dialects import registry
 from tf_operator.local import endpoint
-from tf_operator.local.apiserver import built_in
+from tf_operator.local.apiserver.built_in import catalog
 from tf_operator.local.apiserver.server import ApiServer
 from tf_operator.local.state import StateFolder
 from tf_operator.machinery.clock import SystemClock
@@ -352,7 +352,7 @@ class NoLogs:
 async def embedded(folder: StateFolder, stack: AsyncExitStack) -> Path:
     """The kubeconfig of an embedded server without operator and node."""
     clock = SystemClock()
-    server = ApiServer(clock, kinds=built_in.KINDS)
+    server = ApiServer(clock, kinds=catalog.KINDS)
     for body in (*local.FIRST, *(api.crd.load(*api.conversion.versions) for api in registry.SERVED)):
         local.install(server, body)
     stack.enter_context(folder.owned())

@@ -9,10 +9,10 @@ from support.parity.players import Answer, OpenWatch, compared_headers, decoded,
 from support.parity.script import Step
 from support.resources import Json
 from tf_operator.app import local
-from tf_operator.local.apiserver import built_in
+from tf_operator.local.apiserver.built_in import catalog
 from tf_operator.local.apiserver.messages import Response
+from tf_operator.local.apiserver.reads.watches import WatchStream
 from tf_operator.local.apiserver.server import ApiServer
-from tf_operator.local.apiserver.watches import WatchStream
 from tf_operator.machinery.transport.requests import JSON, Request
 
 
@@ -21,7 +21,7 @@ class EmbeddedServer:
 
     def __init__(self, crds: Iterable[Json]) -> None:
         self._clock = FakeClock()
-        self._server = ApiServer(self._clock, kinds=built_in.KINDS)
+        self._server = ApiServer(self._clock, kinds=catalog.KINDS)
         for crd in crds:
             self._create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd)
         for body in local.FIRST:

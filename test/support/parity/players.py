@@ -13,7 +13,7 @@ import yaml
 from lab.kubeconfig import Access
 from support.parity.script import Context, Conversation, Step, Value, at_path
 from support.resources import Json
-from tf_operator.local.apiserver import protobuf, protobuf_messages
+from tf_operator.local.apiserver.forms import protobuf, protobuf_messages
 from tf_operator.local.apiserver.messages import PROTOBUF
 
 _PATIENCE: Final = 20.0

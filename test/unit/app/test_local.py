@@ -9,14 +9,14 @@ from support.fake_clock import FakeClock
 from support.toy_kinds import call
 from tf_operator.app import local
 from tf_operator.dialects import registry
-from tf_operator.local.apiserver import built_in
+from tf_operator.local.apiserver.built_in import catalog
 from tf_operator.local.apiserver.server import ApiServer
 from tf_operator.machinery.transport import requests
 from tf_operator.meta import ObjectKey
 
 
 def test_what_has_to_be_there_is_created_and_replaced():
-    server = ApiServer(FakeClock(), kinds=built_in.KINDS)
+    server = ApiServer(FakeClock(), kinds=catalog.KINDS)
     earlier = registry.DEFAULT.crd.load()
     earlier["spec"]["versions"][0].pop("additionalPrinterColumns")
 
@@ -30,7 +30,7 @@ def test_what_has_to_be_there_is_created_and_replaced():
 
 
 def test_a_program_finds_the_namespaces_and_the_service_of_a_cluster_and_a_service_account():
-    server = ApiServer(FakeClock(), kinds=built_in.KINDS)
+    server = ApiServer(FakeClock(), kinds=catalog.KINDS)
     for body in (*local.FIRST, *local.FIRST):  # and again by the next process on the same state
         local.install(server, body)
     while server.collect():

@@ -291,7 +291,7 @@ def _serve(folder: StateFolder, ready: int, lock: int) -> int:
     if lock >= 0:
         folder.record("")
     from tf_operator.app import local  # noqa: PLC0415 (only this command needs the operator, and it takes its time)
-    from tf_operator.local.apiserver.journal import UnusableJournal  # noqa: PLC0415 (as above)
+    from tf_operator.local.apiserver.storage.journal import UnusableJournal  # noqa: PLC0415 (as above)
 
     try:
         return local.serve(folder, on_ready=lambda: starter.tell(_READY))

@@ -14,7 +14,7 @@ import secrets
 from collections.abc import Mapping
 from typing import Final
 
-from tf_operator.local.apiserver.http_guard import Headers
+from tf_operator.local.apiserver.http.guard import Headers
 
 COOKIE: Final = "tfjob-ui"
 _SITES: Final = frozenset({"same-origin", "none"})

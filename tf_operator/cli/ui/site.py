@@ -27,7 +27,7 @@ from tf_operator.cli.ui.guard import BrowserGuard, NotLetIn
 from tf_operator.cli.ui.job_feed import JobCursor, JobFeed
 from tf_operator.cli.ui.log_feed import LogCursor, LogFeed
 from tf_operator.client import ApiError, AsyncTFJobs, NotFound
-from tf_operator.local.apiserver.http_connections import StreamingServer
+from tf_operator.local.apiserver.http.connections import StreamingServer
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.log import Logger
 

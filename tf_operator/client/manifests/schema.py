@@ -1,10 +1,10 @@
 """What the CRD's schema says about an object, in words for the user who wrote it.
 
-The schema is evaluated by the engine of the embedded API server (``local.apiserver.schemas``). A field that is null is
+The schema is evaluated by the engine of the embedded API server (``validation.schemas`` there). A field that is null is
 a field that is left out. A field that the schema does not know is an error where the schema is closed, as for kubectl.
 In a pod template, which is open to fields of newer releases, it is only a warning: there nobody else would notice a
 misspelt field. The rules in CEL are those of ``job.validation``, and the patterns of these CRDs need no engine of CEL:
-Python's ``re`` evaluates them (``local.apiserver.patterns``).
+Python's ``re`` evaluates them (``validation.patterns`` there).
 """
 
 import difflib
@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from tf_operator.dialects.fields import kind_of
 from tf_operator.job.training_job import FieldError
-from tf_operator.local.apiserver import schemas
-from tf_operator.local.apiserver.schemas import Violation, below, property_of
+from tf_operator.local.apiserver.validation import schemas
+from tf_operator.local.apiserver.validation.schemas import Violation, below, property_of
 
 Schema = schemas.Schema
 _TYPES: Final = {

@@ -13,7 +13,7 @@ from tf_operator.client.manifests import object_meta, pod_template, schema
 from tf_operator.dialects import registry
 from tf_operator.dialects.served import ConversionError, ServedAPI
 from tf_operator.job.training_job import FieldError, TrainingJob
-from tf_operator.local.apiserver.schemas import Schema
+from tf_operator.local.apiserver.validation.schemas import Schema
 from tf_operator.meta import Body, metadata_of, text_of
 from tf_operator.planning import spec_problems
 

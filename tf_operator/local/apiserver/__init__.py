@@ -1,6 +1,8 @@
 """An API server in one process: a state machine without sockets (``server``), and its HTTP (``http``).
 
-    request value --> server --> reads | writes --> store --> answer value, and events for watches
+    http --> server --> requests --> reads | writes | discovery --> storage --> answer, and events for watches
+                                     (forms, validation: what is sent, as kube-apiserver reads and refuses it)
 
-The store is memory; a journal keeps each committed write before it is answered.
+It knows no kind: ``built_in`` and ``definitions`` make values of ``kinds.Kind``, and ``registry`` has them. The storage
+is memory; a journal keeps each committed write before it is answered.
 """

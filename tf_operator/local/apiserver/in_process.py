@@ -9,8 +9,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from typing import Final
 
 from tf_operator.local.apiserver.messages import Response
+from tf_operator.local.apiserver.reads.watches import WatchStream
 from tf_operator.local.apiserver.server import ApiServer
-from tf_operator.local.apiserver.watches import WatchStream
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.transport import errors
 from tf_operator.machinery.transport.requests import Request

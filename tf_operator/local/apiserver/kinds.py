@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from tf_operator.local.apiserver.messages import FieldCause
-from tf_operator.local.apiserver.store import Completion
+from tf_operator.local.apiserver.storage.store import Completion
 from tf_operator.meta import Body, GroupVersionResource
 
 Json = dict[str, Any]

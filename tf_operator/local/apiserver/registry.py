@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 
 from tf_operator.local.apiserver.kinds import Kind
-from tf_operator.local.apiserver.store import Commit
+from tf_operator.local.apiserver.storage.store import Commit
 from tf_operator.machinery.log import Logger
 from tf_operator.meta import Body, key_of
 

@@ -1,6 +1,6 @@
 """The embedded API server: requests in, answers out. No sockets, no tasks, and no time but the clock's.
 
-    server = ApiServer(clock, kinds=built_in.KINDS)
+    server = ApiServer(clock, kinds=catalog.KINDS)
     answer = server.handle(Request(...))        # a Response, or the WatchStream of a watch
 
 ``handle`` never raises, nor does ``begin``, which is for a server that others share. What controllers of a cluster do
@@ -14,17 +14,21 @@ from functools import partial
 from typing import Any
 from uuid import uuid4
 
-from tf_operator.local.apiserver import bodies, deletes, failures, media_types, reads, routes, scale, watches
-from tf_operator.local.apiserver.collector import Collector
-from tf_operator.local.apiserver.deletes import Deleter
+from tf_operator.local.apiserver import failures
+from tf_operator.local.apiserver.forms import media_types
 from tf_operator.local.apiserver.kinds import Json, Kind
 from tf_operator.local.apiserver.messages import ApiFailure, Parts, Response
+from tf_operator.local.apiserver.reads import gets, watches
+from tf_operator.local.apiserver.reads.views import MOST_AT_ONCE, View, view_of
+from tf_operator.local.apiserver.reads.watches import WatchStream
 from tf_operator.local.apiserver.registry import Registry
-from tf_operator.local.apiserver.routes import Route
-from tf_operator.local.apiserver.store import HISTORY, Commit, Journal, VersionedStore, path_of
-from tf_operator.local.apiserver.views import MOST_AT_ONCE, View, view_of
-from tf_operator.local.apiserver.watches import WatchStream
-from tf_operator.local.apiserver.writes import ObjectWriter, WriteOptions
+from tf_operator.local.apiserver.requests import bodies, routes
+from tf_operator.local.apiserver.requests.routes import Route
+from tf_operator.local.apiserver.storage.store import HISTORY, Commit, Journal, VersionedStore, path_of
+from tf_operator.local.apiserver.writes import deletes, scale
+from tf_operator.local.apiserver.writes.collector import Collector
+from tf_operator.local.apiserver.writes.deletes import Deleter
+from tf_operator.local.apiserver.writes.writer import ObjectWriter, WriteOptions
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport.requests import Request
@@ -120,14 +124,14 @@ class ApiServer:
         self._collector.wake = wake
 
     def _document(self, request: Request) -> Response:
-        from tf_operator.local.apiserver import documents  # noqa: PLC0415 (a training needs none)
+        from tf_operator.local.apiserver.discovery import documents  # noqa: PLC0415 (a training needs none)
 
         return documents.answer(request, self.registry)
 
     def _answer(self, request: Request, route: Route) -> Response | WatchStream | Parts:
         view = view_of(route.kind, request.accept, request.query, verb=route.verb)
         if route.kind.read is not None:
-            from tf_operator.local.apiserver import computed  # noqa: PLC0415 (few ask)
+            from tf_operator.local.apiserver.reads import computed  # noqa: PLC0415 (few ask)
 
             return computed.answer(route, request.query, view=view, now=self._clock.now())
         return self._answer_stored(request, route, view)
@@ -138,7 +142,7 @@ class ApiServer:
             case "get":
                 return self._get(request, route, view)
             case "list":
-                return reads.list_objects(self.store, route, query, view=view, now=now)
+                return gets.list_objects(self.store, route, query, view=view, now=now)
             case "watch":
                 is_served = partial(self.registry.serves, route.kind)
                 return watches.watch(self.store, route, query, view=view, clock=self._clock, is_served=is_served)
@@ -151,8 +155,8 @@ class ApiServer:
 
     def _get(self, request: Request, route: Route, view: View) -> Response:
         if route.subresource != "scale":
-            return reads.get(self.store, route, request.query, view=view, now=self._clock.now())
-        return Response.of(scale.scale_of(route.kind, reads.served(route.kind, reads.stored_at(self.store, route))))
+            return gets.get(self.store, route, request.query, view=view, now=self._clock.now())
+        return Response.of(scale.scale_of(route.kind, gets.served(route.kind, gets.stored_at(self.store, route))))
 
     def _write(self, request: Request, route: Route, view: View) -> Response:
         is_apply = route.verb == "patch" and bodies.media_type(request) == _APPLY
@@ -171,7 +175,7 @@ class ApiServer:
         if kind.answer is not None:
             return Response.of(kind.answer(bodies.framed(kind, sent, self.registry), now), 201)
         if route.verb == "update":
-            code = 200 if reads.has_stored(self.store, route) else 201
+            code = 200 if gets.has_stored(self.store, route) else 201
             return view.one(self._writer.update(route, sent, options), now, code=code)
         if route.subresource:
             self._act(route, sent, options)
@@ -202,13 +206,13 @@ class ApiServer:
             lambda body: scale.scaled(kind, body, change(scale.scale_of(kind, body)) if change else sent),
             options,
         )
-        return Response.of(scale.scale_of(kind, reads.served(kind, stored)))
+        return Response.of(scale.scale_of(kind, gets.served(kind, stored)))
 
     def _applied_scale(self, request: Request, route: Route) -> tuple[Json, list[Json]]:
-        from tf_operator.local.apiserver import server_side_apply as ssa  # noqa: PLC0415 (few clients use it)
+        from tf_operator.local.apiserver.writes import server_side_apply as ssa  # noqa: PLC0415 (few clients use it)
 
         config = bodies.sent_object(replace(request, content_type=bodies.ACCEPTED[1]), route.kind, needs_kind=False)
-        manager, live = ssa.checked(config, request.query), reads.served(route.kind, reads.stored_at(self.store, route))
+        manager, live = ssa.checked(config, request.query), gets.served(route.kind, gets.stored_at(self.store, route))
         bodies.check_name(config, route.name)
         is_forced = routes.flag(request.query, "force")
         return ssa.applied_scale(
@@ -224,12 +228,12 @@ class ApiServer:
         return view.one(stored, self._clock.now())
 
     def _apply(self, request: Request, route: Route, view: View, *, options: WriteOptions) -> Response:
-        from tf_operator.local.apiserver import server_side_apply as ssa  # noqa: PLC0415 (few clients use it)
+        from tf_operator.local.apiserver.writes import server_side_apply as ssa  # noqa: PLC0415 (few clients use it)
 
         kind, now = route.kind, self._clock.now()
         config = bodies.sent_object(replace(request, content_type=bodies.ACCEPTED[1]), kind, needs_kind=False)
         manager = ssa.checked(config, request.query)
-        live = reads.served(kind, reads.stored_at(self.store, route)) if reads.has_stored(self.store, route) else None
+        live = gets.served(kind, gets.stored_at(self.store, route)) if gets.has_stored(self.store, route) else None
         if live is not None:
             bodies.check_name(config, route.name)
         write = ssa.ManagedWrite(manager, route.subresource, routes.flag(request.query, "force"), now)
@@ -244,7 +248,7 @@ class ApiServer:
 
     def _change(self, request: Request, kind: Kind) -> Callable[[Body], Json]:
         """What the patch in a request makes of a body."""
-        from tf_operator.local.apiserver import patches  # noqa: PLC0415
+        from tf_operator.local.apiserver.writes import patches  # noqa: PLC0415
 
         media = bodies.media_type(request)
         if media == _PATCHES[2] and kind.is_custom:
@@ -266,7 +270,7 @@ class ApiServer:
     def _delete_all(self, request: Request, route: Route, view: View) -> Parts:
         options = deletes.options_of(request)
         listed = routes.list_options(request.query, is_watch=False)
-        selects = reads.selection(route.kind, listed)
+        selects = gets.selection(route.kind, listed)
         collection, meta = self.store.collection(str(route.kind.storage)), {"resourceVersion": str(self.store.version)}
         selected = [collection.objects[path] for path in collection.paths(route.namespace)]
         selected = [stored for stored in selected if selects is None or selects(stored)]

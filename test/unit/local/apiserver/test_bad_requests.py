@@ -8,7 +8,7 @@ import pytest
 from support import toy_kinds
 from support.fake_clock import FakeClock
 from tf_operator.dialects import registry
-from tf_operator.local.apiserver import built_in
+from tf_operator.local.apiserver.built_in import catalog
 from tf_operator.local.apiserver.messages import Response
 from tf_operator.local.apiserver.server import ApiServer
 from tf_operator.machinery.transport.requests import Request
@@ -98,7 +98,7 @@ def bad_request(chance):
 
 @pytest.fixture(scope="module")
 def server():
-    made = ApiServer(FakeClock(), kinds=built_in.KINDS)
+    made = ApiServer(FakeClock(), kinds=catalog.KINDS)
     toy_kinds.call(made, "POST", "/api/v1/namespaces", {"metadata": {"name": "default"}})
     toy_kinds.call(made, "POST", CRDS, GOOD[CRDS])
     toy_kinds.call(made, "POST", "/api/v1/namespaces", {"metadata": {"name": "kept"}})

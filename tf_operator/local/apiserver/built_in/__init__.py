@@ -1,0 +1,1 @@
+"""The kinds that are there without any definition: ``catalog`` has a row for each."""

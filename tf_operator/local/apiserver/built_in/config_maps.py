@@ -1,0 +1,69 @@
+"""ConfigMaps and Secrets: keys, encoding, size, immutability."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from tf_operator.local.apiserver.forms import go_base64
+from tf_operator.local.apiserver.kinds import Json
+from tf_operator.local.apiserver.messages import ApiFailure, FieldCause
+from tf_operator.local.apiserver.validation import causes, names
+from tf_operator.meta import Body
+
+_LARGEST: Final = 1024 * 1024
+_IMMUTABLE: Final = "field is immutable when `immutable` is set"
+
+
+def prepare_secret(body: Json, stored: Body | None, _: datetime) -> None:
+    """Fill a Secret. ``stringData`` is write-only: it becomes ``data``."""
+    body["type"] = body.get("type") or (stored or {}).get("type") or "Opaque"
+    texts = body.pop("stringData", None) or {}
+    if texts:
+        encoded = {key: go_base64.encode(str(text).encode()) for key, text in texts.items()}
+        body["data"] = (body.get("data") or {}) | encoded
+    _decode(body, "Secret", "data")
+
+
+def prepare_config_map(body: Json, _: Body | None, __: datetime) -> None:
+    """Fill a ConfigMap."""
+    _decode(body, "ConfigMap", "binaryData")
+
+
+def _decode(body: Json, kind: str, field: str) -> None:
+    """Each value as Go writes what it has read; raises ``ApiFailure`` if it is not base64."""
+    for key, value in (body.get(field) or {}).items():
+        try:
+            body[field][key] = go_base64.encode(go_base64.decode(value))
+        except go_base64.CorruptInputError as error:
+            message = f'{kind} in version "v1" cannot be handled as a {kind}: {error}'
+            raise ApiFailure(400, "BadRequest", message) from None
+
+
+def check(body: Body, stored: Body | None) -> Iterator[FieldCause]:
+    """What is wrong with a ConfigMap, and with the data of a Secret."""
+    data, binary = body.get("data") or {}, body.get("binaryData") or {}
+    for field, keys in (("data", data), ("binaryData", binary)):
+        for key in keys:
+            for problem in names.config_key(key):
+                yield causes.invalid(f"{field}[{key}]", key, problem)
+    for key in data.keys() & binary.keys():
+        yield causes.invalid(f"data[{key}]", key, "duplicate of key present in binaryData")
+    if sum(len(str(value)) for value in (*data.values(), *binary.values())) > _LARGEST:
+        yield causes.too_long("data", _LARGEST)
+    if stored is not None and stored.get("immutable"):
+        yield from _check_unchanged(body, stored)
+
+
+def _check_unchanged(body: Body, stored: Body) -> Iterator[FieldCause]:
+    if not body.get("immutable"):
+        yield causes.forbidden("immutable", _IMMUTABLE)
+    for field in ("data", "binaryData"):
+        if (body.get(field) or {}) != (stored.get(field) or {}):
+            yield causes.forbidden(field, _IMMUTABLE)
+
+
+def check_secret(body: Body, stored: Body | None) -> Iterator[FieldCause]:
+    """What is wrong with a Secret."""
+    if stored is not None and body["type"] != stored.get("type"):
+        yield causes.invalid("type", body["type"], "field is immutable")
+    yield from check(body, stored)

@@ -1,0 +1,1 @@
+"""What the server says about itself: groups, versions and resources, OpenAPI, its version."""

@@ -1,0 +1,51 @@
+"""Fields that stand twice in a body: the last one counts, and ``fieldValidation`` names them."""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+from tf_operator.local.apiserver.messages import PROTOBUF
+
+
+def problems(body: bytes, media: str) -> list[str]:
+    """A sentence for each, in the words of the real server; none for what is not JSON or YAML."""
+    if media == PROTOBUF:
+        return []
+    repeated: dict[int, list[str]] = {}
+    replaced = []  # an object that was replaced must not give its identity to another
+
+    def read(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        mapping = dict(pairs)
+        if len(mapping) < len(pairs):
+            names = [name for name, _ in pairs]
+            repeated[id(mapping)] = list(dict.fromkeys(name for name in names if names.count(name) > 1))
+            replaced.append(mapping)
+        return mapping
+
+    with suppress(ValueError, RecursionError):
+        whole = json.loads(body, object_pairs_hook=read)
+        return [f'duplicate field "{path}"' for path in _paths(whole, "", repeated)] if repeated else []
+    return _in_yaml(body)
+
+
+def _paths(value: object, path: str, repeated: Mapping[int, list[str]]) -> Iterator[str]:
+    if isinstance(value, dict):
+        above = f"{path}." if path else ""
+        yield from (f"{above}{name}" for name in repeated.get(id(value), ()))
+        for name, item in value.items():
+            yield from _paths(item, f"{above}{name}", repeated)
+    elif isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from _paths(item, f"{path}[{number}]", repeated)
+
+
+def _in_yaml(body: bytes) -> list[str]:
+    import yaml  # noqa: PLC0415 (few clients send it)
+
+    from tf_operator.local.apiserver.forms import go_yaml  # noqa: PLC0415 (as above)
+
+    with suppress(yaml.YAMLError, UnicodeDecodeError, RecursionError):
+        lines = [f'  line {line}: key "{name}" already set in map' for name, line in go_yaml.repeated(body)]
+        return ["\n".join(["yaml: unmarshal errors:", *lines])] if lines else []
+    return []

@@ -1,0 +1,1 @@
+"""Get, list and watch, and how an answer shows objects."""

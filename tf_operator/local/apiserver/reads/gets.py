@@ -1,0 +1,138 @@
+"""Get and list: what the store holds now, or held at a version that it still knows."""
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+
+from tf_operator.local.apiserver import failures
+from tf_operator.local.apiserver.kinds import Kind
+from tf_operator.local.apiserver.messages import Parts, Response
+from tf_operator.local.apiserver.reads.views import View
+from tf_operator.local.apiserver.requests import selectors
+from tf_operator.local.apiserver.requests.routes import (
+    ListOptions,
+    Route,
+    list_options,
+    make_token,
+    read_token,
+    version_of,
+)
+from tf_operator.local.apiserver.storage.store import Collection, Stored, VersionedStore, path_of
+from tf_operator.meta import Body
+
+Selects = Callable[[Stored], bool]
+
+_EXPIRED_LIST = "The resourceVersion for the provided list is too old."
+_EXPIRED_PAGE = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
+    "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
+    "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
+    "deleted between the time the first chunk was returned and now may show up in the list."
+)
+
+
+def stored_at(store: VersionedStore, route: Route) -> Stored:
+    """The object that a route names."""
+    stored = store.collection(str(route.kind.storage)).objects.get(path_of(route.key))
+    if stored is None:
+        raise failures.not_found(route.kind, route.name)
+    return stored
+
+
+def has_stored(store: VersionedStore, route: Route) -> bool:
+    """Whether there is such an object."""
+    return path_of(route.key) in store.collection(str(route.kind.storage)).objects
+
+
+def served(kind: Kind, stored: Stored) -> Body:
+    """The body in the version of a kind."""
+    return stored.served(kind.resource.api_version, kind.convert, kind.completion)[0]
+
+
+def get(store: VersionedStore, route: Route, query: Mapping[str, str], *, view: View, now: datetime) -> Response:
+    """One object."""
+    version = version_of(query)
+    stored = stored_at(store, route)
+    if version and version > store.version:
+        raise failures.not_yet(version, store.version)
+    return view.one(stored, now)
+
+
+def list_objects(store: VersionedStore, route: Route, query: Mapping[str, str], *, view: View, now: datetime) -> Parts:
+    """A list, or a page of one."""
+    options = list_options(query, is_watch=False)
+    collection = store.collection(str(route.kind.storage))
+    selects = selection(route.kind, options, name=route.name)
+    version, after, is_exact = _where(store, options)
+    objects, paths = _objects(
+        collection, route.namespace, version=version, after=after, is_exact=is_exact, token=options.token
+    )
+    page: list[Stored] = []
+    meta: dict[str, object] = {"resourceVersion": str(version)}
+    left, last = 0, ""
+    for path in paths:
+        stored = objects[path]
+        if selects is not None and not selects(stored):
+            continue
+        if options.limit and len(page) == options.limit:
+            left += 1
+            if selects is not None:
+                break  # with a selector the rest is not counted
+            continue
+        page.append(stored)
+        last = path
+    if left:
+        meta["continue"] = make_token(version, last)
+        if selects is None:
+            meta["remainingItemCount"] = left
+    return (yield from view.many(page, meta, now))
+
+
+def _where(store: VersionedStore, options: ListOptions) -> tuple[int, str, bool]:
+    """The version to show, the path to begin behind, and whether the version has to be exactly that."""
+    if options.token:
+        if options.version:
+            raise failures.bad_request("specifying resource version is not allowed when using continue")
+        version, after = read_token(options.token)
+        return (store.version, after, False) if version < 0 else (version, after, True)
+    if options.version and options.version > store.version:
+        raise failures.not_yet(options.version, store.version)
+    is_exact = options.match == "Exact" or bool(options.limit and options.version and not options.match)
+    return options.version if is_exact and options.version else store.version, "", is_exact
+
+
+def _objects(
+    collection: Collection, namespace: str, *, version: int, after: str, is_exact: bool, token: str
+) -> tuple[Mapping[str, Stored], Iterator[str]]:
+    """The objects at a version, and the sorted paths of those that are asked for."""
+    has_changed = bool(collection.changes) and collection.changes[-1].version > version
+    if not is_exact or not has_changed:
+        return collection.objects, collection.paths(namespace, after=after)
+    if version < collection.floor:
+        if not token:
+            raise failures.expired(_EXPIRED_LIST)
+        failure = failures.expired(_EXPIRED_PAGE)
+        failure.meta = {"continue": make_token(-1, after)}
+        raise failure
+    objects = collection.at(version)
+    prefix = f"{namespace}/" if namespace else ""
+    return objects, (path for path in sorted(objects) if path.startswith(prefix) and path > after)
+
+
+def selection(kind: Kind, options: ListOptions, *, name: str = "") -> Selects | None:
+    """Which objects a list or a watch is about; ``None``: all."""
+    predicates: list[selectors.Predicate] = []
+    if options.label_selector:
+        predicates.append(selectors.parse_labels(options.label_selector))
+    if options.field_selector:
+        predicates.append(selectors.parse_fields(options.field_selector, kind))
+    if name:
+        predicates.append(lambda body: body["metadata"]["name"] == name)
+    if not predicates:
+        return None
+    served = kind.resource.api_version
+
+    def selects(stored: Stored) -> bool:
+        body, _ = stored.served(served, kind.convert, kind.completion)
+        return all(predicate(body) for predicate in predicates)
+
+    return selects

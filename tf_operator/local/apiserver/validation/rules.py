@@ -1,0 +1,269 @@
+"""``x-kubernetes-validations``: the rules of a CRD in CEL, evaluated by Google's C++ engine (cel-expr-python).
+
+The package is imported, and a rule compiled, when an object is checked for the first time: neither may cost start-up
+time. Without the package nothing is accepted unchecked: the request fails, and says what to install.
+
+Rules see untyped values, as their JSON is: a ``date-time`` is a text and not a timestamp. A rule with a function of
+Kubernetes' own libraries that is not here (``quantity``, ``url``, ``ip`` ...) cannot be compiled and refuses objects.
+"""
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+from tf_operator.local.apiserver.messages import FieldCause
+from tf_operator.local.apiserver.validation import causes, engine
+from tf_operator.local.apiserver.validation.schemas import (
+    MISSING,
+    Schema,
+    below,
+    correlated,
+    correlated_items,
+    property_of,
+)
+
+_OPTIONAL: Final = "[__exists ? optional.of(__old) : optional.none()].map(oldSelf, (\n{}\n))[0]"
+_CPU_SECONDS: Final = 2.0
+"""For all rules of one object. One rule is bounded by the engine, which ends after 10,000 steps through lists."""
+_NO_BUDGET: Final = "validation failed due to running out of cost budget, no further validation rules will be run"
+_ESCAPES: Final = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
+_KEYWORDS: Final = frozenset(
+    {"true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import"}
+    | {"let", "loop", "package", "namespace", "return", "var", "void", "while"}
+)
+
+
+class _CostError(Exception):
+    """The rules of an object take too long: path, value and message of the cause."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """One rule, compiled."""
+
+    text: str
+    is_transition: bool
+    """Needs an old value: it is not evaluated without one."""
+    is_optional: bool
+    """Sees the old value as an optional."""
+    expression: Any
+    problem: str
+    """Why it could not be compiled."""
+    message: str
+    message_expression: Any
+    field: str
+    reason: str
+
+
+class Rules:
+    """The rules of one schema, at any depth."""
+
+    def __init__(self, schema: Schema, *, cpu: Callable[[], float] = time.thread_time) -> None:
+        self._schema = schema
+        self._cpu = cpu
+        self._has_rules: dict[int, bool] = {}
+        self._compiled: dict[int, tuple[_Rule, ...]] = {}
+        self._spent = 0.0
+        """CPU that the rules of this object have taken: not what it takes to import the engine and to compile."""
+
+    @property
+    def exist(self) -> bool:
+        """Whether there are any."""
+        return self._is_ruled(self._schema)
+
+    def check(self, body: Mapping[str, Any], stored: Mapping[str, Any] | None) -> Iterator[FieldCause]:
+        """What is wrong with a body that keeps the schema; raises ``ApiFailure`` without the engine."""
+        self._spent = 0.0
+        try:
+            yield from self._walk(body, MISSING if stored is None else stored, self._schema, path="")
+        except _CostError as error:
+            yield causes.invalid(*error.args)
+
+    def _is_ruled(self, schema: Schema) -> bool:
+        """Whether there is a rule at this place or below."""
+        is_ruled = self._has_rules.get(id(schema))
+        if is_ruled is None:
+            below_it = [*schema.get("properties", {}).values(), schema.get("items"), schema.get("additionalProperties")]
+            is_ruled = bool(schema.get("x-kubernetes-validations")) or any(
+                self._is_ruled(part) for part in below_it if isinstance(part, Mapping)
+            )
+            self._has_rules[id(schema)] = is_ruled
+        return is_ruled
+
+    def _walk(self, value: Any, old: Any, schema: Schema, *, path: str) -> Iterator[FieldCause]:  # noqa: ANN401 - JSON
+        if value is None or not self._is_ruled(schema):
+            return
+        yield from self._evaluate(value, old, schema, path)
+        if isinstance(value, Mapping):
+            properties = schema.get("properties", {})
+            for name, item in value.items():
+                if (property_schema := property_of(schema, name)) is not None:
+                    place = below(path, name) if name in properties else f"{path}[{name}]"
+                    yield from self._walk(item, correlated(old, name), property_schema, path=place)
+        elif isinstance(value, list):
+            items = schema.get("items", {})
+            for index, (item, old_item) in enumerate(correlated_items(value, old, schema)):
+                yield from self._walk(item, old_item, items, path=f"{path}[{index}]")
+
+    def _evaluate(self, value: object, old: object, schema: Schema, path: str) -> Iterator[FieldCause]:
+        texts: Sequence[Mapping[str, Any]] = schema.get("x-kubernetes-validations", ())
+        if not texts:
+            return
+        if id(schema) not in self._compiled:
+            self._compiled[id(schema)] = tuple(map(_compile, texts))
+        is_new, is_same = old is MISSING, value == old
+        # What has not changed is not refused now.
+        due = [
+            rule
+            for rule in self._compiled[id(schema)]
+            if (not is_new if rule.is_transition else rule.is_optional or not is_same)
+        ]
+        if not due:
+            return
+        old_value = None if is_new else _visible(old, schema)
+        data = {"self": _visible(value, schema), "oldSelf": old_value, "__old": old_value, "__exists": not is_new}
+        # Made once for all rules: values are converted for the engine as the first rule asks for them.
+        activation = _environment().Activation(data)
+        for rule in due:
+            began = self._cpu()
+            holds, problem = _evaluated(rule, activation)
+            self._spent += self._cpu() - began
+            if self._spent > _CPU_SECONDS:
+                raise _CostError(path or "<nil>", schema.get("type", "object"), _NO_BUDGET)
+            if problem:
+                yield causes.invalid(path or "<nil>", schema.get("type", "object"), problem)
+            elif not holds:
+                yield _cause(rule, path, _message(rule, activation))
+
+
+def _visible(value: Any, schema: Schema) -> Any:  # noqa: ANN401 - any JSON
+    """What a rule sees: a field that is null is one that is not there, and names that CEL cannot have are escaped."""
+    if isinstance(value, list):
+        items = schema.get("items", {})
+        return [_visible(item, items) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    properties = schema.get("properties", {})
+    return {
+        _escaped(name) if name in properties else name: _visible(item, property_of(schema, name) or {})
+        for name, item in value.items()
+        if item is not None
+    }
+
+
+@cache
+def _escaped(name: str) -> str:
+    if name in _KEYWORDS:
+        return f"__{name}__"
+    return re.sub(r"__|[.\-/]", lambda match: _ESCAPES[match[0]], name)
+
+
+def _evaluated(rule: _Rule, activation: Any) -> tuple[bool, str]:  # noqa: ANN401 - the engine has no types
+    """Whether the rule holds, or why nobody knows."""
+    if rule.problem:
+        return False, f"rule compile error: {rule.problem}"
+    try:
+        result = rule.expression.eval(activation)
+        kind, value = result.type().name(), result.value()
+    except (RuntimeError, ValueError, OverflowError) as error:
+        kind, value = "ERROR", error
+    if kind == "BOOL":
+        return value, ""
+    return False, f"{_in_words_of_go(str(value))} evaluating rule: {rule.message or rule.text}"
+
+
+def _in_words_of_go(error: str) -> str:
+    if "Iteration budget exceeded" in error:
+        return "operation cancelled: actual cost limit exceeded"
+    if "Key not found in map" in error:
+        return f"no such key: {error.rpartition(' : ')[2].strip(chr(34))}"
+    if "No matching overloads" in error:
+        return "no such overload"
+    return "division by zero" if "divide by zero" in error else error
+
+
+def _message(rule: _Rule, activation: Any) -> str:  # noqa: ANN401 - the engine has no types
+    if rule.message_expression is not None:
+        try:
+            result = rule.message_expression.eval(activation)
+            text = str(result.value()).strip() if result.type().name() == "STRING" else ""
+        except (RuntimeError, ValueError, OverflowError):
+            text = ""
+        if text and "\n" not in text:
+            return text
+    return rule.message or f"failed rule: {rule.text}"
+
+
+def _cause(rule: _Rule, path: str, detail: str) -> FieldCause:
+    place = below(path, rule.field) if rule.field else path or "<nil>"
+    match rule.reason:
+        case "FieldValueRequired":
+            return causes.required(place, detail)
+        case "FieldValueForbidden":
+            return causes.forbidden(place, detail)
+    return causes.invalid(place, causes.NO_VALUE, detail, reason=rule.reason or "FieldValueInvalid")
+
+
+def _compile(rule: Mapping[str, Any]) -> _Rule:
+    text = rule["rule"].strip()
+    is_optional = rule.get("optionalOldSelf") is True
+    expression, problem = _compiled(text, is_optional=is_optional)
+    words = rule.get("messageExpression", "")
+    return _Rule(
+        text=text,
+        is_transition="oldSelf" in text and not is_optional,
+        is_optional=is_optional,
+        expression=expression,
+        problem=problem,
+        message=rule.get("message", "").strip(),
+        message_expression=_compiled(words, is_optional=is_optional)[0] if words else None,
+        field=rule.get("fieldPath", "").removeprefix("."),
+        reason=rule.get("reason", ""),
+    )
+
+
+def _compiled(text: str, *, is_optional: bool) -> tuple[Any, str]:
+    """The expression, or why there is none."""
+    try:
+        return _environment().compile(_OPTIONAL.format(text) if is_optional else text), ""
+    except RuntimeError as error:
+        return None, str(error)
+
+
+@cache
+def _environment() -> Any:  # noqa: ANN401 - the engine has no types
+    cel = engine.imported("the rules (x-kubernetes-validations)")
+    from cel_expr_python.ext import ext_optional, ext_strings  # noqa: PLC0415
+
+    any_type = cel.Type.DYN
+    variables = dict.fromkeys(("self", "oldSelf", "__old"), any_type) | {"__exists": cel.Type.BOOL}
+    members: Mapping[str, Any] = {
+        "sum": lambda items: sum(map(_plain, items)),
+        "min": lambda items: min(map(_plain, items)),
+        "max": lambda items: max(map(_plain, items)),
+        "isSorted": lambda items: (plain := list(map(_plain, items))) == sorted(plain),
+    }
+    functions = [
+        cel.FunctionDecl(
+            name,
+            [
+                cel.Overload(
+                    f"list_{name}",
+                    cel.Type.BOOL if name == "isSorted" else any_type,
+                    [cel.Type.List(any_type)],
+                    is_member=True,
+                    impl=function,
+                )
+            ],
+        )
+        for name, function in members.items()
+    ]
+    extensions = [ext_optional.ExtOptional(), ext_strings.ExtStrings()]
+    return cel.NewEnv(variables=variables, extensions=extensions, functions=functions)
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - a value of the engine, or of Python
+    return value.plain_value() if hasattr(value, "plain_value") else value

@@ -1,0 +1,1 @@
+"""Create, update, patch and delete, and what controllers of a cluster do afterwards."""
