@@ -25,7 +25,7 @@ from support.scripted_transport import client_of
 from tf_operator.dialects import registry
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.local.apiserver.built_in import catalog
-from tf_operator.local.apiserver.definitions import definitions
+from tf_operator.local.apiserver.definitions import custom_kinds
 from tf_operator.local.apiserver.in_process import Edge, InProcess
 from tf_operator.local.apiserver.kinds import Kind
 from tf_operator.local.apiserver.messages import Response
@@ -47,7 +47,7 @@ def kinds(*more: ServedAPI) -> tuple[Kind, ...]:
     """All that an operator may meet. Made once: the rules of a CRD take long to be compiled."""
     crds = [api.crd.load(*api.conversion.versions) for api in dict.fromkeys((*registry.SERVED, *more))]
     crds += [yaml.safe_load(_TENSORBOARDS.read_text()), *map(pod_group_crd, (VOLCANO, PLUGINS))]
-    return (*catalog.KINDS, *(kind for crd in crds for kind in definitions.defined(crd)))
+    return (*catalog.KINDS, *(kind for crd in crds for kind in custom_kinds.defined(crd)))
 
 
 async def arrives(_call: str) -> None:

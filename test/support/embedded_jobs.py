@@ -14,7 +14,7 @@ from support.resources import Json
 from tf_operator.client import AsyncTFJobs
 from tf_operator.dialects import registry
 from tf_operator.local.apiserver.built_in import catalog
-from tf_operator.local.apiserver.definitions import definitions
+from tf_operator.local.apiserver.definitions import custom_kinds
 from tf_operator.local.apiserver.in_process import InProcess
 from tf_operator.local.apiserver.kinds import Kind
 from tf_operator.local.apiserver.messages import Response
@@ -37,7 +37,7 @@ SPEC = {"containers": [{"name": "tensorflow", "image": "i"}], "nodeName": "n"}
 @cache
 def kinds() -> tuple[Kind, ...]:
     """Made once: the rules of a CRD take long to be compiled."""
-    return (*catalog.KINDS, *definitions.defined(registry.DEFAULT.crd.load()))
+    return (*catalog.KINDS, *custom_kinds.defined(registry.DEFAULT.crd.load()))
 
 
 class EmbeddedJobs:

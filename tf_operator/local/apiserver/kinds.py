@@ -4,16 +4,18 @@
 ``Kind``.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from tf_operator.local.apiserver.messages import FieldCause
 from tf_operator.local.apiserver.storage.store import Completion
 from tf_operator.meta import Body, GroupVersionResource
 
 Json = dict[str, Any]
+_VERSION: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 
 Prepare = Callable[[Json, Body | None, datetime], Json]
 """The new body, the stored one (``None``: it is created), and the time; gives the body with defaults and without
@@ -138,3 +140,12 @@ class Kind:
     def storage(self) -> GroupVersionResource:
         """What is stored."""
         return self.stored_as or self.resource
+
+
+def version_rank(name: str) -> tuple[int, int, int, str]:
+    """For sorting versions as Kubernetes does: v2, v1, v1beta2, v1beta1, v1alpha1, and then the others."""
+    match = _VERSION.fullmatch(name)
+    if match is None:
+        return (3, 0, 0, name)
+    stage = {None: 0, "beta": 1, "alpha": 2}[match[2]]
+    return (stage, -int(match[1]), -int(match[3] or 0), name)

@@ -15,12 +15,12 @@ from support import manifest_cases
 from support.manifest_cases import Case
 from tf_operator.dialects import registry
 from tf_operator.local.apiserver.built_in import catalog
-from tf_operator.local.apiserver.definitions import definitions
+from tf_operator.local.apiserver.definitions import custom_kinds
 from tf_operator.local.apiserver.kinds import Kind
 from tf_operator.local.apiserver.messages import ApiFailure, FieldCause
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-KINDS = {kind.resource.kind: kind for kind in (*catalog.KINDS, *definitions.defined(registry.DEFAULT.crd.load()))}
+KINDS = {kind.resource.kind: kind for kind in (*catalog.KINDS, *custom_kinds.defined(registry.DEFAULT.crd.load()))}
 TEMPLATE = "spec.tfReplicaSpecs.Worker.template"
 
 

@@ -22,7 +22,7 @@ from tf_operator.local.apiserver.built_in import (
     services,
     stored_only,
 )
-from tf_operator.local.apiserver.definitions import definitions
+from tf_operator.local.apiserver.definitions import definition
 from tf_operator.local.apiserver.kinds import Json, Kind
 from tf_operator.local.apiserver.messages import ApiFailure, FieldCause
 from tf_operator.local.apiserver.validation import causes, names
@@ -305,6 +305,6 @@ KINDS: Final = (
     *_event_kinds(),
     *stored_only.kinds(),
     *_reviews(),
-    definitions.kind(),
+    definition.kind(),
 )
 """All of them."""

@@ -344,7 +344,6 @@ def _quota(are_limits: bool) -> Callable[[Body, datetime], str]:  # noqa: FBT001
 
 
 QUOTAS: Final = (_text("Request", _quota(are_limits=False)), _text("Limit", _quota(are_limits=True)), AGE)
-DEFINITIONS: Final = (Column("Created At", "date", path("metadata", "creationTimestamp")),)
 
 
 def _deployment_ready(deployment: Body, _: datetime) -> str:

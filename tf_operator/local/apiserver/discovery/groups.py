@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from tf_operator.local.apiserver.kinds import Json, Kind
+from tf_operator.local.apiserver.kinds import Json, Kind, version_rank
 
 KUBERNETES: Final = "v1.36.3"
 """The release that the embedded server answers like."""
@@ -31,7 +31,6 @@ _ORDER: Final = {
     )
 }
 _AGGREGATED: Final = re.compile(r"application/json;(?=[^,]*as=APIGroupDiscoveryList)[^,]*v=(?P<version>v2(?:beta1)?)")
-_VERSION: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 
 
 def version() -> Json:
@@ -68,22 +67,13 @@ def _roots(root: str, kinds: list[Kind]) -> Json:
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
 
 
-def rank(name: str) -> tuple[int, int, int, str]:
-    """For sorting versions as Kubernetes does: v2, v1, v1beta2, v1beta1, v1alpha1, and then the others."""
-    match = _VERSION.fullmatch(name)
-    if match is None:
-        return (3, 0, 0, name)
-    stage = {None: 0, "beta": 1, "alpha": 2}[match[2]]
-    return (stage, -int(match[1]), -int(match[3] or 0), name)
-
-
 def _groups(kinds: Iterable[Kind]) -> list[str]:
     """Built-in groups first, and then those of CRDs by name."""
     return sorted({kind.resource.group for kind in kinds}, key=lambda group: (_ORDER.get(group, len(_ORDER)), group))
 
 
 def _versions(group: str, kinds: Iterable[Kind]) -> list[str]:
-    return sorted({kind.resource.version for kind in kinds if kind.resource.group == group}, key=rank)
+    return sorted({kind.resource.version for kind in kinds if kind.resource.group == group}, key=version_rank)
 
 
 def _group(group: str, kinds: Iterable[Kind]) -> Json:

@@ -8,12 +8,12 @@ import pytest
 
 from tf_operator.dialects import registry
 from tf_operator.local.apiserver.built_in import catalog
-from tf_operator.local.apiserver.definitions import definitions
+from tf_operator.local.apiserver.definitions import custom_kinds
 from tf_operator.local.apiserver.discovery import documents
 from tf_operator.local.apiserver.registry import Registry
 from tf_operator.machinery.transport.requests import Request
 
-KINDS = Registry((*catalog.KINDS, *definitions.defined(registry.DEFAULT.crd.load("v1beta1"))))
+KINDS = Registry((*catalog.KINDS, *custom_kinds.defined(registry.DEFAULT.crd.load("v1beta1"))))
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
 
 

@@ -13,7 +13,7 @@ from tf_operator.dialects.kubeflow import hub
 from tf_operator.dialects.served import Crd
 from tf_operator.local.apiserver import ages
 from tf_operator.local.apiserver.built_in import catalog
-from tf_operator.local.apiserver.definitions import definitions, json_path
+from tf_operator.local.apiserver.definitions import custom_kinds, definition, json_path
 from tf_operator.local.apiserver.messages import ApiFailure
 from tf_operator.local.apiserver.reads import tables
 from tf_operator.local.apiserver.server import ApiServer
@@ -21,7 +21,7 @@ from tf_operator.machinery.transport.requests import Request
 from tf_operator.meta import rfc3339
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-KIND = definitions.kind()
+KIND = definition.kind()
 Json = dict[str, Any]
 VERSION = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
 DEFINITION: Json = {
@@ -53,7 +53,7 @@ def test_each_definition_of_this_project_can_be_stored(crd: Json) -> None:
     assert KIND.validate is not None
     assert KIND.validate(stored, None) == ()
     assert [condition["type"] for condition in stored["status"]["conditions"]] == ["NamesAccepted", "Established"]
-    kinds = definitions.defined(stored)
+    kinds = custom_kinds.defined(stored)
     assert [kind.resource.version for kind in kinds] == [version["name"] for version in crd["spec"]["versions"]]
     for kind in kinds:
         assert kind.storage.version == stored["status"]["storedVersions"][0]
@@ -113,7 +113,7 @@ _NOT_CHECKED = (
 
 
 def test_rules_are_not_evaluated_on_an_object_that_breaks_its_schema() -> None:
-    (kind,) = definitions.defined(_stored(registry.DEFAULT.crd.load()))
+    (kind,) = custom_kinds.defined(_stored(registry.DEFAULT.crd.load()))
     assert kind.validate is not None
     _specs, path = "spec.tfReplicaSpecs", ".spec.tfReplicaSpecs.Worker.replicas"
     found = kind.validate({"metadata": {"name": "j"}, "spec": {"tfReplicaSpecs": 1}}, None)
@@ -129,7 +129,7 @@ def test_rules_are_not_evaluated_on_an_object_that_breaks_its_schema() -> None:
 
 def test_older_versions_are_converted_as_by_tfjob_convert() -> None:
     api = registry.DEFAULT
-    kinds = {kind.resource.version: kind for kind in definitions.defined(_stored(api.crd.load("v1beta1")))}
+    kinds = {kind.resource.version: kind for kind in custom_kinds.defined(_stored(api.crd.load("v1beta1")))}
     older = kinds["v1beta1"]
     assert older.storage == api.resource
     assert older.convert is not None
@@ -162,7 +162,7 @@ def test_each_answer_of_a_deprecated_version_says_so(change: Json, warning: str)
 def test_a_conversion_that_needs_a_webhook_is_refused_loudly() -> None:
     versions = [VERSION, VERSION | {"name": "v2", "storage": False}]
     spec = DEFINITION["spec"] | {"versions": versions, "conversion": {"strategy": "Webhook"}}
-    kind = definitions.defined(_stored(DEFINITION | {"spec": spec}))[1]
+    kind = custom_kinds.defined(_stored(DEFINITION | {"spec": spec}))[1]
     assert kind.convert is not None
     with pytest.raises(ApiFailure, match="calls no webhook"):
         kind.convert({"apiVersion": "example.com/v2"}, "example.com/v1")
@@ -205,7 +205,7 @@ def test_a_table_has_the_columns_of_the_definition() -> None:
         {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
     ]
     spec = DEFINITION["spec"] | {"versions": [VERSION | {"additionalPrinterColumns": columns}]}
-    (kind,) = definitions.defined(_stored(DEFINITION | {"spec": spec}))
+    (kind,) = custom_kinds.defined(_stored(DEFINITION | {"spec": spec}))
     table = tables.table(kind, [BODY], NOW)
     assert [column["name"] for column in table["columnDefinitions"]] == ["Name", "Ready", "N", "None", "Age"]
     (row,) = table["rows"]
@@ -244,5 +244,5 @@ def test_a_definition_that_could_not_be_read_at_the_next_start_is_never_stored(c
 def test_a_null_in_a_definition_is_a_field_that_is_missing() -> None:
     crd = copy.deepcopy(DEFINITION)
     crd["spec"]["versions"][0] |= {"subresources": {"scale": None}, "deprecated": None}
-    (kind,) = definitions.defined(_stored(crd))
+    (kind,) = custom_kinds.defined(_stored(crd))
     assert kind.scale is None
