@@ -10,14 +10,14 @@ import sys
 from tf_operator.app import local, logs, signals
 from tf_operator.app.local import LocalOptions
 from tf_operator.local import scratch
-from tf_operator.local.node import processes
+from tf_operator.local.node.processes import supervisor
 
 
 def main() -> None:
     """Serve until standard input ends."""
     logs.configure("console", "error")
     with scratch.folder() as folder:
-        spawner = processes.start_spawner(folder.path / scratch.PROCESSES)
+        spawner = supervisor.start_spawner(folder.path / scratch.PROCESSES)
         asyncio.run(_serve(LocalOptions(folder, local.this_interpreter(), spawner_process=spawner)))
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from tf_operator.local import short_paths
-from tf_operator.local.node import spawner
+from tf_operator.local.node.processes import spawner
 from tf_operator.local.state import StateError, StateFolder
 
 PROCESSES: Final = "processes"

@@ -17,11 +17,12 @@ from tf_operator.local.apiserver.built_in import catalog
 from tf_operator.local.apiserver.in_process import Edge, InProcess
 from tf_operator.local.apiserver.server import ApiServer
 from tf_operator.local.log_transport import LogTransport
-from tf_operator.local.node import listeners, pod_runner, pod_status_writer, process_node
+from tf_operator.local.node import listeners, process_node
 from tf_operator.local.node.claims import CLAIMS
-from tf_operator.local.node.launch import Interpreter
 from tf_operator.local.node.node_parts import NODES, PODS, SERVICES, NodeSettings
 from tf_operator.local.node.process_node import ProcessNode, machine_capacity
+from tf_operator.local.node.run import pod_runner, status_writer
+from tf_operator.local.node.start.program import Interpreter
 from tf_operator.machinery.clock import SystemClock
 from tf_operator.machinery.events.event_object import EVENTS
 from tf_operator.machinery.ratelimit import TokenBucket
@@ -446,7 +447,7 @@ async def test_a_node_that_kills_its_programs_waits_for_no_hook(machine):
 
 
 async def test_requests_of_the_node_that_fail_are_sent_again(machine, monkeypatch):
-    for module in (process_node, pod_runner, pod_status_writer):
+    for module in (process_node, pod_runner, status_writer):
         monkeypatch.setattr(module, "_PAUSE", 0.01)
     conflict = errors.Conflict(409, errors.Status())
     failed = [errors.ServerFailed(500, errors.Status()), errors.ReplyLost("no reply")]

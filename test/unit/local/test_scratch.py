@@ -12,7 +12,7 @@ import pytest
 
 from support.settle import eventually
 from tf_operator.local import scratch
-from tf_operator.local.node.spawner import start_time_of
+from tf_operator.local.node.processes.spawner import start_time_of
 
 _COMMAND = """
 from tf_operator.local import scratch

@@ -28,7 +28,7 @@ from tf_operator.client import last_cluster
 from tf_operator.client.cluster import Origin
 from tf_operator.client.last_cluster import LastCluster
 from tf_operator.local import short_paths, state
-from tf_operator.local.node import spawner
+from tf_operator.local.node.processes import spawner
 from tf_operator.local.state import AlreadyOwned, LocalServer, StateError, StateFolder
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ from tf_operator.client.manifests.files import Manifest
 from tf_operator.client.run import tensorflow_lines
 from tf_operator.dialects import registry
 from tf_operator.local import scratch
-from tf_operator.local.node import processes
-from tf_operator.local.node.processes import SpawnerProcess
+from tf_operator.local.node.processes import supervisor
+from tf_operator.local.node.processes.supervisor import SpawnerProcess
 from tf_operator.local.state import StateFolder
 from tf_operator.machinery import log
 
@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace, manifests: Sequence[Manifest]) -> int:
     local_flags.explain_images("without a cluster", arguments)
     log.before_first_record(_configure_logs)
     with scratch.folder() as folder:
-        spawner = processes.start_spawner(folder.path / scratch.PROCESSES)
+        spawner = supervisor.start_spawner(folder.path / scratch.PROCESSES)
         return session.ended(lambda: _run(arguments, manifests, folder, spawner))
 
 

@@ -13,9 +13,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+from tf_operator.local.node.cached_objects import CachedObject, read_object
 from tf_operator.local.node.containers import mapping_of, spec_of, status_of
 from tf_operator.local.node.node_parts import NodeParts
-from tf_operator.local.node.seen_objects import SeenObject, read_object
 from tf_operator.machinery.cache.informer import Informer
 from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport import errors
@@ -35,7 +35,7 @@ class ClaimKeeper:
         self._is_used = is_used
         self._claims = Informer(CLAIMS, client=parts.client, clock=parts.clock, decode=read_object)
         self._claims.add_handler(self)
-        self._unbound: dict[str, SeenObject] = {}
+        self._unbound: dict[str, CachedObject] = {}
         self._uids: set[str] = set()
         self._deleted: dict[str, ObjectKey] = {}
         self._changed = asyncio.Event()
@@ -56,7 +56,7 @@ class ClaimKeeper:
         for mark in (self._parts.settings.folder / "claims").glob(f"*/*/*{_DELETED}"):
             _remove(mark.with_suffix(""))
 
-    def on_add(self, item: SeenObject) -> None:
+    def on_add(self, item: CachedObject) -> None:
         """There is a claim."""
         if item.metadata.uid not in self._uids:  # once: a controller of volumes may be of another mind
             self._uids.add(item.metadata.uid)
@@ -64,10 +64,10 @@ class ClaimKeeper:
                 self._unbound[item.metadata.uid] = item
                 self._changed.set()
 
-    def on_update(self, old: SeenObject, new: SeenObject) -> None:
+    def on_update(self, old: CachedObject, new: CachedObject) -> None:
         """A claim has changed."""
 
-    def on_delete(self, last: SeenObject, *, final_state_known: bool) -> None:  # noqa: ARG002 (the handler's form)
+    def on_delete(self, last: CachedObject, *, final_state_known: bool) -> None:  # noqa: ARG002 (the handler's form)
         """A claim is gone."""
         self._uids.discard(last.metadata.uid)
         self._unbound.pop(last.metadata.uid, None)

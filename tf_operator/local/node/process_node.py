@@ -18,18 +18,20 @@ from typing import Any
 import msgspec
 
 from tf_operator.local import short_paths
-from tf_operator.local.node import memory_limits, pod_report, scheduling
+from tf_operator.local.node import scheduling
 from tf_operator.local.node.addresses import Addresses, PodNames
+from tf_operator.local.node.cached_objects import CachedObject, read_object
 from tf_operator.local.node.claims import ClaimKeeper
 from tf_operator.local.node.containers import LocalPod, list_of, local_pod, mapping_of, spec_of
-from tf_operator.local.node.downward import Capacity
 from tf_operator.local.node.listeners import ListenerWatch
-from tf_operator.local.node.logs import NodeLogs
+from tf_operator.local.node.logs.node_logs import NodeLogs
 from tf_operator.local.node.node_parts import NODES, PODS, SERVICES, NodeParts, NodeSettings
-from tf_operator.local.node.pod_runner import PodRunner
-from tf_operator.local.node.pod_setup import container_ports
-from tf_operator.local.node.processes import Processes, SpawnerProcess
-from tf_operator.local.node.seen_objects import SeenObject, read_object
+from tf_operator.local.node.processes import memory_limits
+from tf_operator.local.node.processes.supervisor import Processes, SpawnerProcess
+from tf_operator.local.node.run import pod_report
+from tf_operator.local.node.run.pod_runner import PodRunner
+from tf_operator.local.node.start.downward import Capacity
+from tf_operator.local.node.start.pod_setup import container_ports
 from tf_operator.local.node.usage import UsageMeter
 from tf_operator.machinery.cache.informer import Informer
 from tf_operator.machinery.clock import Clock
@@ -138,7 +140,7 @@ class ProcessNode:
         """What the pods use now."""
         return self._meter.metrics((runner.sessions() for runner in self._runners.values()), now)
 
-    def on_add(self, item: SeenObject) -> None:
+    def on_add(self, item: CachedObject) -> None:
         """There is a pod."""
         body, uid = item.body, item.metadata.uid
         node = text_of(spec_of(body), "nodeName")
@@ -158,11 +160,11 @@ class ProcessNode:
             work = self._refuse(item, reason) if reason else self._bind(item)
             self._spawn(work, f"schedule {item.metadata.key}", self._binding)
 
-    def on_update(self, old: SeenObject, new: SeenObject) -> None:  # noqa: ARG002 (the handler's form)
+    def on_update(self, old: CachedObject, new: CachedObject) -> None:  # noqa: ARG002 (the handler's form)
         """A pod has changed."""
         self.on_add(new)
 
-    def on_delete(self, last: SeenObject, *, final_state_known: bool) -> None:  # noqa: ARG002 (the handler's form)
+    def on_delete(self, last: CachedObject, *, final_state_known: bool) -> None:  # noqa: ARG002 (the handler's form)
         """A pod is gone."""
         if runner := self._runners.get(last.metadata.uid):
             runner.on_gone()
@@ -254,7 +256,7 @@ class ProcessNode:
                 return service.metadata.key
         return None
 
-    async def _bind(self, item: SeenObject) -> None:
+    async def _bind(self, item: CachedObject) -> None:
         """Take a pod that has no node; a watch event says when it has."""
         metadata = item.metadata
         target = {"apiVersion": "v1", "kind": "Node", "name": self._parts.settings.name}
@@ -276,7 +278,7 @@ class ProcessNode:
             else:
                 return
 
-    async def _refuse(self, item: SeenObject, reason: str) -> None:
+    async def _refuse(self, item: CachedObject, reason: str) -> None:
         """Say that a pod waits for this node, unless it is known."""
         status = pod_report.unscheduled(item.body, reason, now=self._parts.clock.now())
         if status:
@@ -311,22 +313,22 @@ class _NodeChanges:
     def __init__(self, call: Callable[[], None]) -> None:
         self._call = call
 
-    def on_add(self, item: SeenObject) -> None:
+    def on_add(self, item: CachedObject) -> None:
         """There is a Node."""
 
-    def on_update(self, old: SeenObject, new: SeenObject) -> None:
+    def on_update(self, old: CachedObject, new: CachedObject) -> None:
         """A Node has changed, perhaps only its status."""
         if spec_of(old.body) != spec_of(new.body):
             self._call()
 
-    def on_delete(self, last: SeenObject, *, final_state_known: bool) -> None:
+    def on_delete(self, last: CachedObject, *, final_state_known: bool) -> None:
         """A Node is gone."""
 
 
 class _NamesIn:
     """The names of the Services of a namespace, as they are when asked."""
 
-    def __init__(self, services: Informer[SeenObject], namespace: str) -> None:
+    def __init__(self, services: Informer[CachedObject], namespace: str) -> None:
         self._services = services
         self._namespace = namespace
 

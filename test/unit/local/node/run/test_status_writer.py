@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tf_operator.local.node.pod_status_writer import PodStatusWriter
+from tf_operator.local.node.run.status_writer import PodStatusWriter
 from tf_operator.machinery.transport import errors
 
 BODY = {"metadata": {"name": "p", "namespace": "ns", "uid": "u", "resourceVersion": "1"}}

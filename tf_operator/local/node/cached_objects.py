@@ -7,14 +7,14 @@ import msgspec
 from tf_operator.machinery.transport.responses import ObjectMeta
 
 
-class SeenObject(msgspec.Struct, frozen=True):
+class CachedObject(msgspec.Struct, frozen=True):
     """An object of any kind."""
 
     metadata: ObjectMeta
     body: dict[str, Any]
 
 
-def read_object(raw: msgspec.Raw) -> SeenObject:
+def read_object(raw: msgspec.Raw) -> CachedObject:
     """Decode it."""
     body = msgspec.json.decode(raw)
-    return SeenObject(msgspec.convert(body["metadata"], ObjectMeta), body)
+    return CachedObject(msgspec.convert(body["metadata"], ObjectMeta), body)

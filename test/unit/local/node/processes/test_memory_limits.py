@@ -2,7 +2,7 @@
 
 import pytest
 
-from tf_operator.local.node import memory_limits
+from tf_operator.local.node.processes import memory_limits
 
 
 @pytest.fixture(params=["v1", "v2"])

@@ -14,19 +14,19 @@ from datetime import timedelta
 from typing import Any
 
 from tf_operator import quantity
-from tf_operator.local.node import lifecycle, pod_report
 from tf_operator.local.node.addresses import PodNames
-from tf_operator.local.node.container_process import ContainerProcess, process_number
 from tf_operator.local.node.containers import End, LocalContainer, Problem, Runtime, local_pod, mapping_of
-from tf_operator.local.node.launch import CannotStart, bare_ports, launch, unseen_mounts
-from tf_operator.local.node.lifecycle import PodStep
 from tf_operator.local.node.listeners import Listener
 from tf_operator.local.node.node_parts import PODS, NodeParts
-from tf_operator.local.node.pod_setup import PodSetup
-from tf_operator.local.node.pod_status_writer import PodStatusWriter
-from tf_operator.local.node.probes import Probe
+from tf_operator.local.node.run import lifecycle, pod_report
+from tf_operator.local.node.run.container_run import ContainerRun, process_number
+from tf_operator.local.node.run.lifecycle import PodStep
+from tf_operator.local.node.run.probes import Probe
+from tf_operator.local.node.run.status_writer import PodStatusWriter
+from tf_operator.local.node.start.pod_setup import PodSetup
+from tf_operator.local.node.start.program import CannotStart, bare_ports, launch, unseen_mounts
+from tf_operator.local.node.start.volumes import CLAIM, Configs, references
 from tf_operator.local.node.usage import ContainerSession
-from tf_operator.local.node.volumes import CLAIM, Configs, references
 from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport import errors
 from tf_operator.meta import Body, ObjectKey
@@ -48,7 +48,7 @@ class PodRunner:
         self._since = pod_report.began_at(self._pod) or parts.clock.now()
         self._runtimes: dict[str, Runtime] = pod_report.recovered(self._pod, parts.clock.now())
         self._containers = {container.name: container for container in self._pod.containers}
-        self._runs: dict[str, ContainerProcess] = {}
+        self._runs: dict[str, ContainerRun] = {}
         self._setup = PodSetup(parts, self._pod, names)
         self._writer = PodStatusWriter(parts, body)
         self._changed = asyncio.Event()
@@ -227,7 +227,7 @@ class PodRunner:
         log = self._parts.logs.begin(self._pod.uid, container.name, restarts)
         message_file = self._setup.message_file(container)
         message_file.unlink(missing_ok=True)
-        run = ContainerProcess(
+        run = ContainerRun(
             self._parts,
             container=container,
             pod=self._pod,

@@ -12,9 +12,9 @@ from itertools import islice
 from pathlib import Path
 
 from tf_operator.local.log_source import LogGone
-from tf_operator.local.node import log_records
-from tf_operator.local.node.container_log import MOST_BYTES, ContainerLog
-from tf_operator.local.node.log_records import Lines, LogWish
+from tf_operator.local.node.logs import log_records
+from tf_operator.local.node.logs.container_log import MOST_BYTES, ContainerLog
+from tf_operator.local.node.logs.log_records import Lines, LogWish
 from tf_operator.machinery.clock import Clock
 from tf_operator.meta import ObjectKey
 

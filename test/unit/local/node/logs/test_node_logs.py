@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tf_operator.local.log_source import LogGone
-from tf_operator.local.node import container_log
-from tf_operator.local.node.log_records import LONGEST_RECORD, rotated
-from tf_operator.local.node.logs import NodeLogs
+from tf_operator.local.node.logs import container_log
+from tf_operator.local.node.logs.log_records import LONGEST_RECORD, rotated
+from tf_operator.local.node.logs.node_logs import NodeLogs
 from tf_operator.meta import ObjectKey
 
 POD = ObjectKey("ns", "pod")

@@ -7,7 +7,7 @@ from decimal import ROUND_CEILING, Decimal
 
 from tf_operator import quantity
 from tf_operator.local.node.containers import LocalContainer, LocalPod, mapping_of
-from tf_operator.local.node.pod_report import ADDRESS
+from tf_operator.local.node.run.pod_report import ADDRESS
 from tf_operator.meta import Body, labels_of, metadata_of, text_of
 
 _ENTRY = re.compile(r"metadata\.(?P<map>labels|annotations)\['(?P<key>[^']+)'\]")

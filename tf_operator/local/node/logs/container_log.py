@@ -9,8 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from tf_operator.local.node import log_records
-from tf_operator.local.node.log_records import LONGEST_RECORD, rotated
+from tf_operator.local.node.logs import log_records
+from tf_operator.local.node.logs.log_records import LONGEST_RECORD, rotated
 from tf_operator.machinery.clock import Clock
 from tf_operator.meta import micro_time
 

@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tf_operator.local import short_paths
-from tf_operator.local.node import volumes
 from tf_operator.local.node.addresses import PodNames
 from tf_operator.local.node.claims import CLAIMS
 from tf_operator.local.node.containers import LocalContainer, LocalPod, Problem, list_of, mapping_of
-from tf_operator.local.node.launch import CannotStart, Surroundings, file_values
 from tf_operator.local.node.node_parts import NodeParts
-from tf_operator.local.node.processes import Launch
-from tf_operator.local.node.volumes import CLAIM, SECRET, VolumeSources
+from tf_operator.local.node.processes.supervisor import Launch
+from tf_operator.local.node.start import volumes
+from tf_operator.local.node.start.program import CannotStart, Surroundings, file_values
+from tf_operator.local.node.start.volumes import CLAIM, SECRET, VolumeSources
 from tf_operator.machinery.transport import errors
 from tf_operator.machinery.transport.requests import Resource
 from tf_operator.meta import Body, ObjectKey, text_of, uid_of

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tf_operator.local.node import volumes
 from tf_operator.local.node.containers import local_pod
-from tf_operator.local.node.downward import Capacity
-from tf_operator.local.node.launch import (
+from tf_operator.local.node.node_parts import NodeSettings
+from tf_operator.local.node.start import volumes
+from tf_operator.local.node.start.downward import Capacity
+from tf_operator.local.node.start.program import (
     PYTHON_ANNOTATION,
     CannotStart,
     Interpreter,
@@ -19,8 +20,7 @@ from tf_operator.local.node.launch import (
     launch,
     unseen_mounts,
 )
-from tf_operator.local.node.node_parts import NodeSettings
-from tf_operator.local.node.volumes import VolumeSources
+from tf_operator.local.node.start.volumes import VolumeSources
 from tf_operator.meta import ObjectKey
 
 CONFIGS = {("ConfigMap", "c"): {"a": b"1", "b": b"2"}, ("Secret", "s"): {"key": b"hidden"}, ("ConfigMap", "none"): None}

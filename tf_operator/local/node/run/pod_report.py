@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tf_operator.job.restart_rules import RESTARTING_ALL
-from tf_operator.local.node import lifecycle
 from tf_operator.local.node.containers import (
     End,
     LocalContainer,
@@ -18,7 +17,8 @@ from tf_operator.local.node.containers import (
     mapping_of,
     status_of,
 )
-from tf_operator.local.node.lifecycle import Ending, PodStep, Runtimes
+from tf_operator.local.node.run import lifecycle
+from tf_operator.local.node.run.lifecycle import Ending, PodStep, Runtimes
 from tf_operator.meta import Body, parse_time, rfc3339, text_of
 
 ADDRESS = "127.0.0.1"

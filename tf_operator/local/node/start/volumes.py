@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tf_operator.local.node.containers import LocalPod, Problem, list_of, mapping_of
-from tf_operator.local.node.downward import Capacity, field_value, resource_value
-from tf_operator.local.node.launch import CannotStart, Mount
+from tf_operator.local.node.start.downward import Capacity, field_value, resource_value
+from tf_operator.local.node.start.program import CannotStart, Mount
 from tf_operator.meta import Body, text_of
 
 Configs = Mapping[tuple[str, str], Mapping[str, bytes] | None]

@@ -15,9 +15,9 @@ import pytest
 import pytest_asyncio
 
 from support.settle import eventually
-from tf_operator.local.node import processes as processes_module
-from tf_operator.local.node import spawner
-from tf_operator.local.node.processes import Launch, Processes
+from tf_operator.local.node.processes import spawner
+from tf_operator.local.node.processes import supervisor as processes_module
+from tf_operator.local.node.processes.supervisor import Launch, Processes
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -206,7 +206,7 @@ async def test_when_the_spawner_is_killed_all_processes_end_and_the_next_ones_st
 _SUPERVISOR = """
 import asyncio, sys
 from pathlib import Path
-from tf_operator.local.node.processes import Launch, Processes
+from tf_operator.local.node.processes.supervisor import Launch, Processes
 from types import SimpleNamespace
 async def main():
     processes = Processes(Path(sys.argv[1]))

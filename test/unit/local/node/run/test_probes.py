@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tf_operator.local.node.containers import local_pod
-from tf_operator.local.node.probes import Tally, answers, probes_of
+from tf_operator.local.node.run.probes import Tally, answers, probes_of
 from tf_operator.machinery.clock import SystemClock
 
 

@@ -21,7 +21,7 @@ from typing import IO, Any, NamedTuple, Protocol
 
 import msgspec
 
-from tf_operator.local.node import spawner
+from tf_operator.local.node.processes import spawner
 from tf_operator.machinery.log import Logger
 
 _log = Logger(__name__)

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tf_operator.local.node import lifecycle, pod_report
 from tf_operator.local.node.containers import End, Problem, local_pod
+from tf_operator.local.node.run import lifecycle, pod_report
 from tf_operator.meta import rfc3339
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

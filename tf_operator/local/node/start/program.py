@@ -22,8 +22,8 @@ from typing import Any
 
 from tf_operator.job.constants import TF_CONFIG
 from tf_operator.local.node.containers import LocalContainer, LocalPod, Problem, list_of, mapping_of
-from tf_operator.local.node.downward import Capacity, field_value, resource_value
-from tf_operator.local.node.processes import Launch
+from tf_operator.local.node.processes.supervisor import Launch
+from tf_operator.local.node.start.downward import Capacity, field_value, resource_value
 from tf_operator.meta import Body, text_of
 
 PYTHON_ANNOTATION = "tf-operator.kubeflow.org/python"

@@ -10,12 +10,12 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tf_operator.local.node import probes
-from tf_operator.local.node.container_log import ContainerLog
 from tf_operator.local.node.containers import End, LocalContainer, LocalPod, mapping_of
+from tf_operator.local.node.logs.container_log import ContainerLog
 from tf_operator.local.node.node_parts import NodeParts
-from tf_operator.local.node.probes import Probe, Tally
-from tf_operator.local.node.processes import Launch
+from tf_operator.local.node.processes.supervisor import Launch
+from tf_operator.local.node.run import probes
+from tf_operator.local.node.run.probes import Probe, Tally
 from tf_operator.meta import text_of
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class RunListener(Protocol):
         """A probe says that it is good, or why not."""
 
 
-class ContainerProcess:
+class ContainerRun:
     """One run, from its start to its end."""
 
     def __init__(

@@ -1,0 +1,1 @@
+"""Processes of the user, apart from what they run for: who starts them, signals them, limits their memory."""

@@ -1,0 +1,1 @@
+"""What a pod needs before its containers start: programs, their environment and volumes."""
