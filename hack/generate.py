@@ -147,9 +147,9 @@ def dashboards(root: Path) -> Files:  # noqa: ARG001 (they follow from code alon
 
 def golden(root: Path) -> Files:
     """The plans of all golden cases."""
-    from golden import case, queue_case, written  # noqa: PLC0415
+    from golden import case, job_queue_case, written  # noqa: PLC0415
 
-    return Files(written.plans(root) | queue_case.plans(root), owned=f"{case.FOLDER}/**/*{case.PLAN}")
+    return Files(written.plans(root) | job_queue_case.plans(root), owned=f"{case.FOLDER}/**/*{case.PLAN}")
 
 
 def lock(root: Path, *, arguments: Sequence[str] = ()) -> Files:

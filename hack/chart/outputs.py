@@ -40,7 +40,7 @@ RULES: Final = {
     "tensorboardEditRules": RBAC / "tensorboard/user-role-edit.yaml",
     "kueueRules": RBAC / "kueue/cluster-role.yaml",
     "kueueClassRules": RBAC / "kueue/cluster-role-classes.yaml",
-    "queueRules": RBAC / "queue/cluster-role.yaml",
+    "jobQueueRules": RBAC / "job-queue/cluster-role.yaml",
     "metricsAuthRules": METRICS / "cluster-role-metrics-auth.yaml",
     "metricsReaderRules": METRICS / "cluster-role-metrics-reader.yaml",
 }

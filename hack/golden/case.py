@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import yaml
 
-from golden import profiles, queues
+from golden import kueue, profiles
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.job import naming, restart_rules
@@ -93,7 +93,7 @@ def read(root: Path, name: str) -> Case:
         tensorboards=_tensorboards(fields.get("tensorboards"), job.key.name, now),
         hpa=_hpa(fields.get("hpa"), job.key.name, now),
         settings=_settings(fields.get("settings", {})),
-        kueue=queues.read(fields["kueue"], job) if "kueue" in fields else None,
+        kueue=kueue.read(fields["kueue"], job) if "kueue" in fields else None,
         hold=Hold(*fields["hold"]) if "hold" in fields else None,
     )
     return Case(name, fields["title"], tuple(fields.get("rules", ())), snapshot, api, tuple(fields.get("bodies", ())))
@@ -212,7 +212,7 @@ def _settings(entry: Yaml) -> Settings:
     texts = {"gang_scheduler": "gangScheduler", "cluster_domain": "clusterDomain"}
     texts |= {"server_program": "serverProgram", "server_image": "serverImage"}
     _refuse_others(
-        entry, {*texts.values(), "accelerators", "withoutTensorboards", "hasQueue", "restartsInPlace"}, "settings"
+        entry, {*texts.values(), "accelerators", "withoutTensorboards", "hasJobQueue", "restartsInPlace"}, "settings"
     )
     accelerators = tuple(_accelerator(name, accelerator) for name, accelerator in entry.get("accelerators", {}).items())
     options = {name: entry.get(field, "") for name, field in texts.items()}
@@ -220,7 +220,7 @@ def _settings(entry: Yaml) -> Settings:
         **options,
         accelerators=accelerators,
         without_tensorboards=entry.get("withoutTensorboards", {}),
-        has_queue=entry.get("hasQueue", False),
+        has_job_queue=entry.get("hasJobQueue", False),
         restarts_in_place=entry.get("restartsInPlace", False),
     )
 

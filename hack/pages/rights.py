@@ -90,9 +90,9 @@ OPTIONS: Final = (
         theft="changes the spec of TFJobs; takes quota by Workloads, and the Workloads of others",
     ),
     Option(
-        "`controller.queue.enabled`",
-        {"controller": {"queue": {"enabled": True}}},
-        everywhere=(RBAC / "queue/cluster-role.yaml",),
+        "`controller.jobQueue.enabled`",
+        {"controller": {"jobQueue": {"enabled": True}}},
+        everywhere=(RBAC / "job-queue/cluster-role.yaml",),
         theft="reads all pod specs of the cluster with their `env`, and all nodes, also with `watch.namespaces`",
     ),
     Option(

@@ -28,7 +28,7 @@ ENOUGH_AS_TEXT = {
     "faults.html",
     "glossary.html",
     "how-to/index.html",
-    "how-to/queue.html",
+    "how-to/job-queue.html",
     "limits.html",
     "local-apiserver.html",
     "reference/events.html",

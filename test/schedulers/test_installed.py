@@ -111,7 +111,7 @@ class Feature:
 
 
 FEATURES = {
-    "queue": Feature({"controller": {"queue": {"enabled": True}}}, "queue", _queues),
+    "job queue": Feature({"controller": {"jobQueue": {"enabled": True}}}, "job-queue", _queues),
     "gangs": Feature({"controller": {"gangSchedulerName": "native"}}, "native-gangs", _makes_gangs),
     "elastic": Feature({"elastic": {"horizontalPodAutoscalers": True}}, "elastic", _makes_hpas),
     "in place": Feature({"elastic": {"restartInPlace": True}}, "restart-in-place", _restarts_in_place),

@@ -1,4 +1,4 @@
-"""A day of the operator's own queue: 200 jobs on 12 nodes, on a virtual clock.
+"""A day of the job queue: 200 jobs on 12 nodes, on a virtual clock.
 
 The test is the scheduler and the pods: a pod is bound where it fits, first on the node that its job prefers; it begins
 to work after a while, and one that is given up goes after its grace period. What the queue reaches is compared with a
@@ -17,10 +17,10 @@ import pytest
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.training_job import ElasticRange
 from tf_operator.meta import ObjectKey
-from tf_operator.planning.autoscaling import shapes
-from tf_operator.planning.autoscaling.capacity import Node
-from tf_operator.planning.autoscaling.jobs import Admit, BoundPod, QueueJob, ReplicaNeed
-from tf_operator.planning.autoscaling.schedule import Cluster, QueueRules, make_schedule
+from tf_operator.planning.job_queue import shapes
+from tf_operator.planning.job_queue.capacity import Node
+from tf_operator.planning.job_queue.jobs import Admit, BoundPod, QueueJob, ReplicaNeed
+from tf_operator.planning.job_queue.schedule import Cluster, QueueRules, make_schedule
 
 MIDNIGHT = datetime(2026, 3, 1, tzinfo=UTC)
 DAY, JOBS, GPUS = 86400.0, 200, 8

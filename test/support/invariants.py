@@ -118,7 +118,7 @@ def pods_are_of_the_spec(life: JobLife) -> Iterator[str]:
         counts = [
             spec.get("replicas", 1) for replicas in specs for key, spec in replicas.items() if key.lower() == kind
         ]
-        if kind == "worker":  # the operator's own queue may have decided on another number, and recorded it
+        if kind == "worker":  # the job queue may have decided on another number, and recorded it
             counts += [body.get("status", {}).get("elastic", {}).get("workers", 0) for body in bodies]
         if pod.name != f"{life.name}-{kind}-{index}":
             yield f"{pod.name} is the pod of {kind} {index}"

@@ -22,13 +22,13 @@ from support.templates import Template
 from tf_operator.app.metrics.jobs import JobFamilies, JobMetrics
 from tf_operator.app.webhook import review
 from tf_operator.app.webhook.share import TimeShare
-from tf_operator.controller.autoscaling import projections, queue_jobs, scaler, set_aside
-from tf_operator.controller.autoscaling.queue_jobs import JobSource, QueueJobs
-from tf_operator.controller.autoscaling.scaler import AutoScaler
-from tf_operator.controller.autoscaling.set_aside import SetAside
-from tf_operator.controller.autoscaling.usage import NodeUsage
 from tf_operator.controller.caches import OWNER, owner_of
 from tf_operator.controller.controller import Controller
+from tf_operator.controller.job_queue import planner, projections, queue_jobs, set_aside
+from tf_operator.controller.job_queue.planner import QueuePlanner
+from tf_operator.controller.job_queue.queue_jobs import JobSource, QueueJobs
+from tf_operator.controller.job_queue.set_aside import SetAside
+from tf_operator.controller.job_queue.usage import NodeUsage
 from tf_operator.controller.metrics_hooks import QueueDecisions, ReconcileInstruments
 from tf_operator.controller.projections.jobs import job_reader
 from tf_operator.controller.projections.workloads import workload_reader
@@ -44,7 +44,7 @@ from tf_operator.machinery.metrics_hooks import ReflectorInstruments
 from tf_operator.machinery.queue.workqueue import RateLimitedQueue
 from tf_operator.machinery.ratelimit import ExponentialBackoff
 from tf_operator.machinery.transport import errors
-from tf_operator.planning.autoscaling.schedule import QueueRules, make_schedule
+from tf_operator.planning.job_queue.schedule import QueueRules, make_schedule
 from tf_operator.planning.snapshot import Settings
 
 HEALTHY = {"a", "z"}
@@ -104,7 +104,7 @@ def text(first, *_):
     return str(first)
 
 
-# --- The operator's own queue ----------------------------------------------------------------------------------------
+# --- The job queue ----------------------------------------------------------------------------------------
 
 
 async def _queue(case, refuses=None):
@@ -122,12 +122,12 @@ async def _queue(case, refuses=None):
             raise refuses
         served.append((key.name, subresource))
 
-    loop = AutoScaler(
+    loop = QueuePlanner(
         jobs=QueueJobs(
             (source,),
             Store({OWNER: owner_of}),
             Store(),
-            settings=lambda: Settings(has_queue=True),
+            settings=lambda: Settings(has_job_queue=True),
             resizes=True,
             set_aside=aside,
         ),
@@ -154,7 +154,7 @@ async def reading_jobs_for_the_queue(case):
 
 async def planning_the_queue(case):
     plan = case.or_raise(lambda cluster: [found.key.name for found in cluster.jobs], make_schedule)
-    for module in (scaler, set_aside):
+    for module in (planner, set_aside):
         case.patch.setattr(module, "make_schedule", plan)
     return await _queue(case)
 

@@ -17,7 +17,7 @@ from tf_operator.app.http.metrics_auth import REVIEW_WITHIN
 from tf_operator.app.metrics.registry import Metrics
 from tf_operator.app.options.options import Options
 from tf_operator.client import discovery
-from tf_operator.controller.autoscaling.projections import NODES
+from tf_operator.controller.job_queue.projections import NODES
 from tf_operator.machinery.cache.factory import SharedInformerFactory
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.election import lease

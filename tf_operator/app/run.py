@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import Any
 
 from tf_operator.app import (
-    autoscaling,
     clients,
     config_file,
     controller_config,
+    job_queue,
     lifecycle,
     logs,
     signals,
@@ -150,14 +150,14 @@ async def _with_gang_scheduler(options: Options, to_server: clients.Clients) -> 
         return (await to_server.gang_scheduler(versions) if versions else "") or name
 
     by_job = tuple([await served(name) for name in options.gang_schedulers_by_job])
-    name, rules = await served(options.gang_scheduler), options.autoscale
+    name, rules = await served(options.gang_scheduler), options.job_queue
     if options.finds_gang_scheduler:
         name = await to_server.gang_scheduler(gang_schedulers.BY_PREFERENCE)
         _log.info("gang scheduling", scheduler=name or "none is installed")
         if not name and not rules and await to_server.may_read_nodes():
             _log.info("jobs are admitted whole, by what the nodes have left")
             rules = replace(options.queue_rules, resizes=False)
-    return replace(options, gang_scheduler=name, gang_schedulers_by_job=by_job, autoscale=rules)
+    return replace(options, gang_scheduler=name, gang_schedulers_by_job=by_job, job_queue=rules)
 
 
 def _config(options: Options, settings: Settings, metrics: registry.Metrics) -> config_file.ConfigFile | None:
@@ -193,14 +193,14 @@ def _controllers(
 def _queue(
     context: wiring.ControllerContext, metrics: registry.Metrics, probes: health.Health
 ) -> dict[str, wiring.Working]:
-    """The operator's own queue of jobs, by its name, where there is one."""
-    if not context.options.autoscale:
+    """The job queue, by its name, where there is one."""
+    if not context.options.job_queue:
         return {}
     instruments = metrics.job_queue()
-    scaler = autoscaling.make_autoscaler(context, context.options.autoscale, instruments)
-    instruments.read_stall_by(lambda: scaler.stalled_seconds)
-    probes.watch_loop("queue", lambda: scaler.stalled_seconds)
-    return {"queue": scaler}
+    planner = job_queue.make_queue_planner(context, context.options.job_queue, instruments)
+    instruments.read_stall_by(lambda: planner.stalled_seconds)
+    probes.watch_loop("job queue", lambda: planner.stalled_seconds)
+    return {"job-queue": planner}
 
 
 def _metrics(options: Options, clock: Clock) -> registry.Metrics:

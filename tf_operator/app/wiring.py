@@ -20,10 +20,10 @@ from tf_operator.controller.debounce import Debounce
 from tf_operator.controller.execute import Executor
 from tf_operator.controller.handlers import OnChild, OnJob, OnPod
 from tf_operator.controller.job_notes import JobNotes
+from tf_operator.controller.kueue import make_kueue_caches
 from tf_operator.controller.metrics_hooks import JobInstruments, ReconcileInstruments
 from tf_operator.controller.observe import Observer
 from tf_operator.controller.projections.jobs import StoredJob
-from tf_operator.controller.queueing import make_kueue_caches
 from tf_operator.controller.reconciler import Reconciler
 from tf_operator.controller.reporter import PlanReporter
 from tf_operator.controller.resources import UNCACHED
@@ -186,7 +186,7 @@ def settings(options: Options) -> Settings:
     return Settings(
         cluster_domain=options.cluster_domain,
         gang_scheduler=options.gang_scheduler,
-        has_queue=options.autoscale is not None,
+        has_job_queue=options.job_queue is not None,
         restarts_in_place=options.restarts_in_place,
         without_tensorboards={
             api.resource.api_version: reason

@@ -8,7 +8,7 @@ Neighbours: ``machinery.metrics_hooks``, the same for queues, clients and watche
 
 from enum import StrEnum
 
-from tf_operator.planning.autoscaling.jobs import Decision
+from tf_operator.planning.job_queue.jobs import Decision
 
 
 class ReconcileResult(StrEnum):
@@ -68,7 +68,7 @@ class JobInstruments:
 
 
 class QueueDecisions:
-    """The measures of the operator's own queue of jobs."""
+    """The measures of the job queue."""
 
     def waiting(self, jobs: int) -> None:
         """So many jobs wait for room."""

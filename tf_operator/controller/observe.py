@@ -14,13 +14,13 @@ import msgspec
 from tf_operator.controller import resources
 from tf_operator.controller.caches import LABELLED, OWNER, Caches, owner_value
 from tf_operator.controller.job_notes import JobNotes
+from tf_operator.controller.kueue import KueueCaches
 from tf_operator.controller.projections import pod_events
 from tf_operator.controller.projections.children import Child
 from tf_operator.controller.projections.jobs import StoredJob, job_of
 from tf_operator.controller.projections.pod_groups import CachedGroup
 from tf_operator.controller.projections.pods import CachedPod
 from tf_operator.controller.projections.services import CachedService
-from tf_operator.controller.queueing import KueueCaches
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.job import constants, naming
 from tf_operator.job.tensorboard import RESOURCE

@@ -230,7 +230,7 @@ def write_pending(pending: PendingRecord | None) -> dict[str, Any] | None:
 
 
 def read_elastic(entry: Body) -> ElasticRecord:
-    """What the operator's own queue has decided."""
+    """What the job queue has decided."""
     return ElasticRecord(
         workers=count_of(entry, "workers") or None,
         asked_for=count_of(entry, "specWorkers") or None,
@@ -245,7 +245,7 @@ def read_elastic(entry: Body) -> ElasticRecord:
 
 
 def write_elastic(elastic: ElasticRecord) -> dict[str, Any]:
-    """What the operator's own queue has decided; nothing without one."""
+    """What the job queue has decided; nothing without one."""
     admitted = {"admittedWorkers": elastic.admitted, _SERVERS: elastic.admitted_servers}
     return {name: count for name, count in admitted.items() if count is not None} | present(
         workers=elastic.workers,

@@ -161,7 +161,7 @@ class PendingRecord:
 
 @dataclass(frozen=True, slots=True)
 class ElasticRecord:
-    """What the operator's own auto-scaler has decided: it is recorded before anything is done about it."""
+    """What the job queue has decided: it is recorded before anything is done about it."""
 
     workers: int | None = None
     """How many there are to be now; ``None`` for as many as the spec says."""

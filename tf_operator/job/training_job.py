@@ -220,14 +220,14 @@ class TrainingJob:
         """The replicas of this type, if there are to be any."""
         return next((spec for spec in self.replicas if spec.type is kind and spec.count), None)
 
-    def in_force(self, *, has_queue: bool = True) -> Self:
-        """The same job with as many workers as the auto-scaler has decided, if it may decide that.
+    def in_force(self, *, has_job_queue: bool = True) -> Self:
+        """The same job with as many workers as the job queue has decided, if it may decide that.
 
         Who has changed the number in the spec since then has the last word: the decision is dropped from the record,
         because the number that it was about may return. In a queue there are never more than the job has room for.
         """
         job, missing = self._as_decided(), self.without_room
-        if not has_queue or not missing:
+        if not has_job_queue or not missing:
             return job
         counts = {spec.type: spec.count - missing[spec.type] for spec in job.replicas if spec.type in missing}
         replicas = tuple(replace(spec, count=counts.get(spec.type, spec.count)) for spec in job.replicas)

@@ -19,9 +19,10 @@ from tf_operator.job.record import ReplicaType
 from tf_operator.job.templates import main_containers, main_ports
 from tf_operator.job.training_job import Override, ReplicaSpec, TrainingJob
 from tf_operator.meta import Body, GroupVersionResource, labels_of
-from tf_operator.planning import admission, cluster_spec, default_server, gang_schedulers, json_logs, resize_sidecar
+from tf_operator.planning import cluster_spec, default_server, gang_schedulers, json_logs, resize_sidecar
 from tf_operator.planning.actions import Create, Stage
 from tf_operator.planning.gang_schedulers import GangScheduler
+from tf_operator.planning.job_queue import admission
 from tf_operator.planning.pod_state import kubelet_policy
 from tf_operator.planning.snapshot import Settings
 

@@ -12,7 +12,6 @@ from tf_operator.job import naming, validation
 from tf_operator.job.record import JobRecord, ReplicaType
 from tf_operator.planning import (
     absences,
-    admission,
     cleanup,
     default_server,
     events_and_counts,
@@ -31,6 +30,7 @@ from tf_operator.planning import (
 )
 from tf_operator.planning.actions import Action, Count, Create, Delete, Plan, Transition
 from tf_operator.planning.children import PODS, SERVICES, ChildBuilder
+from tf_operator.planning.job_queue import admission
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.kueue import protocol
 from tf_operator.planning.replicas import Replica
@@ -47,7 +47,7 @@ def make_plan(snapshot: Snapshot) -> Plan:
         return Plan()
     if job.record.is_finished:
         return _after_end(snapshot)
-    digest = pod_needs.digest(requested.job) if snapshot.settings.has_queue else ""
+    digest = pod_needs.digest(requested.job) if snapshot.settings.has_job_queue else ""
     snapshot = replace(snapshot, hold=snapshot.hold or admission.hold(snapshot), pods_digest=digest)
     view = _in_queue(job_view.view(snapshot))
     if names := absences.unconfirmed(view):

@@ -45,7 +45,7 @@ def of(spec: ReplicaSpec) -> list[list[Any]]:
 
 
 def digest(job: TrainingJob) -> str:
-    """Of what the operator's own queue admits, but for the numbers of workers and parameter servers."""
+    """Of what the job queue admits, but for the numbers of workers and parameter servers."""
     needs = {
         spec.type.label: [0 if spec.type in _COUNTED_APART else spec.count, *of(spec)]
         for spec in job.replicas

@@ -16,7 +16,6 @@ from tf_operator.job.record import FirstFailure, JobPhase, JobRecord, ReplicaRec
 from tf_operator.job.report import JobReport, ReplicaCounts, ReplicaLine
 from tf_operator.job.training_job import RestartPolicy
 from tf_operator.planning import (
-    admission,
     cleanup,
     failure_evidence,
     hpa,
@@ -27,6 +26,7 @@ from tf_operator.planning import (
     resizing,
     restarts,
 )
+from tf_operator.planning.job_queue import admission
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.pod_state import PodState
 from tf_operator.planning.replicas import Replica

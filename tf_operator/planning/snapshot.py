@@ -18,7 +18,7 @@ from tf_operator.job.restart_rules import RestartRules
 from tf_operator.job.training_job import FieldError, RestartPolicy, TrainingJob
 from tf_operator.planning import accelerators
 from tf_operator.planning.accelerators import Accelerator
-from tf_operator.planning.kueue.state import Queueing
+from tf_operator.planning.kueue.state import KueueState
 
 STOP_AFTER = 1
 """The ``activeDeadlineSeconds`` of a pod that is stopped: the kubelet ends it, and keeps it and its logs."""
@@ -205,8 +205,8 @@ class Settings:
     """What pods get that ask for them, in APIs whose users rely on the operator for that."""
     restarts_in_place: bool = False
     """Whether pods may be changed, and the cluster restarts the containers of one in place."""
-    has_queue: bool = False
-    """Whether jobs wait until the operator's own queue admits them."""
+    has_job_queue: bool = False
+    """Whether jobs wait until the job queue admits them."""
     restart_delay: timedelta = timedelta(seconds=1)
     longest_restart_delay: timedelta = timedelta(minutes=5)
     backoff_reset_after: timedelta = timedelta(minutes=10)
@@ -257,7 +257,7 @@ class Hold:
     reason: str
     message: str
     gives_up_room: bool = False
-    """Whether it had room in the operator's own queue, and is queued there again."""
+    """Whether it had room in the job queue, and is queued there again."""
 
 
 DEFAULT_SETTINGS = Settings()
@@ -291,12 +291,12 @@ class Snapshot:
     """``None`` as long as they are not known, and for jobs that have none and want none."""
     offered_scheduler: str = ""
     """The gang scheduler that the job asks for, if it may have it and it is installed."""
-    kueue: Queueing | None = None
+    kueue: KueueState | None = None
     """``None`` for a job that no queue of Kueue has a say in."""
     hold: Hold | None = None
     """``None`` for a job that may run."""
     pods_digest: str = ""
-    """Of what the job's pods ask for, as it is written; empty without a queue of the operator's own."""
+    """Of what the job's pods ask for, as it is written; empty without the job queue."""
     looked_for: frozenset[str] = frozenset()
     """The names of the pods that were looked for, because nothing else shows that they are gone."""
     warnings: Mapping[str, str] = field(default_factory=dict)
@@ -340,7 +340,7 @@ class Snapshot:
         elif self.offered_scheduler:
             settings = replace(settings, gang_scheduler=self.offered_scheduler)
         pods = tuple(pod.decided_by(container) for pod in self.pods)
-        job = self.job.in_force(has_queue=settings.has_queue)
-        without_room = self.job.without_room if settings.has_queue else {}
+        job = self.job.in_force(has_job_queue=settings.has_job_queue)
+        without_room = self.job.without_room if settings.has_job_queue else {}
         job = accelerators.attach(job, settings.accelerators) if settings.accelerators else job
         return replace(self, job=job, pods=pods, settings=settings, without_room=without_room)

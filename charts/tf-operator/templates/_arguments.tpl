@@ -31,12 +31,12 @@
 {{- with .gangSchedulerName }}
 - --gang-scheduler-name={{ . }}
 {{- end }}
-{{- if .queue.enabled }}
-- --autoscale
-- --autoscale-shrink-after={{ .queue.shrinkAfter }}
-- --autoscale-grow-after={{ .queue.growAfter }}
-- --autoscale-resize-interval={{ .queue.resizeInterval }}
-- --autoscale-reserve-after={{ .queue.reserveAfter }}
+{{- if .jobQueue.enabled }}
+- --job-queue
+- --job-queue-shrink-after={{ .jobQueue.shrinkAfter }}
+- --job-queue-grow-after={{ .jobQueue.growAfter }}
+- --job-queue-resize-interval={{ .jobQueue.resizeInterval }}
+- --job-queue-reserve-after={{ .jobQueue.reserveAfter }}
 {{- end }}
 {{- with .gangSchedulersByJob }}
 - --gang-schedulers-by-job={{ join "," . }}

@@ -217,7 +217,7 @@
   verbs: [list, watch]
 {{- end -}}
 
-{{- define "tf-operator.queueRules" -}}
+{{- define "tf-operator.jobQueueRules" -}}
 # What the nodes can hold, and what all pods hold of it.
 - apiGroups: [""]
   resources: [nodes, pods]

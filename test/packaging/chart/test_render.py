@@ -217,7 +217,7 @@ def test_every_flag_can_be_chosen(helm_3):
             "gangSchedulerName": "volcano",
             "gangSchedulersByJob": ["native"],
             "kueue": "external",
-            "queue": {"enabled": True},
+            "jobQueue": {"enabled": True},
         },
         "elastic": {"horizontalPodAutoscalers": True, "restartInPlace": True},
         "metrics": {"secure": {"enabled": True, "certificateSecret": "certificate"}},

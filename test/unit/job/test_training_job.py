@@ -1,4 +1,4 @@
-"""How many workers are in force: what the spec says, or what the auto-scaler has decided."""
+"""How many workers are in force: what the spec says, or what the job queue has decided."""
 
 from dataclasses import replace
 
@@ -23,7 +23,7 @@ ELASTIC = WORKERS.elastic(2, 4)
         pytest.param(WORKERS.elastic(2, 4, metrics=[{"type": "Pods"}]), 3, 2, id="resized by its metrics alone"),
     ],
 )
-def test_the_auto_scaler_decides_within_the_policy(builder, decided, count):
+def test_the_job_queue_decides_within_the_policy(builder, decided, count):
     job = simulator(builder).job
     job = replace(job, record=job.record.changed(elastic=ElasticRecord(workers=decided))).in_force()
 

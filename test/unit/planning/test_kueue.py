@@ -11,7 +11,7 @@ from support.templates import Template
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.job.record import JobPhase
 from tf_operator.planning.kueue import admission, protocol, workload
-from tf_operator.planning.kueue.state import LONGEST_RUN, Flavor, Queueing, Workload
+from tf_operator.planning.kueue.state import LONGEST_RUN, Flavor, KueueState, Workload
 from tf_operator.planning.snapshot import DEFAULT_SETTINGS, Cause, RejectedWrite, Settings, Snapshot
 
 NOW = datetime(2026, 3, 1, 8, tzinfo=UTC)
@@ -34,7 +34,7 @@ def seen(*conditions, rejected=None, spec=(), of=None, **status):
     of = of or job()
     spec = {"queueName": "q", "priority": 0, **dict(spec)}
     found = Workload("w", "u", "1", workload.digest(of), (), spec, {"conditions": list(conditions), **status})
-    return Snapshot(of, NOW, rejected=rejected, kueue=Queueing(workload=found, flavors={"spot": Flavor()}))
+    return Snapshot(of, NOW, rejected=rejected, kueue=KueueState(workload=found, flavors={"spot": Flavor()}))
 
 
 ADMITTED = (condition("QuotaReserved"), condition("Admitted"))
@@ -95,8 +95,8 @@ def test_quota_is_asked_for_the_sidecar_that_restarts_in_place_and_jobs_that_run
     }
     assert others == without["template"]["spec"].pop("initContainers")
     assert pod_set == without
-    runs = workload.body(of, Queueing(), settings)["metadata"]["annotations"]
-    assert runs == workload.body(of, Queueing(), DEFAULT_SETTINGS)["metadata"]["annotations"]
+    runs = workload.body(of, KueueState(), settings)["metadata"]["annotations"]
+    assert runs == workload.body(of, KueueState(), DEFAULT_SETTINGS)["metadata"]["annotations"]
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_what_was_refused_is_not_tried_again_at_once():
     refused = RejectedWrite("x", "no", NOW, cause=Cause.UNCHANGED, resource="workloads.kueue.x-k8s.io")
     snapshot = seen(*ADMITTED, rejected=refused, of=job(phase=JobPhase.SUCCEEDED))
     assert not list(protocol.after_end(snapshot))
-    assert not list(protocol.actions(replace(snapshot, kueue=Queueing())))
+    assert not list(protocol.actions(replace(snapshot, kueue=KueueState())))
     assert len(list(protocol.after_end(replace(snapshot, now=NOW + timedelta(minutes=5))))) == 1
 
 
@@ -163,7 +163,7 @@ def test_what_else_was_refused_keeps_no_quota(resource, is_written):
 )
 def test_the_longest_run_is_read_as_kueue_reads_it(text, seconds):
     of = replace(job(), labels={QUEUE: "q", LONGEST_RUN: text})
-    assert workload.place(of, Queueing()).get("maximumExecutionTimeSeconds") == seconds
+    assert workload.place(of, KueueState()).get("maximumExecutionTimeSeconds") == seconds
 
 
 def test_the_priority_class_of_the_policy_comes_before_those_of_templates():

@@ -39,7 +39,7 @@ def test_deletes_come_before_the_group_and_the_group_before_pods():
 
 @pytest.mark.parametrize("other", [6, 2], ids=["another number", "the number that was decided"])
 def test_a_decision_of_the_queue_does_not_return_after_an_edit_overruled_it(other):
-    seen = simulator(tfjob().workers(4).dynamic_workers().elastic(1, 6), Settings(has_queue=True))
+    seen = simulator(tfjob().workers(4).dynamic_workers().elastic(1, 6), Settings(has_job_queue=True))
     seen.settle()
     admitted = {"workers": 2, "specWorkers": 4, "admittedTime": seen.body["metadata"]["creationTimestamp"]}
     seen.tamper({"status": {"elastic": admitted}})
@@ -141,7 +141,7 @@ def test_a_job_ends_as_its_pods_do_also_when_an_edit_is_ignored(name):
 
 def test_an_edit_is_a_request_to_the_queue_for_what_it_adds_and_takes_effect_at_once_in_what_it_takes_away():
     """Back to a number that was admitted once is a request, too: its room is given back."""
-    seen = simulator(tfjob().workers(2).dynamic_workers(), Settings(has_queue=True))
+    seen = simulator(tfjob().workers(2).dynamic_workers(), Settings(has_job_queue=True))
     seen.settle()
     seen.tamper({"status": {"elastic": {"admittedTime": seen.body["metadata"]["creationTimestamp"]}}})
     sizes = []
@@ -157,7 +157,7 @@ def test_an_edit_is_a_request_to_the_queue_for_what_it_adds_and_takes_effect_at_
 
 def in_queue(job):
     """A job that the queue has admitted, and that has no pods yet."""
-    seen = simulator(job, Settings(has_queue=True))
+    seen = simulator(job, Settings(has_job_queue=True))
     seen.settle()
     admit(seen)
     return seen
@@ -379,7 +379,7 @@ def test_a_job_with_too_many_rules_about_nodes_for_the_queue_says_so():
     rules = {f"label-{number}": "x" for number in range(1001)}
     worker = {"template": {"spec": {"nodeSelector": rules}}}
     job = tfjob().workers(1).merged({"spec": {"tfReplicaSpecs": {"Worker": worker}}})
-    seen = simulator(job, Settings(has_queue=True))
+    seen = simulator(job, Settings(has_job_queue=True))
     seen.settle()
 
     assert "Its pods have 1001 rules about nodes" in seen.status["conditions"][-1]["message"]

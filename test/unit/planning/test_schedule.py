@@ -9,25 +9,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from golden import case, queue_case
+from golden import case, job_queue_case
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.training_job import ElasticRange
 from tf_operator.meta import ObjectKey
-from tf_operator.planning.autoscaling import shapes
-from tf_operator.planning.autoscaling.capacity import Node
-from tf_operator.planning.autoscaling.jobs import Admit, BoundPod, QueueJob, ReplicaNeed, Resize, Schedule
-from tf_operator.planning.autoscaling.schedule import Cluster, make_schedule
+from tf_operator.planning.job_queue import shapes
+from tf_operator.planning.job_queue.capacity import Node
+from tf_operator.planning.job_queue.jobs import Admit, BoundPod, QueueJob, ReplicaNeed, Resize, Schedule
+from tf_operator.planning.job_queue.schedule import Cluster, make_schedule
 
 ROOT = Path(__file__).resolve().parents[3]
 NOW = datetime(2026, 3, 1, 8, tzinfo=UTC)
 WORKER = ReplicaType.WORKER
 
 
-@pytest.mark.parametrize("name", queue_case.names(ROOT))
+@pytest.mark.parametrize("name", job_queue_case.names(ROOT))
 def test_the_schedule_of_a_case_is_the_one_in_its_file(name):
-    path = ROOT / queue_case.FOLDER / f"{name}{case.PLAN}"
+    path = ROOT / job_queue_case.FOLDER / f"{name}{case.PLAN}"
 
-    assert path.read_text(encoding="utf-8") == queue_case.text(queue_case.read(ROOT, name))
+    assert path.read_text(encoding="utf-8") == job_queue_case.text(job_queue_case.read(ROOT, name))
 
 
 def test_a_namespace_with_very_many_waiting_jobs_costs_no_more_than_its_first_hundred():

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from tf_operator.planning.autoscaling import shapes
-from tf_operator.planning.autoscaling.shapes import Taint
+from tf_operator.planning.job_queue import shapes
+from tf_operator.planning.job_queue.shapes import Taint
 
 
 def container(cpu=None, limit=None, **fields):

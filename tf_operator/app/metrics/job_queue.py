@@ -1,4 +1,4 @@
-"""The operator's own queue of jobs. Without it, none of these series exist.
+"""The job queue. Without it, none of these series exist.
 
 Neighbour: ``registry``, which makes these.
 """
@@ -8,40 +8,42 @@ from collections.abc import Callable
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from tf_operator.controller.metrics_hooks import QueueDecisions
-from tf_operator.planning.autoscaling.jobs import Decision, Resize
+from tf_operator.planning.job_queue.jobs import Decision, Resize
 
 
 class JobQueueMetrics(QueueDecisions):
-    """``tf_operator_queue_*``."""
+    """``tf_operator_job_queue_*``."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         def counter(of: str, text: str) -> Counter:
-            return Counter(f"tf_operator_queue_{of}", text, registry=registry)
+            return Counter(f"tf_operator_job_queue_{of}", text, registry=registry)
 
-        self._waiting = Gauge("tf_operator_queue_length", "Jobs that wait for room.", registry=registry)
+        self._waiting = Gauge("tf_operator_job_queue_length", "Jobs that wait for room.", registry=registry)
         self._admitted = counter("admitted_jobs_total", "Jobs that were admitted.")
         self._grown = counter("grown_jobs_total", "Times that a running job was given more replicas.")
         self._shrunk = counter("shrunk_jobs_total", "Times that a running job gave up workers for one that waited.")
         self._panics = counter("panics_total", "Times that a job, or a whole plan, made planning panic: a bug.")
         self._set_aside = Gauge(
-            "tf_operator_queue_skipped_jobs", "Jobs that are left out of plans because they panic.", registry=registry
+            "tf_operator_job_queue_skipped_jobs",
+            "Jobs that are left out of plans because they panic.",
+            registry=registry,
         )
         self._stalled = Gauge(
-            "tf_operator_queue_stalled_seconds",
-            "For how long the leader should have planned the queue and has not; 0 when it plans, and on standbys.",
+            "tf_operator_job_queue_stalled_seconds",
+            "For how long the leader should have planned the job queue and has not; 0 when it plans, and on standbys.",
             registry=registry,
         )
 
     def waiting(self, jobs: int) -> None:
-        """``tf_operator_queue_length``."""
+        """``tf_operator_job_queue_length``."""
         self._waiting.set(jobs)
 
     def panicked(self) -> None:
-        """``tf_operator_queue_panics_total``."""
+        """``tf_operator_job_queue_panics_total``."""
         self._panics.inc()
 
     def set_aside(self, jobs: int) -> None:
-        """``tf_operator_queue_skipped_jobs``."""
+        """``tf_operator_job_queue_skipped_jobs``."""
         self._set_aside.set(jobs)
 
     def read_stall_by(self, seconds: Callable[[], float]) -> None:

@@ -86,7 +86,7 @@ class Metrics:
         self._samples: list[Callable[[], object]] = [metrics.sample for metrics in self.jobs.values()]
 
     def job_queue(self) -> JobQueueMetrics:
-        """Instruments of the operator's own queue of jobs; asked for once, where there is one."""
+        """Instruments of the job queue; asked for once, where there is one."""
         return JobQueueMetrics(self.registry)
 
     def webhook(self) -> WebhookMetrics:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from tf_operator.app.options import flag_types
 
 SERVE = "What to serve"
-QUEUE = "The operator's own queue"
+JOB_QUEUE = "The job queue"
 REACH = "The API server"
 LEAD = "Leader election"
 RESTART = "Restarts of replicas"
@@ -33,6 +33,8 @@ class Flag:
     is_repeatable: bool = False
     variable: str = ""
     """The environment variable that takes the place of the default."""
+    old_name: str = ""
+    """An older name, which is still accepted."""
 
     @property
     def is_switch(self) -> bool:
@@ -161,47 +163,53 @@ FLAGS: tuple[Flag, ...] = (
         "How long running reconciles may take to finish after SIGTERM. Keep it below the pod's grace period.",
     ),
     Flag(
-        "autoscale",
-        QUEUE,
+        "job-queue",
+        JOB_QUEUE,
         flag_types.switch,
         "false",
         "",
         "Jobs wait until all their pods fit into what the nodes have left, by priority and age; jobs with an "
         "elasticPolicy without metrics grow into idle capacity, and give up workers for jobs that wait. Needs the "
-        "right to watch nodes, pods and priority classes of the whole cluster.",
+        "right to watch nodes, pods and priority classes of the whole cluster. --autoscale and --autoscale-... are "
+        "older names of this flag and of those below.",
+        old_name="autoscale",
     ),
     Flag(
-        "autoscale-shrink-after",
-        QUEUE,
+        "job-queue-shrink-after",
+        JOB_QUEUE,
         flag_types.duration,
         "2m",
         "DURATION",
         "How long a job waits before others give up workers for it.",
+        old_name="autoscale-shrink-after",
     ),
     Flag(
-        "autoscale-grow-after",
-        QUEUE,
+        "job-queue-grow-after",
+        JOB_QUEUE,
         flag_types.duration,
         "1m",
         "DURATION",
         "How long no job has to have been admitted before others get more workers.",
+        old_name="autoscale-grow-after",
     ),
     Flag(
-        "autoscale-resize-interval",
-        QUEUE,
+        "job-queue-resize-interval",
+        JOB_QUEUE,
         flag_types.duration,
         "5m",
         "DURATION",
         "The shortest time between two resizes of one job.",
+        old_name="autoscale-resize-interval",
     ),
     Flag(
-        "autoscale-reserve-after",
-        QUEUE,
+        "job-queue-reserve-after",
+        JOB_QUEUE,
         flag_types.duration,
         "5m",
         "DURATION",
         "How long a job waits before later jobs, and those of lower priority, do not get the room that it needs. "
         "0: they get it for as long as the job does not fit, as in the v1alpha1 fork.",
+        old_name="autoscale-reserve-after",
     ),
     Flag(
         "kubeconfig",
@@ -385,4 +393,4 @@ FLAGS: tuple[Flag, ...] = (
         is_repeatable=True,
     ),
 )
-BY_NAME = {flag.name: flag for flag in FLAGS}
+BY_NAME = {name: flag for flag in FLAGS for name in (flag.name, flag.old_name) if name}

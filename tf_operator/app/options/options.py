@@ -22,7 +22,7 @@ from tf_operator.dialects.served import ServedAPI
 from tf_operator.machinery.election.leaderelection import ElectionConfig
 from tf_operator.meta import ObjectKey
 from tf_operator.planning import gang
-from tf_operator.planning.autoscaling.schedule import QueueRules
+from tf_operator.planning.job_queue.schedule import QueueRules
 from tf_operator.planning.kueue import state
 
 _JSON_LOGS, _GANG = "json-log-format", "enable-gang-scheduling"
@@ -117,10 +117,10 @@ class Options:
     kueue: Kueue = Kueue.NONE
     kueue_version: str = state.VERSIONS[0]
     """In which Workloads are read and written."""
-    autoscale: QueueRules | None = None
+    job_queue: QueueRules | None = None
     """``None``: no job waits until it fits, unless it is to be a gang and there is no gang scheduler."""
     queue_rules: QueueRules = field(default_factory=QueueRules)
-    """Those of the operator's own queue, if it has one."""
+    """Those of the job queue, if it has one."""
     workers: int = 16
     overrides_existing_controller: bool = False
     drain_timeout: float = 8.0
@@ -182,7 +182,7 @@ def _options(values: Mapping[str, Any], warnings: tuple[str, ...], environment: 
         makes_hpas=values["horizontal-pod-autoscalers"],
         restarts_in_place=values["restart-in-place"],
         kueue=Kueue(values["kueue"]),
-        autoscale=_queue_rules(values) if values["autoscale"] else None,
+        job_queue=_queue_rules(values) if values["job-queue"] else None,
         queue_rules=_queue_rules(values),
         workers=values["controller-threads"],
         overrides_existing_controller=values["override-existing-controller"],
@@ -245,7 +245,7 @@ def _restart_delay(values: Mapping[str, Any]) -> RestartDelay:
 
 def _queue_rules(values: Mapping[str, Any]) -> QueueRules:
     names = ("shrink-after", "grow-after", "resize-interval", "reserve-after")
-    shrink, grow, interval, reserve = (timedelta(seconds=values[f"autoscale-{name}"]) for name in names)
+    shrink, grow, interval, reserve = (timedelta(seconds=values[f"job-queue-{name}"]) for name in names)
     return QueueRules(shrink, grow, interval, reserve or None)
 
 
@@ -303,8 +303,8 @@ class _Reading:
         """One flag of the command line; the last one wins, unless it may be repeated."""
         if flag := flags.BY_NAME.get(name):
             meaning = _read(flag, value, origin=f"--{name}={value}")
-            is_more = flag.is_repeatable and name in self.values
-            self.values[name] = self.values[name] + meaning if is_more else meaning
+            is_more = flag.is_repeatable and flag.name in self.values
+            self.values[flag.name] = self.values[flag.name] + meaning if is_more else meaning
         elif name == "zap-log-level":
             self._take_zap_level(value)
         elif name == "zap-encoder":

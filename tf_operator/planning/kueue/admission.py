@@ -12,7 +12,7 @@ from typing import Any, Final
 from tf_operator.job.training_job import ReplicaSpec, TrainingJob
 from tf_operator.meta import Body, metadata_of, text_of
 from tf_operator.planning.kueue import state
-from tf_operator.planning.kueue.state import Flavor, Queueing, Workload, objects, texts
+from tf_operator.planning.kueue.state import Flavor, KueueState, Workload, objects, texts
 
 _POD_SET: Final = f"{state.GROUP}/podset"
 _LOCAL_QUEUE: Final = f"{state.GROUP}/local-queue-name"
@@ -24,37 +24,37 @@ _ASKS_FOR_TOPOLOGY: Final = ("required", "preferred", "unconstrained")
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
-def admit(job: TrainingJob, queueing: Queueing, workload: Workload) -> TrainingJob:
+def admit(job: TrainingJob, kueue: KueueState, workload: Workload) -> TrainingJob:
     """The job as it was admitted."""
     assignments = workload.assignments
     return replace(
         job,
         replicas=tuple(
-            _admit(spec, entry, queueing, workload) if (entry := assignments.get(spec.type.label)) else spec
+            _admit(spec, entry, kueue, workload) if (entry := assignments.get(spec.type.label)) else spec
             for spec in job.replicas
         ),
     )
 
 
-def missing(queueing: Queueing, workload: Workload) -> str:
+def missing(kueue: KueueState, workload: Workload) -> str:
     """A flavor that pods were given, and that is not known here; without it they might run anywhere."""
     names = (name for assignment in workload.assignments.values() for name in texts(assignment.get("flavors")).values())
-    return next((name for name in names if name not in queueing.flavors), "")
+    return next((name for name in names if name not in kueue.flavors), "")
 
 
-def _admit(spec: ReplicaSpec, assignment: Body, queueing: Queueing, workload: Workload) -> ReplicaSpec:
+def _admit(spec: ReplicaSpec, assignment: Body, kueue: KueueState, workload: Workload) -> ReplicaSpec:
     admitted_count = assignment.get("count")
     count = min(admitted_count, spec.count) if isinstance(admitted_count, int) and admitted_count > 0 else spec.count
     template = spec.template
-    for change in (_assignment_change(assignment, queueing, workload), *_updates(spec, workload)):
+    for change in (_assignment_change(assignment, kueue, workload), *_updates(spec, workload)):
         template = _change(template, change)
     return replace(spec, template=template, count=count)
 
 
-def _assignment_change(assignment: Body, queueing: Queueing, workload: Workload) -> dict[str, Any]:
+def _assignment_change(assignment: Body, kueue: KueueState, workload: Workload) -> dict[str, Any]:
     """What follows from the flavors and the topology that a pod set was given."""
     names = dict.fromkeys(texts(assignment.get("flavors")).values())
-    flavors = [queueing.flavors.get(name, Flavor()) for name in names]
+    flavors = [kueue.flavors.get(name, Flavor()) for name in names]
     labels = {_POD_SET: text_of(assignment, "name"), _LOCAL_QUEUE: text_of(workload.spec, "queueName")}
     admission = workload.status.get("admission")
     cluster_queue = text_of(admission, "clusterQueue") if isinstance(admission, Mapping) else ""

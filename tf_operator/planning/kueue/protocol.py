@@ -20,7 +20,7 @@ from tf_operator.meta import Body, rfc3339, text_of
 from tf_operator.planning import rejections, resizing
 from tf_operator.planning.actions import Action, Create, Delete, Patch
 from tf_operator.planning.kueue import admission, state, workload
-from tf_operator.planning.kueue.state import Queueing, Workload, objects
+from tf_operator.planning.kueue.state import KueueState, Workload, objects
 from tf_operator.planning.snapshot import Cause, Hold, RejectedWrite, Snapshot
 from tf_operator.text import one_line
 
@@ -35,74 +35,72 @@ _REQUEUED: Final = frozenset({"Preempted", "NodeFailures"})
 
 def queued(snapshot: Snapshot) -> Snapshot:
     """The same, where the job is held, or is as it was admitted."""
-    queueing = snapshot.kueue
-    if queueing is None:
+    kueue = snapshot.kueue
+    if kueue is None:
         return snapshot
-    if unknown := _is_unknown(queueing):
+    if unknown := _is_unknown(kueue):
         if not _has_pods(snapshot):
             return _hold(snapshot, unknown)
         # What runs was admitted, as far as anybody knows: it goes on, and nothing is added to it.
-        resource = str(state.workloads(queueing.version))
+        resource = str(state.workloads(kueue.version))
         rejected = RejectedWrite(WHAT, unknown, snapshot.now, cause=Cause.NOT_SERVED, resource=resource)
         return replace(snapshot, job=_as_it_runs(snapshot.job), rejected=snapshot.rejected or rejected)
-    if reason := _waits_for(snapshot.job, queueing):
+    if reason := _waits_for(snapshot.job, kueue):
         return _hold(snapshot, reason)
-    current = queueing.workload
-    return replace(snapshot, job=admission.admit(snapshot.job, queueing, current)) if current else snapshot
+    current = kueue.workload
+    return replace(snapshot, job=admission.admit(snapshot.job, kueue, current)) if current else snapshot
 
 
 def resumes(snapshot: Snapshot) -> bool:
     """Whether the job is to be resumed: as with Kueue's own code, whether it is suspended is for its queue to say."""
-    queueing, job = snapshot.kueue, snapshot.job
-    if queueing is None or not job.run_policy.is_suspended or job.record.is_finished:
+    kueue, job = snapshot.kueue, snapshot.job
+    if kueue is None or not job.run_policy.is_suspended or job.record.is_finished:
         return False
-    return not (_is_unknown(queueing) or _waits_for(job, queueing))
+    return not (_is_unknown(kueue) or _waits_for(job, kueue))
 
 
 def actions(snapshot: Snapshot) -> Iterator[Action]:
     """Make the Workload, bring it up to date, give its quota back."""
-    queueing, job = snapshot.kueue, snapshot.job
-    if queueing is None or queueing.unreadable:
+    kueue, job = snapshot.kueue, snapshot.job
+    if kueue is None or kueue.unreadable:
         return
-    current = queueing.workload
+    current = kueue.workload
     if current is None:
         is_waiting = rejections.is_waiting(snapshot.rejected, snapshot.now)
-        if queueing.priority and workload.queue_of(job) and not is_waiting and not _has_pods(snapshot):
-            resource = state.workloads(queueing.version)
-            yield Create(
-                resource, workload.name_of(job), WHAT, partial(workload.body, job, queueing, snapshot.settings)
-            )
-    elif not current.is_terminating and not _was_refused(snapshot, queueing) and not current.has("Finished"):
-        yield from _changes(snapshot, queueing, current)
+        if kueue.priority and workload.queue_of(job) and not is_waiting and not _has_pods(snapshot):
+            resource = state.workloads(kueue.version)
+            yield Create(resource, workload.name_of(job), WHAT, partial(workload.body, job, kueue, snapshot.settings))
+    elif not current.is_terminating and not _was_refused(snapshot, kueue) and not current.has("Finished"):
+        yield from _changes(snapshot, kueue, current)
 
 
 def after_end(snapshot: Snapshot) -> Iterator[Action]:
     """Say how the job ended, which frees its quota."""
-    queueing, record = snapshot.kueue, snapshot.job.record
-    current = queueing.workload if queueing and not queueing.unreadable else None
-    if queueing is None or current is None or current.is_terminating or current.has("Finished"):
+    kueue, record = snapshot.kueue, snapshot.job.record
+    current = kueue.workload if kueue and not kueue.unreadable else None
+    if kueue is None or current is None or current.is_terminating or current.has("Finished"):
         return
-    if _was_refused(snapshot, queueing):
+    if _was_refused(snapshot, kueue):
         return
     has_succeeded = record.phase is JobPhase.SUCCEEDED
     reason, message = ("Succeeded", "The job has succeeded") if has_succeeded else ("Failed", "The job has failed")
     status = {"conditions": _with(current, {"Finished": ("True", reason, message)}, snapshot.now)}
-    yield _status_patch(queueing, current, status)
+    yield _status_patch(kueue, current, status)
 
 
 def retry_at(snapshot: Snapshot) -> datetime | None:
     """When to look again, if nothing happens until then: classes and flavors wake up no job."""
-    queueing = snapshot.kueue
-    is_missing = queueing and (_is_unknown(queueing) or (queueing.workload is None and not queueing.priority))
+    kueue = snapshot.kueue
+    is_missing = kueue and (_is_unknown(kueue) or (kueue.workload is None and not kueue.priority))
     return snapshot.now + rejections.UNSERVED if is_missing else None
 
 
 # --- Whether its pods may run --------------------------------------------------------------------------------------
 
 
-def _was_refused(snapshot: Snapshot, queueing: Queueing) -> bool:
+def _was_refused(snapshot: Snapshot, kueue: KueueState) -> bool:
     """Whether a write to the Workload was refused a moment ago. What else was refused keeps no quota from anybody."""
-    rejected, resource = snapshot.rejected, str(state.workloads(queueing.version))
+    rejected, resource = snapshot.rejected, str(state.workloads(kueue.version))
     return rejected is not None and rejected.resource == resource and rejections.is_waiting(rejected, snapshot.now)
 
 
@@ -118,18 +116,18 @@ def _as_it_runs(job: TrainingJob) -> TrainingJob:
     )
 
 
-def _is_unknown(queueing: Queueing) -> str:
+def _is_unknown(kueue: KueueState) -> str:
     """Why nobody can say whether pods may be made, or where; empty if that is known."""
-    current = queueing.workload
-    flavor = admission.missing(queueing, current) if current and current.is_admitted else ""
-    return queueing.unreadable or (f"It was admitted to ResourceFlavor {flavor}, which is not there." if flavor else "")
+    current = kueue.workload
+    flavor = admission.missing(kueue, current) if current and current.is_admitted else ""
+    return kueue.unreadable or (f"It was admitted to ResourceFlavor {flavor}, which is not there." if flavor else "")
 
 
-def _waits_for(job: TrainingJob, queueing: Queueing) -> str:
+def _waits_for(job: TrainingJob, kueue: KueueState) -> str:
     """Why the job may have no pods now; empty if it may."""
-    current = queueing.workload
+    current = kueue.workload
     if current is None:
-        return queueing.problem or f"It waits in queue {workload.queue_of(job)}."
+        return kueue.problem or f"It waits in queue {workload.queue_of(job)}."
     if _is_outdated(job, current):
         return "What its pods need has changed since it was queued: it is queued again."
     return "" if current.is_admitted else _not_admitted(current)
@@ -177,23 +175,23 @@ def _is_outdated(job: TrainingJob, current: Workload) -> bool:
 # --- What is written -----------------------------------------------------------------------------------------------
 
 
-def _changes(snapshot: Snapshot, queueing: Queueing, current: Workload) -> Iterator[Action]:
+def _changes(snapshot: Snapshot, kueue: KueueState, current: Workload) -> Iterator[Action]:
     if _is_outdated(snapshot.job, current) and current.is_reserved:
         if not _has_pods(snapshot):
             reason = "what the pods of its job need has changed"
-            yield Delete(state.workloads(queueing.version), current.name, current.uid, reason)
+            yield Delete(state.workloads(kueue.version), current.name, current.uid, reason)
         return
-    if change := _spec_change(snapshot, queueing, current):
+    if change := _spec_change(snapshot, kueue, current):
         subject = f"the change of {WHAT}"
-        yield Patch(state.workloads(queueing.version), current.name, current.uid, subject, change)
+        yield Patch(state.workloads(kueue.version), current.name, current.uid, subject, change)
     elif status := _status_change(snapshot, current):
-        yield _status_patch(queueing, current, status)
+        yield _status_patch(kueue, current, status)
 
 
-def _spec_change(snapshot: Snapshot, queueing: Queueing, current: Workload) -> dict[str, Any]:
+def _spec_change(snapshot: Snapshot, kueue: KueueState, current: Workload) -> dict[str, Any]:
     """The merge patch to what is wanted. The queue, and all that was admitted, stay for as long as quota is kept."""
     job = snapshot.job
-    place = workload.place(job, queueing)
+    place = workload.place(job, kueue)
     if current.is_reserved or not workload.queue_of(job):
         del place["queueName"]
     spec = {name: value for name, value in place.items() if current.spec.get(name) != value}
@@ -284,8 +282,8 @@ def _condition(previous: Body, kind: str, change: tuple[str, str, str], now: dat
     }
 
 
-def _status_patch(queueing: Queueing, current: Workload, status: Mapping[str, Any]) -> Patch:
-    resource = state.workloads(queueing.version)
+def _status_patch(kueue: KueueState, current: Workload, status: Mapping[str, Any]) -> Patch:
+    resource = state.workloads(kueue.version)
     subject = f"the status of {WHAT}"
     return Patch(
         resource, current.name, current.uid, subject, {"status": status}, version=current.version, subresource="status"

@@ -105,7 +105,7 @@ class Workload:
 
 
 @dataclass(frozen=True, slots=True)
-class Queueing:
+class KueueState:
     """What is known of Kueue for a job that has a queue, or a Workload."""
 
     version: str = VERSIONS[0]

@@ -14,7 +14,7 @@ from tf_operator.meta import Body, metadata_of
 from tf_operator.planning import pod_needs, resize_sidecar, tensorboards
 from tf_operator.planning.children import ChildBuilder
 from tf_operator.planning.kueue import state
-from tf_operator.planning.kueue.state import Priority, Queueing, texts
+from tf_operator.planning.kueue.state import KueueState, Priority, texts
 from tf_operator.planning.snapshot import Settings
 
 _JOB_UID: Final = f"{state.GROUP}/job-uid"
@@ -70,7 +70,7 @@ def counts(job: TrainingJob) -> dict[str, int]:
     return {spec.type.label: spec.count for spec in job.replicas}
 
 
-def body(job: TrainingJob, queueing: Queueing, settings: Settings) -> dict[str, Any]:
+def body(job: TrainingJob, kueue: KueueState, settings: Settings) -> dict[str, Any]:
     """The Workload."""
     metadata = {
         "name": name_of(job),
@@ -79,12 +79,12 @@ def body(job: TrainingJob, queueing: Queueing, settings: Settings) -> dict[str, 
         "annotations": {state.DIGEST: digest(job)},
         "ownerReferences": [job.owner_reference.body()],
     }
-    return {"metadata": metadata, "spec": {"podSets": pod_sets(job, settings), **place(job, queueing)}}
+    return {"metadata": metadata, "spec": {"podSets": pod_sets(job, settings), **place(job, kueue)}}
 
 
-def place(job: TrainingJob, queueing: Queueing) -> dict[str, Any]:
+def place(job: TrainingJob, kueue: KueueState) -> dict[str, Any]:
     """Its place in the queue: what may change while it waits."""
-    priority = _priority(queueing.priority, queueing.version) if queueing.priority else {}
+    priority = _priority(kueue.priority, kueue.version) if kueue.priority else {}
     spec = {"queueName": queue_of(job), **priority}
     seconds = _seconds(job.labels.get(state.LONGEST_RUN, ""))
     return spec | ({"maximumExecutionTimeSeconds": seconds} if seconds else {})

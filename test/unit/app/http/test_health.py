@@ -116,10 +116,10 @@ async def test_a_process_with_a_watch_that_has_stalled_is_not_alive(clock, healt
 
 
 def test_a_loop_that_stands_still_is_named_and_leaves_the_process_ready_and_alive(health, informers):
-    informers.missing, ages = [], {"queue": 59.0}
-    health.watch_loop("queue", lambda: ages["queue"])
+    informers.missing, ages = [], {"job queue": 59.0}
+    health.watch_loop("job queue", lambda: ages["job queue"])
     assert health.stalled_loops() == []
-    ages["queue"] = 61.0
+    ages["job queue"] = 61.0
 
-    assert health.stalled_loops() == ["the queue has stood still for 61 s"]
+    assert health.stalled_loops() == ["the job queue has stood still for 61 s"]
     assert health.why_not_ready() == health.why_not_alive() == []

@@ -1,4 +1,4 @@
-"""The queue of jobs: what goes wrong in it is counted from zero."""
+"""The job queue: what goes wrong in it is counted from zero."""
 
 from tf_operator.app.metrics.job_queue import JobQueueMetrics
 
@@ -8,7 +8,7 @@ def test_panics_jobs_that_are_left_out_and_a_stall_are_shown(registry):
 
     def values():
         return [
-            registry.get_sample_value(f"tf_operator_queue_{n}")
+            registry.get_sample_value(f"tf_operator_job_queue_{n}")
             for n in ("panics_total", "skipped_jobs", "stalled_seconds")
         ]
 

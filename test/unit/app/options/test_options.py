@@ -115,14 +115,25 @@ def test_flags_are_written_as_in_go(arguments):
 
 def test_the_queue_keeps_room_for_who_has_waited_unless_it_is_switched_off():
     """Gangs that the queue places, as there is no gang scheduler, have the same rules."""
-    found = parse("--autoscale", "--autoscale-shrink-after=1s", "--autoscale-reserve-after=90s")
-    assert found.autoscale == found.queue_rules
+    found = parse("--job-queue", "--job-queue-shrink-after=1s", "--job-queue-reserve-after=90s")
+    assert found.job_queue == found.queue_rules
     assert (found.queue_rules.shrink_after, found.queue_rules.reserve_after) == (
         timedelta(seconds=1),
         timedelta(seconds=90),
     )
-    assert parse("--autoscale", "--autoscale-reserve-after=0").autoscale.reserve_after is None
-    assert parse("--autoscale-reserve-after=0").autoscale is None
+    assert parse("--job-queue", "--job-queue-reserve-after=0").job_queue.reserve_after is None
+    assert parse("--job-queue-reserve-after=0").job_queue is None
+
+
+def test_the_flags_of_the_job_queue_are_accepted_by_their_older_names():
+    names = ("shrink-after=1s", "grow-after=2s", "resize-interval=3s", "reserve-after=4s")
+    older, newer = (
+        parse(f"--{queue}", *(f"--{queue}-{name}" for name in names)) for queue in ("autoscale", "job-queue")
+    )
+    assert older == newer
+    assert not older.warnings
+    assert parse("--autoscale", "--job-queue=false").job_queue is None
+    assert refusal("--autoscale-grow-after=x").startswith("--autoscale-grow-after=x: must be a duration")
 
 
 def test_a_namespace_may_be_given_again_and_counts_once():

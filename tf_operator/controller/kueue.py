@@ -17,7 +17,7 @@ from tf_operator.machinery.cache.informer import Informer
 from tf_operator.machinery.transport.requests import Scope
 from tf_operator.meta import ObjectKey
 from tf_operator.planning.kueue import state, workload
-from tf_operator.planning.kueue.state import Priority, Queueing, Workload
+from tf_operator.planning.kueue.state import KueueState, Priority, Workload
 
 _INSTALLED: Final = "is Kueue installed?"
 
@@ -32,7 +32,7 @@ class KueueCaches:
     own_classes: Informer[CachedPriority]
     pod_classes: Informer[CachedPriority]
 
-    def of(self, job: TrainingJob) -> Queueing | None:
+    def of(self, job: TrainingJob) -> KueueState | None:
         """What a plan has to know; ``None`` for a job that has no queue, and no Workload."""
         if not job.profile.suspend_path:
             return None
@@ -40,10 +40,10 @@ class KueueCaches:
         if current is None and not workload.queue_of(job):
             return None
         if unreadable := self._unreadable(job.key.namespace):
-            return Queueing(self.version, current, unreadable=unreadable)
+            return KueueState(self.version, current, unreadable=unreadable)
         priority, problem = self._priority(job)
         flavors = {item.metadata.name: item.flavor for item in self.flavors.store} if current else {}
-        return Queueing(self.version, current, priority, flavors, problem)
+        return KueueState(self.version, current, priority, flavors, problem)
 
     def _workload(self, job: TrainingJob) -> Workload | None:
         """The one that the operator would make, or else one that Kueue has made under another name."""

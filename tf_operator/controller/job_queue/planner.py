@@ -14,11 +14,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
-from tf_operator.controller.autoscaling.projections import CachedNode, CountedPod
-from tf_operator.controller.autoscaling.queue_jobs import JobSource, QueuedEntry, QueueJobs
-from tf_operator.controller.autoscaling.set_aside import SetAside, find_culprit
-from tf_operator.controller.autoscaling.unrecorded import Unrecorded
-from tf_operator.controller.autoscaling.usage import NodeUsage
+from tf_operator.controller.job_queue.projections import CachedNode, CountedPod
+from tf_operator.controller.job_queue.queue_jobs import JobSource, QueuedEntry, QueueJobs
+from tf_operator.controller.job_queue.set_aside import SetAside, find_culprit
+from tf_operator.controller.job_queue.unrecorded import Unrecorded
+from tf_operator.controller.job_queue.usage import NodeUsage
 from tf_operator.controller.metrics_hooks import QueueDecisions
 from tf_operator.controller.projections.jobs import StoredJob
 from tf_operator.job.record import ElasticRecord, ReplicaType
@@ -29,9 +29,10 @@ from tf_operator.machinery.election.fence import NotLeading
 from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport import errors
 from tf_operator.machinery.transport.client import ApiClient
-from tf_operator.planning import admission, pod_needs
-from tf_operator.planning.autoscaling.jobs import Decision, QueueJob, Resize, Schedule, left_alone
-from tf_operator.planning.autoscaling.schedule import Cluster, QueueRules, make_schedule
+from tf_operator.planning import pod_needs
+from tf_operator.planning.job_queue import admission
+from tf_operator.planning.job_queue.jobs import Decision, QueueJob, Resize, Schedule, left_alone
+from tf_operator.planning.job_queue.schedule import Cluster, QueueRules, make_schedule
 
 _log = Logger(__name__)
 
@@ -45,7 +46,7 @@ SHOWN_WITHIN: Final = 30.0
 
 
 @dataclass(slots=True)
-class AutoScaler:
+class QueuePlanner:
     """Plans while this process leads."""
 
     jobs: QueueJobs
@@ -127,7 +128,7 @@ class AutoScaler:
         except Exception:  # noqa: BLE001 (whatever it is, jobs that have their room go on)
             self.usage.has_changed = True
             self.instruments.panicked()
-            _log.exception("planning the queue panicked; retrying")
+            _log.exception("planning the job queue panicked; retrying")
 
     async def _plan(self) -> None:
         if not self._is_current():

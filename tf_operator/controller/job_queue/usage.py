@@ -2,9 +2,9 @@
 
 from collections import Counter
 
-from tf_operator.controller.autoscaling.projections import CachedNode, CountedPod
-from tf_operator.planning.autoscaling import shapes
-from tf_operator.planning.autoscaling.capacity import Node
+from tf_operator.controller.job_queue.projections import CachedNode, CountedPod
+from tf_operator.planning.job_queue import shapes
+from tf_operator.planning.job_queue.capacity import Node
 
 
 class NodeUsage:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
-from tf_operator.controller.autoscaling.projections import CachedPriorityClass, CountedPod
-from tf_operator.controller.autoscaling.set_aside import SetAside
 from tf_operator.controller.caches import OWNER, owner_value
+from tf_operator.controller.job_queue.projections import CachedPriorityClass, CountedPod
+from tf_operator.controller.job_queue.set_aside import SetAside
 from tf_operator.controller.projections.jobs import StoredJob, job_of
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.job import naming
@@ -22,10 +22,10 @@ from tf_operator.machinery.cache.informer import Informer
 from tf_operator.machinery.cache.store import Store
 from tf_operator.machinery.transport.responses import ObjectMeta
 from tf_operator.meta import parse_time, text_of
-from tf_operator.planning import admission, invalid_edits, pod_needs
-from tf_operator.planning.autoscaling import shapes
-from tf_operator.planning.autoscaling.jobs import BoundPod, QueueJob, ReplicaNeed
+from tf_operator.planning import invalid_edits, pod_needs
 from tf_operator.planning.children import ChildBuilder
+from tf_operator.planning.job_queue import admission, shapes
+from tf_operator.planning.job_queue.jobs import BoundPod, QueueJob, ReplicaNeed
 from tf_operator.planning.snapshot import Settings, Snapshot
 
 KEEPS_ROOM_FOR: Final = timedelta(minutes=5)

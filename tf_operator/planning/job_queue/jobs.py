@@ -8,8 +8,8 @@ from typing import NamedTuple
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.training_job import ElasticRange
 from tf_operator.meta import ObjectKey
-from tf_operator.planning.autoscaling.capacity import Group
-from tf_operator.planning.autoscaling.shapes import Shape
+from tf_operator.planning.job_queue.capacity import Group
+from tf_operator.planning.job_queue.shapes import Shape
 
 
 class ReplicaNeed(NamedTuple):
@@ -39,7 +39,7 @@ class QueueJob:
     """What it asks for."""
     priority: int = 0
     elastic: ElasticRange | None = None
-    """``None`` for a job that the auto-scaler does not resize."""
+    """``None`` for a job that the job queue does not resize."""
     workers: int = 0
     """In force, or asked for."""
     requested_workers: int = 0
@@ -163,7 +163,7 @@ class Resize(NamedTuple):
 
     @property
     def is_as_asked(self) -> bool:
-        """Whether its user has made it, and has all of it: it is no further step of the auto-scaler."""
+        """Whether its user has made it, and has all of it: it is no further step of the job queue."""
         job = self.job
         return self.workers in {job.workers, job.requested_workers} and self.servers in {
             job.servers,

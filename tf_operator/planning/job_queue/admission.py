@@ -1,7 +1,7 @@
 """What reconciles make of the queue's decisions, which are in the record of the job.
 
 A job that waits for room is held back. The pods of one that has it prefer the node that was chosen for them.
-``planning.autoscaling`` decides; nothing here does.
+``planning.job_queue`` decides; nothing here does.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from tf_operator.job.record import NOT_ELASTIC, ElasticRecord, JobPhase, JobReco
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.meta import Body
 from tf_operator.planning import pod_needs
-from tf_operator.planning.autoscaling import shapes
+from tf_operator.planning.job_queue import shapes
 from tf_operator.planning.snapshot import Hold, Snapshot
 
 REASON = "NoRoom"
@@ -22,7 +22,7 @@ _MOST_WEIGHT = 100
 def hold(snapshot: Snapshot) -> Hold | None:
     """Why the job may have no pods now, as far as the queue is concerned."""
     job = snapshot.job
-    if not snapshot.settings.has_queue or not job.pod_count or not waits(job):
+    if not snapshot.settings.has_job_queue or not job.pod_count or not waits(job):
         return None
     rules = shapes.rules_of(pod_needs.pod_of(spec) for spec in job.replicas if spec.count)
     if rules > shapes.MOST_RULES:
@@ -57,17 +57,17 @@ def waits(job: TrainingJob) -> bool:
 
 def recorded(snapshot: Snapshot, record: JobRecord) -> JobRecord:
     """Since when a job waits, or how many workers have room; and nothing of a suspended one, which has given it up."""
-    elastic, has_queue = record.elastic, snapshot.settings.has_queue
+    elastic, has_job_queue = record.elastic, snapshot.settings.has_job_queue
     if record.phase is JobPhase.SUSPENDED:
         return record.changed(elastic=NOT_ELASTIC)
     if record.phase is JobPhase.QUEUED and snapshot.hold and snapshot.hold.gives_up_room:
         return record.changed(elastic=ElasticRecord(queued_at=snapshot.now))
-    if record.phase is JobPhase.QUEUED and has_queue and not elastic.queued_at:
+    if record.phase is JobPhase.QUEUED and has_job_queue and not elastic.queued_at:
         return record.changed(elastic=replace(elastic, queued_at=snapshot.now))
     if record.is_idle or record.is_finished:
         return record
     pods = elastic.admitted_pods or snapshot.pods_digest
-    admitted = with_room(elastic, snapshot.job if has_queue else None, pods=pods if has_queue else "")
+    admitted = with_room(elastic, snapshot.job if has_job_queue else None, pods=pods if has_job_queue else "")
     return record.changed(elastic=admitted) if admitted != elastic else record
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
-from tf_operator.planning.autoscaling.shapes import Amounts, Places, Shape, Taint
+from tf_operator.planning.job_queue.shapes import Amounts, Places, Shape, Taint
 
 
 @dataclass(frozen=True, slots=True)

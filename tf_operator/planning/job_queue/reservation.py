@@ -14,9 +14,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple, Self
 
 from tf_operator.job.record import ReplicaType
-from tf_operator.planning.autoscaling.capacity import FreeCapacity, Group, Placed
-from tf_operator.planning.autoscaling.jobs import QueueJob
-from tf_operator.planning.autoscaling.shapes import Shape
+from tf_operator.planning.job_queue.capacity import FreeCapacity, Group, Placed
+from tf_operator.planning.job_queue.jobs import QueueJob
+from tf_operator.planning.job_queue.shapes import Shape
 
 TURN: Final = 12
 """The first turn is so many times as long as ``reserve_after``: an hour by default."""

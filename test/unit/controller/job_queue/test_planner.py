@@ -12,13 +12,13 @@ from support import builders
 from support.controller_harness import FakeInformer
 from support.fake_clock import FakeClock
 from support.templates import Template
-from tf_operator.controller.autoscaling import projections, scaler, set_aside
-from tf_operator.controller.autoscaling.queue_jobs import KEEPS_ROOM_FOR, JobSource, QueueJobs
-from tf_operator.controller.autoscaling.scaler import AutoScaler
-from tf_operator.controller.autoscaling.set_aside import RETRY_AFTER, SetAside
-from tf_operator.controller.autoscaling.unrecorded import LEFT_OUT_FOR
-from tf_operator.controller.autoscaling.usage import NodeUsage, OnNode
 from tf_operator.controller.caches import OWNER, owner_of
+from tf_operator.controller.job_queue import planner, projections, set_aside
+from tf_operator.controller.job_queue.planner import QueuePlanner
+from tf_operator.controller.job_queue.queue_jobs import KEEPS_ROOM_FOR, JobSource, QueueJobs
+from tf_operator.controller.job_queue.set_aside import RETRY_AFTER, SetAside
+from tf_operator.controller.job_queue.unrecorded import LEFT_OUT_FOR
+from tf_operator.controller.job_queue.usage import NodeUsage, OnNode
 from tf_operator.controller.metrics_hooks import QueueDecisions
 from tf_operator.controller.projections.jobs import job_reader
 from tf_operator.controller.resources import PODS
@@ -27,8 +27,8 @@ from tf_operator.machinery.cache.store import Store
 from tf_operator.machinery.election.fence import NotLeading
 from tf_operator.machinery.transport import errors
 from tf_operator.meta import ObjectKey
-from tf_operator.planning.autoscaling.schedule import Cluster, QueueRules, make_schedule
-from tf_operator.planning.autoscaling.shapes import MOST_RULES
+from tf_operator.planning.job_queue.schedule import Cluster, QueueRules, make_schedule
+from tf_operator.planning.job_queue.shapes import MOST_RULES
 from tf_operator.planning.snapshot import Settings
 
 READ_POD = projections.counted_pod_reader((v1.API,))
@@ -56,12 +56,12 @@ class World:
         self.clock, self.usage = FakeClock(), NodeUsage()
         self.jobs, self.nodes, self.priorities = Store(), Store(), Store()
         self.pods = Store({OWNER: owner_of})
-        self.written, self.fails, self.settings = [], None, Settings(has_queue=True)
+        self.written, self.fails, self.settings = [], None, Settings(has_job_queue=True)
         self.refused = set()
         source = JobSource(v1.API, FakeInformer(v1.RESOURCE, self.jobs))
         self.measured = Measured()
         set_aside = SetAside(self.clock, self.measured)
-        self.scaler = AutoScaler(
+        self.planner = QueuePlanner(
             jobs=QueueJobs(
                 (source,), self.pods, self.priorities, settings=lambda: self.settings, resizes=True, set_aside=set_aside
             ),
@@ -92,7 +92,7 @@ class World:
         body["metadata"]["creationTimestamp"] = "2025-12-31T00:00:00Z"
         stored = job_reader(v1.API)(msgspec.json.encode(body | {"status": {"conditions": QUEUED, **status}}))
         old = self.jobs.put(stored)
-        self.scaler.on_update(old, stored) if old else self.scaler.on_add(stored)
+        self.planner.on_update(old, stored) if old else self.planner.on_add(stored)
 
     def waits(self, job, *, day=1, **status):
         """A job that came on this day; with a status, one that runs."""
@@ -125,7 +125,7 @@ class World:
         self.usage.on_update(old, found) if old else self.usage.on_add(found)
 
     async def pass_seconds(self, seconds=3):
-        task = asyncio.ensure_future(self.scaler.run())
+        task = asyncio.ensure_future(self.planner.run())
         await self.clock.advance(seconds)
         task.cancel()
         await asyncio.wait([task])
@@ -160,7 +160,7 @@ async def test_nothing_is_planned_before_the_caches_show_what_was_decided():
     world = World()
     world.node(3)
     world.job()
-    task = asyncio.ensure_future(world.scaler.run())
+    task = asyncio.ensure_future(world.planner.run())
     await world.clock.advance(2)
     world.job("other", 1)
     await world.clock.advance(5)
@@ -235,18 +235,18 @@ async def test_nothing_is_planned_while_it_is_not_known_which_pods_there_are():
     world = World()
     world.node(3)
     world.job()
-    world.scaler.pods = SimpleNamespace(is_stale=lambda namespace: namespace == "")
+    world.planner.pods = SimpleNamespace(is_stale=lambda namespace: namespace == "")
     await world.pass_seconds(5)
 
     assert not world.written
-    assert world.scaler.usage.has_changed
+    assert world.planner.usage.has_changed
 
 
 async def test_who_drains_decides_nothing_more():
     world = World()
     world.node(3)
     world.job()
-    await world.scaler.drain()
+    await world.planner.drain()
     await world.pass_seconds()
 
     assert not world.written
@@ -388,7 +388,7 @@ async def test_room_for_pods_that_nobody_places_is_kept_for_a_while():
     world.node(2)
     world.job("stuck", 2, **RUNS)
     world.job("j", 2)
-    task = asyncio.ensure_future(world.scaler.run())
+    task = asyncio.ensure_future(world.planner.run())
     await world.clock.advance(KEEPS_ROOM_FOR.total_seconds() - 2)
     assert not world.written
     await world.clock.advance(4)
@@ -529,7 +529,7 @@ def panic_on(world, monkeypatch, *names):
             raise IndexError("a bug")
         return make_schedule(cluster)
 
-    for module in (scaler, set_aside):
+    for module in (planner, set_aside):
         monkeypatch.setattr(module, "make_schedule", plan)
 
 
@@ -560,11 +560,11 @@ async def test_a_namespace_whose_every_job_panics_is_left_out_as_a_whole(monkeyp
         world.job(name, 1)
     world.job("theirs", 1, namespace="others")
     tried = []
-    monkeypatch.setattr(scaler, "find_culprit", lambda *args: tried.append(1) or set_aside.find_culprit(*args))
+    monkeypatch.setattr(planner, "find_culprit", lambda *args: tried.append(1) or set_aside.find_culprit(*args))
     await world.pass_seconds(2)
 
     assert [name for name, *_ in world.written] == ["theirs"]
-    assert len(tried) == scaler.MOST_CULPRITS
+    assert len(tried) == planner.MOST_CULPRITS
     assert world.measured.left_out == 30
 
 
@@ -572,27 +572,27 @@ async def test_a_queue_that_cannot_plan_says_for_how_long_and_one_that_does_not_
     world = World()
     world.node(3)
     world.job()
-    monkeypatch.setattr(scaler.AutoScaler, "_schedule", lambda *_: 1 / 0)
-    task = asyncio.ensure_future(world.scaler.run())
+    monkeypatch.setattr(planner.QueuePlanner, "_schedule", lambda *_: 1 / 0)
+    task = asyncio.ensure_future(world.planner.run())
     await world.clock.advance(100)
-    assert world.scaler.stalled_seconds == pytest.approx(100, abs=2)
+    assert world.planner.stalled_seconds == pytest.approx(100, abs=2)
     assert world.measured.panics == pytest.approx(100, abs=2)
     assert not world.measured.left_out
     monkeypatch.undo()
     await world.clock.advance(2)
-    assert world.scaler.stalled_seconds == 0
+    assert world.planner.stalled_seconds == 0
     task.cancel()
     await asyncio.wait([task])
-    assert world.scaler.stalled_seconds == 0
+    assert world.planner.stalled_seconds == 0
 
 
 async def test_a_queue_that_may_not_read_nodes_is_late_too():
     world = World()
     world.job()
-    world.scaler.nodes = SimpleNamespace(store=world.nodes, is_stale=lambda _namespace: True)
-    task = asyncio.ensure_future(world.scaler.run())
+    world.planner.nodes = SimpleNamespace(store=world.nodes, is_stale=lambda _namespace: True)
+    task = asyncio.ensure_future(world.planner.run())
     await world.clock.advance(50)
-    assert world.scaler.stalled_seconds == pytest.approx(50, abs=2)
+    assert world.planner.stalled_seconds == pytest.approx(50, abs=2)
     task.cancel()
 
 
@@ -625,8 +625,8 @@ async def test_an_idle_cluster_is_not_planned_again():
     world.node(1)
     await world.pass_seconds(2)
     planned = []
-    world.scaler.jobs.at = lambda now: planned.append(now) or {}
-    task = asyncio.ensure_future(world.scaler.run())
+    world.planner.jobs.at = lambda now: planned.append(now) or {}
+    task = asyncio.ensure_future(world.planner.run())
     await world.clock.advance(1)
     world.node(1)  # a heartbeat
     await world.clock.advance(30)

@@ -1,4 +1,4 @@
-"""The operator's own queue: jobs wait until they fit on the nodes, give up workers for others, and grow when idle.
+"""The job queue: jobs wait until they fit on the nodes, give up workers for others, and grow when idle.
 
 The test is the scheduler and the kubelet. Nodes are those of one test: its jobs select them by a label.
 """
@@ -16,12 +16,12 @@ from support.templates import Template
 pytestmark = ONE_OPERATOR
 ARGUMENTS = (
     QUICK,
-    "--autoscale",
-    "--autoscale-shrink-after=2s",
-    "--autoscale-grow-after=4s",
-    "--autoscale-resize-interval=60s",
+    "--job-queue",
+    "--job-queue-shrink-after=2s",
+    "--job-queue-grow-after=4s",
+    "--job-queue-resize-interval=60s",
 )
-RIGHTS = Path(__file__).resolve().parents[2] / "manifests/rbac/queue"
+RIGHTS = Path(__file__).resolve().parents[2] / "manifests/rbac/job-queue"
 NODES = Resource("", "v1", "nodes")
 SLOT, LABEL = "example.com/slot", "example.com/test"
 

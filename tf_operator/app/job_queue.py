@@ -1,19 +1,19 @@
-"""The operator's own queue of jobs: its parts, and what is watched for it. Without it, none of that is there."""
+"""The job queue: its parts, and what is watched for it. Without it, none of that is there."""
 
 from tf_operator.app.wiring import ControllerContext
 from tf_operator.controller import caches
-from tf_operator.controller.autoscaling import projections
-from tf_operator.controller.autoscaling.queue_jobs import JobSource, QueueJobs
-from tf_operator.controller.autoscaling.scaler import AutoScaler
-from tf_operator.controller.autoscaling.set_aside import SetAside
-from tf_operator.controller.autoscaling.usage import NodeUsage, OnNode
+from tf_operator.controller.job_queue import projections
+from tf_operator.controller.job_queue.planner import QueuePlanner
+from tf_operator.controller.job_queue.queue_jobs import JobSource, QueueJobs
+from tf_operator.controller.job_queue.set_aside import SetAside
+from tf_operator.controller.job_queue.usage import NodeUsage, OnNode
 from tf_operator.controller.metrics_hooks import QueueDecisions
 from tf_operator.controller.resources import PODS
 from tf_operator.machinery.cache.factory import Need
-from tf_operator.planning.autoscaling.schedule import QueueRules
+from tf_operator.planning.job_queue.schedule import QueueRules
 
 
-def make_autoscaler(context: ControllerContext, rules: QueueRules, instruments: QueueDecisions) -> AutoScaler:
+def make_queue_planner(context: ControllerContext, rules: QueueRules, instruments: QueueDecisions) -> QueuePlanner:
     """The queue of all APIs that are served. It counts with all pods and nodes of the cluster."""
     informers, apis = context.informers, context.options.apis
     nodes = informers.get(projections.NODES, decode=projections.read_node)
@@ -28,7 +28,7 @@ def make_autoscaler(context: ControllerContext, rules: QueueRules, instruments: 
     usage, set_aside = NodeUsage(), SetAside(context.clock, instruments)
     pods.add_handler(usage)
     nodes.add_handler(OnNode(usage))
-    scaler = AutoScaler(
+    planner = QueuePlanner(
         jobs=QueueJobs(
             sources,
             pods.store,
@@ -48,5 +48,5 @@ def make_autoscaler(context: ControllerContext, rules: QueueRules, instruments: 
         instruments=instruments,
     )
     for source in sources:
-        source.informer.add_handler(scaler)
-    return scaler
+        source.informer.add_handler(planner)
+    return planner

@@ -1,4 +1,4 @@
-"""Golden cases of the queue: ``test/golden/queue/<case>.input.yaml``, in a few words, and its schedule in words.
+"""Golden cases of the queue: ``test/golden/job_queue/<case>.input.yaml``, in a few words, and its schedule in words.
 
 Times are seconds after the beginning. A job says its pods and what each asks for; one that has ``at`` was admitted, and
 its workers are on these nodes.
@@ -15,12 +15,12 @@ from golden.case import INPUT, PLAN, Malformed
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.training_job import ElasticRange
 from tf_operator.meta import ObjectKey
-from tf_operator.planning.autoscaling import schedule, shapes
-from tf_operator.planning.autoscaling.capacity import Node
-from tf_operator.planning.autoscaling.jobs import Admit, BoundPod, Decision, QueueJob, ReplicaNeed
-from tf_operator.planning.autoscaling.schedule import Cluster, QueueRules
+from tf_operator.planning.job_queue import schedule, shapes
+from tf_operator.planning.job_queue.capacity import Node
+from tf_operator.planning.job_queue.jobs import Admit, BoundPod, Decision, QueueJob, ReplicaNeed
+from tf_operator.planning.job_queue.schedule import Cluster, QueueRules
 
-FOLDER: Final = Path("test/golden/queue")
+FOLDER: Final = Path("test/golden/job_queue")
 _HEADER: Final = "# Written by hack/generate golden. A change here is a change of behaviour: say why it is right.\n"
 _BEGINNING: Final = datetime(2026, 3, 1, 8, tzinfo=UTC)
 _ROOM: Final = {"pods": "110"}

@@ -14,11 +14,11 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from tf_operator.job.record import ReplicaType
-from tf_operator.planning.autoscaling import reservation
-from tf_operator.planning.autoscaling.capacity import FreeCapacity, Node, Placed, most_on
-from tf_operator.planning.autoscaling.jobs import Admit, Decision, QueueJob, Resize, Schedule
-from tf_operator.planning.autoscaling.reservation import Held, Reservation, Room
-from tf_operator.planning.autoscaling.shapes import MOST_RULES, Places, Shape
+from tf_operator.planning.job_queue import reservation
+from tf_operator.planning.job_queue.capacity import FreeCapacity, Node, Placed, most_on
+from tf_operator.planning.job_queue.jobs import Admit, Decision, QueueJob, Resize, Schedule
+from tf_operator.planning.job_queue.reservation import Held, Reservation, Room
+from tf_operator.planning.job_queue.shapes import MOST_RULES, Places, Shape
 from tf_operator.planning.snapshot import is_ahead
 
 MOST_WAITING: Final = 100

@@ -13,8 +13,8 @@ from tf_operator.machinery.cache.interning import Interned, InternedLabels, deco
 from tf_operator.machinery.transport.requests import Resource
 from tf_operator.machinery.transport.responses import ObjectMeta
 from tf_operator.meta import GroupVersionResource
-from tf_operator.planning.autoscaling import shapes
-from tf_operator.planning.autoscaling.shapes import Amounts, Taint
+from tf_operator.planning.job_queue import shapes
+from tf_operator.planning.job_queue.shapes import Amounts, Taint
 
 NODES: Final[Resource] = GroupVersionResource("", "v1", "nodes", "Node")
 PRIORITY_CLASSES: Final[Resource] = GroupVersionResource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass")

@@ -8,8 +8,8 @@ import pytest
 from support import builders
 from support.kueue_queue import PRIORITY, QUEUE
 from tf_operator.controller.caches import OWNER, owner_of
+from tf_operator.controller.kueue import KueueCaches
 from tf_operator.controller.projections import workloads
-from tf_operator.controller.queueing import KueueCaches
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.machinery.cache.store import Store
 from tf_operator.planning.kueue import state, workload

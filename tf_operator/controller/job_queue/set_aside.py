@@ -11,8 +11,8 @@ from tf_operator.controller.metrics_hooks import QueueDecisions
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport.responses import ObjectMeta
-from tf_operator.planning.autoscaling.jobs import QueueJob
-from tf_operator.planning.autoscaling.schedule import Cluster, make_schedule
+from tf_operator.planning.job_queue.jobs import QueueJob
+from tf_operator.planning.job_queue.schedule import Cluster, make_schedule
 
 _log = Logger(__name__)
 
@@ -40,7 +40,7 @@ class SetAside:
         self._instruments.panicked()
         self._instruments.set_aside(len(self))
         _log.error(
-            "the queue panicked on a job; planning without it",
+            "the job queue panicked on a job; planning without it",
             job_namespace=job.namespace,
             job_name=job.name,
             job_uid=job.uid,
