@@ -21,13 +21,14 @@ from tf_operator.job import naming, restart_rules
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.training_job import RestartPolicy, TrainingJob
 from tf_operator.meta import parse_time
-from tf_operator.planning import tensorboards
 from tf_operator.planning.accelerators import Accelerator, HostVolume
+from tf_operator.planning.child_kinds import kinds
+from tf_operator.planning.child_kinds.kind import ChildKind, digest
 from tf_operator.planning.snapshot import (
-    HPA,
     Cause,
+    ChildObject,
+    ChildState,
     Hold,
-    HPAState,
     MainContainer,
     Pod,
     PodGroup,
@@ -35,8 +36,6 @@ from tf_operator.planning.snapshot import (
     Service,
     Settings,
     Snapshot,
-    TensorBoardObject,
-    TensorBoards,
 )
 
 FOLDER: Final = Path("test/golden")
@@ -47,8 +46,8 @@ _NOW: Final = datetime(2026, 3, 1, 8, 10, tzinfo=UTC)
 _BEGINNING: Final = datetime(2026, 3, 1, 8, tzinfo=UTC)
 _TYPES: Final = {kind.label: kind for kind in ReplicaType}
 _FIELDS: Final = {
-    *("title", "rules", "job", "now", "pods", "services", "podGroup", "tensorboards", "rejected", "settings", "bodies"),
-    *("hpa", "hold", "kueue"),
+    *("title", "rules", "job", "now", "pods", "services", "podGroup", "extras", "rejected", "settings", "bodies"),
+    *("hold", "kueue"),
 }
 
 Yaml = dict[str, Any]
@@ -90,8 +89,7 @@ def read(root: Path, name: str) -> Case:
         services=tuple(_service(entry, job.uid) for entry in fields.get("services", ())),
         pod_group=_group(fields.get("podGroup"), job.key.name),
         rejected=_refusal(fields.get("rejected"), now),
-        tensorboards=_tensorboards(fields.get("tensorboards"), job.key.name, now),
-        hpa=_hpa(fields.get("hpa"), job.key.name, now),
+        extras=_extras(fields.get("extras", {}), job, now),
         settings=_settings(fields.get("settings", {})),
         kueue=kueue.read(fields["kueue"], job) if "kueue" in fields else None,
         hold=Hold(*fields["hold"]) if "hold" in fields else None,
@@ -169,28 +167,28 @@ def _group(entry: Yaml | None, job: str) -> PodGroup | None:
     return PodGroup(job, "uid-of-the-group", entry.get("phase", ""), spec, entry.get("terminating", False))
 
 
-def _hpa(entry: Yaml | None, job: str, now: datetime) -> HPAState | None:
-    """``madeFrom``: the spec that it was last given."""
-    if entry is None:
-        return None
-    _refuse_others(entry, {"madeFrom", "rejected", "unserved"}, "hpa")
-    spec = entry.get("madeFrom")
-    hpa = HPA(job, "uid-of-hpa", tensorboards.digest(spec)) if spec is not None else None
-    return HPAState(hpa, _refusal(entry.get("rejected"), now), entry.get("unserved", ""))
+def _extras(fields: Yaml, job: TrainingJob, now: datetime) -> dict[ChildKind, ChildState]:
+    """By the names of kinds; of a kind that is not here, nothing is known yet."""
+    names = {kind: kind.resource.kind for kind in kinds.ALL}
+    _refuse_others(fields, names.values(), "extras")
+    return {
+        kind: _extra(fields.get(name), job.key.name, now, uid=f"uid-of-the-{name.lower()}")
+        for kind, name in names.items()
+    }
 
 
-def _tensorboards(entry: Yaml | None, job: str, now: datetime) -> TensorBoards | None:
+def _extra(entry: Yaml | None, job: str, now: datetime, *, uid: str) -> ChildState:
+    """``madeFrom``: the spec that it was last given, where that is not what it has."""
     if entry is None:
-        return None
-    _refuse_others(entry, {"found", "rejected", "unserved", "isOff"}, "tensorboards")
-    body, tensorboard = entry.get("found"), None
+        return ChildState(is_known=False)
+    _refuse_others(entry, {"current", "rejected", "unserved", "isOff"}, "extras")
+    body, current = entry.get("current"), None
     if body is not None:
-        _refuse_others(body, {"spec", "madeFrom", "ready", "message", "terminating"}, "tensorboards.found")
-        flags = body.get("ready", False), body.get("message", ""), body.get("terminating", False)
-        digest = tensorboards.digest(body.get("madeFrom", body["spec"]))
-        tensorboard = TensorBoardObject(job, "uid-of-the-tensorboard", body["spec"], digest, *flags)
+        _refuse_others(body, {"spec", "madeFrom", "status", "terminating"}, "extras.current")
+        spec, status, is_terminating = body.get("spec", {}), body.get("status", {}), body.get("terminating", False)
+        current = ChildObject(job, uid, digest(body.get("madeFrom", spec)), is_terminating, spec, status)
     rejected = _refusal(entry.get("rejected"), now)
-    return TensorBoards(tensorboard, rejected, entry.get("unserved", ""), entry.get("isOff", False))
+    return ChildState(current, rejected, entry.get("unserved", ""), entry.get("isOff", False))
 
 
 def _refusal(entry: Yaml | None, now: datetime) -> RejectedWrite | None:

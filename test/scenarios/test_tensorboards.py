@@ -259,4 +259,4 @@ async def test_a_job_trains_without_its_tensorboard_and_says_why_it_has_none(her
     await here.admin.delete(CRDS.path(name=BOARDS.qualified))
     await here.submit(EXAMPLE)
     await here.wait_pods(*(f"{NAME}-worker-{index}" for index in range(4)))
-    await says_why(here, "tensorboards.tensorstack.dev cannot be read; is the CRD installed?")
+    await says_why(here, "tensorboards.tensorstack.dev cannot be read; is it installed, and may it be listed?")

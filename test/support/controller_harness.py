@@ -21,15 +21,13 @@ from tf_operator.controller.handlers import OnChild, OnJob, OnPod
 from tf_operator.controller.job_notes import JobNotes
 from tf_operator.controller.metrics_hooks import JobInstruments
 from tf_operator.controller.observe import Observer
-from tf_operator.controller.projections.hpa import hpa_reader
-from tf_operator.controller.projections.tensorboards import tensorboard_reader
+from tf_operator.controller.projections.extras import extra_reader
 from tf_operator.controller.reconciler import Reconciler
 from tf_operator.controller.reporter import PlanReporter
 from tf_operator.controller.shares import Shares, Slots
 from tf_operator.controller.writes import Writer
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.served import ServedAPI
-from tf_operator.job import tensorboard
 from tf_operator.job.profile import OPERATOR_LABEL
 from tf_operator.machinery.cache.consistency import PendingWrites
 from tf_operator.machinery.cache.store import Store
@@ -39,7 +37,7 @@ from tf_operator.machinery.ratelimit import ExponentialBackoff
 from tf_operator.machinery.transport import requests
 from tf_operator.machinery.transport.requests import Resource
 from tf_operator.meta import ObjectKey, key_of, labels_of
-from tf_operator.planning import hpa
+from tf_operator.planning.child_kinds import kinds
 from tf_operator.planning.snapshot import Settings
 
 if TYPE_CHECKING:
@@ -122,8 +120,7 @@ class Harness:
         self._children: dict[Resource, tuple[Store[Any], Callable[[bytes], Any]]] = {
             resources.PODS: (Store({OWNER: owner_of}), self.readers.pod),
             resources.SERVICES: (Store(OF_SERVICES), self.readers.service),
-            tensorboard.RESOURCE: (Store({OWNER: owner_of}), tensorboard_reader((api,))),
-            hpa.RESOURCE: (Store({OWNER: owner_of}), hpa_reader((api,))),
+            **{kind.resource: (Store({OWNER: owner_of}), extra_reader(kind, (api,))) for kind in kinds.ALL},
         }
         if self.groups:
             self._children[self.groups] = (Store({OWNER: owner_of}), self.readers.group)
@@ -133,7 +130,7 @@ class Harness:
         self.debounce = Debounce()
         self.caches = self._make_caches()
         self.notes = JobNotes(self.clock, lambda uid: self.jobs.by_uid(uid) is not None)
-        self.pending_writes = PendingWrites(self.caches.views(), self.clock, uncached=resources.UNCACHED)
+        self.pending_writes = PendingWrites(self.caches.views(), self.clock, uncached=resources.uncached())
         self.on_job = OnJob(self.queue, self.debounce, self.notes, self.pending_writes)
         self.on_child: OnChild[CachedPod] = OnChild(self.queue, self.debounce, self.jobs, self.notes, resources.PODS)
         self.on_pod = OnPod(self.on_child)
@@ -204,8 +201,7 @@ class Harness:
             pods=cast("Any", informers[resources.PODS]),
             services=cast("Any", informers[resources.SERVICES]),
             groups={self.gang_scheduler: cast("Any", informers[self.groups])} if self.groups else {},
-            tensorboards=cast("Any", informers[tensorboard.RESOURCE]),
-            hpas=cast("Any", informers[hpa.RESOURCE]),
+            extras={kind: cast("Any", informers[kind.resource]) for kind in kinds.ALL},
             readers=self.readers,
         )
 

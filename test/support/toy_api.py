@@ -49,6 +49,7 @@ PLAY_PROFILE = Profile(
     has_cluster_always=True,
     service_port_name="stage",
     has_operator_config=True,
+    has_tensorboard_spec=True,
     server_image="prompter:1",
 )
 _TYPES = {"boss": ReplicaType.CHIEF, "helper": ReplicaType.WORKER}

@@ -30,6 +30,7 @@ from tf_operator.machinery.queue.workqueue import RateLimitedQueue
 from tf_operator.machinery.ratelimit import ExponentialBackoff
 from tf_operator.meta import ObjectKey
 from tf_operator.planning import tensorboards
+from tf_operator.planning.child_kinds.tensorboard import KIND
 from tf_operator.planning.children import SERVICES
 
 _FRAMEWORK: Final = "tensorflow"
@@ -57,9 +58,8 @@ def _names(options: Options) -> dict[str, ServedAPI | None]:
 
 def _source(context: ControllerContext, api: ServedAPI | None) -> Source[Any]:
     if api is None:
-        return TensorBoardObjects(
-            caches.tensorboard_informer(context.informers, context.scopes(), context.options.apis)
-        )
+        options = context.options
+        return TensorBoardObjects(caches.extra_informer(context.informers, KIND, options.namespaces, options.apis))
     return TensorBoardsOfJobs(caches.job_informer(context.informers, context.scopes(), api), api, context.recorder)
 
 

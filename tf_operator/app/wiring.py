@@ -12,8 +12,8 @@ from datetime import timedelta
 from operator import attrgetter
 from typing import Any, Protocol
 
-from tf_operator.app.options.options import Kueue, Options, Tensorboards
-from tf_operator.controller import caches
+from tf_operator.app.options.options import Kueue, Options
+from tf_operator.controller import caches, resources
 from tf_operator.controller.conflicts import ConflictDetector
 from tf_operator.controller.controller import Controller
 from tf_operator.controller.debounce import Debounce
@@ -26,7 +26,6 @@ from tf_operator.controller.observe import Observer
 from tf_operator.controller.projections.jobs import StoredJob
 from tf_operator.controller.reconciler import Reconciler
 from tf_operator.controller.reporter import PlanReporter
-from tf_operator.controller.resources import UNCACHED
 from tf_operator.controller.shares import Shares, Slots
 from tf_operator.controller.writes import Writer
 from tf_operator.dialects.served import ServedAPI
@@ -133,8 +132,7 @@ def make_controller(context: ControllerContext, api: ServedAPI) -> Controller:
         namespaces=options.namespaces,
         gang_scheduler=options.gang_scheduler,
         gang_schedulers_by_job=options.gang_schedulers_by_job,
-        makes_tensorboards=api.makes_tensorboards and options.tensorboards is not Tensorboards.NONE,
-        makes_hpas=options.makes_hpas,
+        child_kinds=options.child_kinds,
         api=api,
         served=options.apis,
     )
@@ -148,11 +146,11 @@ def make_controller(context: ControllerContext, api: ServedAPI) -> Controller:
     queue.pause()  # until this process leads
     jobs, debounce = own_caches.jobs.store, Debounce()
     notes = JobNotes(clock, lambda uid: jobs.by_uid(uid) is not None)
-    pending_writes = PendingWrites(own_caches.views(), clock, uncached=UNCACHED)
+    pending_writes = PendingWrites(own_caches.views(), clock, uncached=resources.uncached())
     own_caches.jobs.add_handler(OnJob(queue, debounce, notes, pending_writes))
     own_caches.pods.add_handler(OnPod(OnChild(queue, debounce, jobs, notes, own_caches.pods.resource)))
     groups = dict.fromkeys(own_caches.groups.values())
-    further = (own_caches.tensorboards, own_caches.hpas, workloads.workloads if workloads else None)
+    further = (*own_caches.extras.values(), workloads.workloads if workloads else None)
     for children in (own_caches.services, *groups, *further):
         if children:
             children.add_handler(OnChild(queue, debounce, jobs, notes, children.resource))

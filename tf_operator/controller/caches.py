@@ -11,19 +11,18 @@ import msgspec
 
 from tf_operator.controller import resources
 from tf_operator.controller.projections.children import Child
-from tf_operator.controller.projections.hpa import CachedHPA, hpa_reader
+from tf_operator.controller.projections.extras import CachedExtra, extra_reader
 from tf_operator.controller.projections.jobs import StoredJob, job_reader
 from tf_operator.controller.projections.pod_groups import CachedGroup, group_reader
 from tf_operator.controller.projections.pods import CachedPod, pod_reader
 from tf_operator.controller.projections.services import CachedService, service_reader
-from tf_operator.controller.projections.tensorboards import CachedTensorBoard, tensorboard_reader
 from tf_operator.dialects.served import ServedAPI
-from tf_operator.job.tensorboard import RESOURCE
 from tf_operator.machinery.cache.consistency import CacheView
 from tf_operator.machinery.cache.factory import Need, SharedInformerFactory
 from tf_operator.machinery.cache.informer import Informer
 from tf_operator.machinery.transport.requests import Scope
-from tf_operator.planning import hpa
+from tf_operator.planning.child_kinds import kinds
+from tf_operator.planning.child_kinds.kind import ChildKind
 
 OWNER = "owner"
 LABELLED = "labelled"
@@ -59,10 +58,8 @@ class Caches:
     services: Informer[CachedService]
     groups: Mapping[str, Informer[CachedGroup]]
     """By the name of the gang scheduler; those that a job has to ask for are filled when the first one does."""
-    tensorboards: Informer[CachedTensorBoard] | None
-    """``None`` where jobs get no such objects."""
-    hpas: Informer[CachedHPA] | None
-    """``None`` where the operator makes none."""
+    extras: Mapping[ChildKind, Informer[CachedExtra] | None]
+    """Of the kinds that jobs may have beside their replicas; ``None`` where the operator makes none."""
     readers: Readers
 
     def is_stale(self, namespace: str) -> bool:
@@ -88,8 +85,7 @@ def make_caches(
     namespaces: Iterable[str],
     gang_scheduler: str,
     gang_schedulers_by_job: Iterable[str] = (),
-    makes_tensorboards: bool = False,
-    makes_hpas: bool = False,
+    child_kinds: Iterable[ChildKind] = (),
     api: ServedAPI,
     served: tuple[ServedAPI, ...],
 ) -> Caches:
@@ -116,16 +112,11 @@ def make_caches(
         pods=informers.get(resources.PODS, decode=read.pod, scopes=labelled, indexes={OWNER: owner_of}),
         services=informers.get(resources.SERVICES, decode=read.service, scopes=labelled, indexes=OF_SERVICES),
         groups=groups,
-        tensorboards=tensorboard_informer(informers, everything, served) if makes_tensorboards else None,
-        hpas=informers.get(
-            hpa.RESOURCE,
-            decode=hpa_reader(served),
-            scopes=labelled,
-            indexes={OWNER: owner_of},
-            need=Need.OPTIONAL,
-        )
-        if makes_hpas
-        else None,
+        extras={
+            kind: extra_informer(informers, kind, namespaces, served) if kind in child_kinds else None
+            for kind in kinds.ALL
+            if any(map(kind.may_have, api.profiles))
+        },
         readers=read,
     )
 
@@ -135,12 +126,14 @@ def job_informer(informers: SharedInformerFactory, scopes: Iterable[Scope], api:
     return informers.get(api.resource, decode=job_reader(api), scopes=scopes, need=Need.ALTERNATIVE)
 
 
-def tensorboard_informer(
-    informers: SharedInformerFactory, scopes: Iterable[Scope], served: tuple[ServedAPI, ...]
-) -> Informer[CachedTensorBoard]:
-    """The objects of kind TensorBoard; their CRD may be installed later."""
-    decode = tensorboard_reader(served)
-    return informers.get(RESOURCE, decode=decode, scopes=scopes, indexes={OWNER: owner_of}, need=Need.OPTIONAL)
+def extra_informer(
+    informers: SharedInformerFactory, kind: ChildKind, namespaces: Iterable[str], served: tuple[ServedAPI, ...]
+) -> Informer[CachedExtra]:
+    """The objects of a kind; it may be installed later. Without namespaces, all are watched."""
+    labels = resources.child_selector(served) if kind.is_labelled else ""
+    scopes = tuple(Scope(namespace, label_selector=labels) for namespace in tuple(namespaces) or ("",))
+    decode = extra_reader(kind, served)
+    return informers.get(kind.resource, decode=decode, scopes=scopes, indexes={OWNER: owner_of}, need=Need.OPTIONAL)
 
 
 def owner_of(child: Child) -> tuple[str, ...]:

@@ -178,7 +178,7 @@ class Executor:
 
     def _clear_rejections(self, job: TrainingJob, actions: Sequence[Action], *, is_done: bool) -> None:
         """Everything was carried out."""
-        if not any(isinstance(action, Create) and not action.is_optional for action in actions):
+        if not any(isinstance(action, Create) and action.stage is not Stage.EXTRAS for action in actions):
             self.notes.rejections.clear_if_over(job.uid)
         elif is_done:
             self.notes.rejections.clear(job.uid)
@@ -220,10 +220,10 @@ class Executor:
                 raise
             _log.info("a create was rejected", what=child.subject, cause=refusal.name, error=str(refusal))
             self.notes.rejections.note(owner.uid, child, refusal)
-            if child.is_optional:
+            if child.stage is Stage.EXTRAS:
                 return
             raise _CreateRejected from refusal
-        self._clear_optional(owner, child)
+        self._clear_extra(owner, child)
         if child.is_announced:
             self.notes.status_batches.note_created(owner.uid, child.name)
 
@@ -240,27 +240,27 @@ class Executor:
                 raise
             _log.info("a change was rejected", what=action.subject, cause=refusal.name, error=str(refusal))
             self.notes.rejections.note(owner.uid, action, refusal)
-            return action.is_optional
-        self._clear_optional(owner, action)
+            return action.stage is Stage.EXTRAS
+        self._clear_extra(owner, action)
         return True
 
     async def _delete(self, owner: OwnerKey, action: Delete) -> bool:
-        """Whether it is deleted. An optional one that stays is noted, and deleted later."""
+        """Whether it is deleted. An extra that stays is noted, and deleted later."""
         of = {"name": action.name, "uid": action.uid, "only_at": action.version}
         try:
             is_done = await self.writer.delete(owner, action.resource, **of)
         except errors.Refused as refusal:
-            if not action.is_optional or not is_answer(refusal):
+            if action.stage is not Stage.EXTRAS or not is_answer(refusal):
                 raise
             _log.info("a deletion was rejected", what=action.reason, cause=refusal.name, error=str(refusal))
             self.notes.rejections.note(owner.uid, action, refusal)
             return True
-        self._clear_optional(owner, action)
+        self._clear_extra(owner, action)
         return is_done
 
-    def _clear_optional(self, owner: OwnerKey, action: ChildWrite) -> None:
+    def _clear_extra(self, owner: OwnerKey, action: ChildWrite) -> None:
         """What the job continues without is accepted. What it needs is cleared when all of it is there."""
-        if action.is_optional:
+        if action.stage is Stage.EXTRAS:
             self.notes.rejections.clear(owner.uid, kind_of(action))
 
 

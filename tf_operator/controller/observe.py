@@ -17,13 +17,13 @@ from tf_operator.controller.job_notes import JobNotes
 from tf_operator.controller.kueue import KueueCaches
 from tf_operator.controller.projections import pod_events
 from tf_operator.controller.projections.children import Child
+from tf_operator.controller.projections.extras import CachedExtra
 from tf_operator.controller.projections.jobs import StoredJob, job_of
 from tf_operator.controller.projections.pod_groups import CachedGroup
 from tf_operator.controller.projections.pods import CachedPod
 from tf_operator.controller.projections.services import CachedService
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.job import constants, naming
-from tf_operator.job.tensorboard import RESOURCE
 from tf_operator.job.training_job import FieldError, TrainingJob
 from tf_operator.machinery.cache import pager
 from tf_operator.machinery.cache.consistency import OwnerKey, PendingWrites
@@ -34,16 +34,13 @@ from tf_operator.machinery.transport import errors, requests, responses
 from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.requests import Resource, Scope
 from tf_operator.meta import ObjectKey, selector_text
-from tf_operator.planning import gang_schedulers, hpa
-from tf_operator.planning.snapshot import Cause, HPAState, Pod, RejectedWrite, Settings, Snapshot, TensorBoards
+from tf_operator.planning import gang_schedulers
+from tf_operator.planning.child_kinds.kind import ChildKind
+from tf_operator.planning.snapshot import Cause, ChildState, Pod, RejectedWrite, Settings, Snapshot
 from tf_operator.text import one_line
 
 _log = Logger(__name__)
 
-_NO_TENSORBOARDS: Final = TensorBoards(
-    unserved="this operator makes no TensorBoards: it runs with --tensorboards=none", is_off=True
-)
-_NO_HPAS: Final = "this operator makes none: it runs without --horizontal-pod-autoscalers"
 _FIRST_PAGE: Final = 100
 """Objects. A pod of a job of a thousand replicas is 50 kB, because of its TF_CONFIG: such a page is 5 MB."""
 _EVENTS: Final = 100
@@ -223,29 +220,17 @@ class Observer:
         resource = str(groups.resource)
         return RejectedWrite("its PodGroup", message, self.clock.now(), cause=Cause.NOT_SERVED, resource=resource)
 
-    def _tensorboards(self, job: TrainingJob) -> TensorBoards | None:
+    def _extra(self, kind: ChildKind, informer: Informer[CachedExtra] | None, job: TrainingJob) -> ChildState:
         """From the cache, also in a live read: that it lags costs a request that changes nothing."""
-        informer, rejected = self.caches.tensorboards, self.notes.rejections.get(job.uid, str(RESOURCE))
         if informer is None:
-            return _NO_TENSORBOARDS
+            return ChildState(unserved=kind.off, is_off=True)
         if not informer.has_settled:
-            return None
+            return ChildState(is_known=False)
         if informer.is_absent or not informer.has_synced or informer.is_stale(job.key.namespace):
-            return TensorBoards(unserved=f"{informer.resource} cannot be read; is the CRD installed?")
+            return ChildState(unserved=f"{informer.resource} cannot be read; is it installed, and may it be listed?")
         ours = informer.store.by_index(OWNER, owner_value(job.key.namespace, job.uid))
-        return TensorBoards(next((entry.as_planned() for entry in ours), None), rejected)
-
-    def _hpa(self, job: TrainingJob) -> HPAState | None:
-        """From the cache, as the TensorBoards."""
-        informer = self.caches.hpas
-        if informer is None or informer.is_absent or not informer.has_synced or informer.is_stale(job.key.namespace):
-            if not (job.elastic and job.elastic.metrics) or (informer is not None and not informer.has_settled):
-                return None
-            cause = f"{informer.resource} cannot be read" if informer else _NO_HPAS
-            return HPAState(unserved=cause)
-        ours = informer.store.by_index(OWNER, owner_value(job.key.namespace, job.uid))
-        current = next((entry.hpa for entry in ours), None)
-        return HPAState(current, self.notes.rejections.get(job.uid, str(hpa.RESOURCE)))
+        current = next((entry.as_planned() for entry in ours), None)
+        return ChildState(current, self.notes.rejections.get(job.uid, str(kind.resource)))
 
     def _read(self, stored: StoredJob) -> TrainingJob:
         job = job_of(stored, self.api)
@@ -269,8 +254,7 @@ class Observer:
             ),
             pod_group=next((child.group for child in children.groups if _is_child(child, job)), None),
             rejected=unserved or self.notes.rejections.get(job.uid),
-            tensorboards=self._tensorboards(job),
-            hpa=self._hpa(job),
+            extras={kind: self._extra(kind, informer, job) for kind, informer in self.caches.extras.items()},
             kueue=self.kueue.of(job) if self.kueue else None,
             settings=self.settings(),
             offered_scheduler=self._scheduler_on_offer(job.run_policy.scheduling.scheduler),

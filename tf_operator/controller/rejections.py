@@ -11,7 +11,7 @@ from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.transport import errors
 from tf_operator.meta import ObjectKey
 from tf_operator.planning import rejections
-from tf_operator.planning.actions import Create, Delete, Patch
+from tf_operator.planning.actions import Create, Delete, Patch, Stage
 from tf_operator.planning.snapshot import Cause, RejectedWrite
 
 ChildWrite = Create | Patch | Delete
@@ -101,7 +101,7 @@ class Rejections:
 
 def kind_of(write: ChildWrite) -> str:
     """Under which kind a refusal of it is kept."""
-    return str(write.resource) if write.is_optional else NEEDED
+    return str(write.resource) if write.stage is Stage.EXTRAS else NEEDED
 
 
 def is_answer(error: errors.Refused, *, is_change: bool = False) -> bool:
@@ -130,6 +130,6 @@ def _code(error: errors.Refused) -> int:
 
 def _cause(write: ChildWrite, error: errors.Refused) -> Cause:
     """No job fails of what stays as it was; but what it continues without may be invalid."""
-    if isinstance(write, Delete) or (isinstance(write, Patch) and not write.is_optional):
+    if isinstance(write, Delete) or (isinstance(write, Patch) and write.stage is not Stage.EXTRAS):
         return Cause.UNCHANGED
     return Cause.NAMESPACE_ENDS if isinstance(error, errors.NamespaceTerminating) else Cause.REFUSED

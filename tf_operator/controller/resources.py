@@ -4,23 +4,21 @@ from collections.abc import Iterable
 from typing import Final
 
 from tf_operator.dialects.served import ServedAPI
-from tf_operator.job import tensorboard
 from tf_operator.job.profile import OPERATOR_LABEL
 from tf_operator.machinery.transport.requests import Resource
 from tf_operator.meta import selector_text
-from tf_operator.planning import children, default_server, gang_schedulers, hpa
+from tf_operator.planning import children, default_server, gang_schedulers
+from tf_operator.planning.child_kinds import kinds
 from tf_operator.planning.kueue import state
 
 PODS: Final = children.PODS
 SERVICES: Final = children.SERVICES
 
-UNCACHED: Final = frozenset(
-    map(
-        str,
-        (default_server.CONFIG_MAPS, tensorboard.RESOURCE, hpa.RESOURCE, state.workloads(state.VERSIONS[0])),
-    )
-)
-"""What is written so that no reconcile has to wait until a cache shows it."""
+
+def uncached() -> frozenset[str]:
+    """What is written so that no reconcile has to wait until a cache shows it."""
+    extras = (kind.resource for kind in kinds.ALL)
+    return frozenset(map(str, (default_server.CONFIG_MAPS, state.workloads(state.VERSIONS[0]), *extras)))
 
 
 def child_selector(apis: Iterable[ServedAPI]) -> str:

@@ -123,8 +123,6 @@ class ServedAPI:
     """A gang scheduler that its jobs may ask for one by one, where it is installed."""
     tensorboards_in: str = ""
     """The version in which its jobs may have a ``tensorboard``, which the operator runs; empty for none."""
-    makes_tensorboards: bool = False
-    """Whether its jobs may have a ``tensorboard_spec``, of an object of kind TensorBoard."""
     record_in: str = ""
     """The field of the status that has the record; empty where the record is spread out in the status itself."""
     progress_waits: Callable[[TrainingJob], float] = lambda _: 0.5

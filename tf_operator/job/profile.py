@@ -125,6 +125,8 @@ class Profile:
     """Whether a job of a single replica has TF_CONFIG, too."""
     service_port_name: str = ""
     """What Services call the port of the cluster; empty for ``port_name``."""
+    has_tensorboard_spec: bool = False
+    """Whether its jobs may have a ``tensorboard_spec``, of an object of kind TensorBoard."""
     has_operator_config: bool = False
     """Whether the operator's configuration adds to its pods what accelerators need."""
     server_image: str = ""

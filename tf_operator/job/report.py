@@ -11,8 +11,8 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from tf_operator.job.record import ENDS, JobRecord, ReplicaType
-from tf_operator.job.tensorboard import TensorBoardLine
 from tf_operator.job.training_job import TrainingJob
+from tf_operator.meta import Body, GroupVersionResource
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,19 @@ class ReplicaLine:
 
 
 @dataclass(frozen=True, slots=True)
+class ChildLine:
+    """How an object stands that the job has, or is to have, beside its replicas."""
+
+    name: str
+    uid: str = ""
+    """Empty when there is none."""
+    status: Body = field(default_factory=dict)
+    """As its controller wrote it, of kinds of which that is cached."""
+    refusal: str = ""
+    """Why the API server does not have it as it is wanted."""
+
+
+@dataclass(frozen=True, slots=True)
 class JobReport:
     """The state of one job at one moment."""
 
@@ -82,8 +95,8 @@ class JobReport:
     """Why it is queued, as one word for programs."""
     note: str = ""
     """What the job waits for, or what is wrong with it: a sentence that begins with a space."""
-    tensorboard: TensorBoardLine | None = None
-    """``None`` when the job has none, or nothing is known of it: then what is stored stays."""
+    extras: Mapping[GroupVersionResource, ChildLine] = field(default_factory=dict)
+    """Of what the job has beside its replicas, by kind. Of one that is wanted and not here, nothing is known."""
     lines: Callable[[], Iterable[ReplicaLine]] = field(default=tuple, compare=False, repr=False)
     """One line for each replica. Made when asked for: there may be 10,000, and most APIs write only the counts."""
 

@@ -4,7 +4,7 @@ Two kinds of objects ask for one: a job, for itself, and an object of kind Tenso
 ``problems``: it never makes a job invalid.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
@@ -47,22 +47,3 @@ def first_of(problems: Sequence[object]) -> tuple[str, ...]:
     """The first few problems, and how many there are besides."""
     more = len(problems) - _MOST_PROBLEMS
     return (*map(str, problems[:_MOST_PROBLEMS]), *((f"and {more} more",) if more > 0 else ()))
-
-
-@dataclass(frozen=True, slots=True)
-class TensorBoardLine:
-    """How the TensorBoard object of a job stands."""
-
-    name: str
-    uid: str = ""
-    """Empty when there is none."""
-    is_ready: bool = False
-    message: str = ""
-    """What its controller says about it, or why it is not as wanted; empty while it is about to be made."""
-    is_refused: bool = False
-    """The API server refuses what is wanted of it, or does not serve it: the message says why."""
-
-    @property
-    def dependent(self) -> Mapping[str, str]:
-        """The object, as a status refers to it; the namespace is the job's."""
-        return {"apiVersion": RESOURCE.api_version, "kind": RESOURCE.kind, "name": self.name, "uid": self.uid}

@@ -29,7 +29,7 @@ class Stage(Enum):
     PODS = auto()
     """One pod, or one of what each pod needs, after the other at first: a mistake that all share is made once."""
     EXTRAS = auto()
-    """What the job continues without."""
+    """What the job continues without: a refusal of it is noted by kind, and ends and holds up nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +51,6 @@ class Create:
     """Whether an event names it."""
     is_watched: bool = False
     """Whether all that becomes of it has to be seen: one that is there, and out of sight, is not enough."""
-    is_optional: bool = False
-    """Whether the job continues without it: a refusal is noted apart, and ends and holds up nothing."""
 
     def in_order(self) -> "Iterator[Create]":
         """What it needs, and then itself."""
@@ -73,7 +71,6 @@ class Patch:
     body: Mapping[str, Any] | Callable[[], Mapping[str, Any]]
     """Where it is large, a function makes it when it is sent."""
     stage: Stage = Stage.DEPENDENCIES
-    is_optional: bool = False
     version: str = ""
     """Of the object: it is changed only as it was then."""
     subresource: str = ""
@@ -91,10 +88,9 @@ class Delete:
     name: str
     uid: str
     reason: str = ""
+    """Of an extra: the deletion in words, for messages."""
     version: str = ""
     stage: Stage = Stage.DELETES
-    is_optional: bool = False
-    """Whether the job continues although it stays; then ``reason`` is the deletion in words, for messages."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,8 @@ from tf_operator.planning import (
     default_server,
     events_and_counts,
     gang,
-    hpa,
     in_place,
     invalid_edits,
-    job_tensorboard,
     job_view,
     pending,
     pod_needs,
@@ -29,6 +27,7 @@ from tf_operator.planning import (
     verdict,
 )
 from tf_operator.planning.actions import Action, Count, Create, Delete, Plan, Transition
+from tf_operator.planning.child_kinds import life
 from tf_operator.planning.children import PODS, SERVICES, ChildBuilder
 from tf_operator.planning.job_queue import admission
 from tf_operator.planning.job_view import JobView
@@ -88,8 +87,7 @@ def _after_end(snapshot: Snapshot) -> Plan:
         actions=(
             *cleanup.after_end(snapshot),
             *protocol.after_end(snapshot),
-            *job_tensorboard.actions(snapshot, has_ended=True),
-            *hpa.actions(snapshot, is_active=False),
+            *life.actions(snapshot, is_active=False, has_ended=True),
         ),
         requeue_after=_soonest(snapshot.now, _moments_after_end(snapshot)),
     )
@@ -118,8 +116,7 @@ def _extras(view: JobView, decision: Verdict, requested: Snapshot) -> Iterator[A
     if decision.is_malformed:
         return
     yield from () if has_ended else protocol.actions(requested)
-    yield from job_tensorboard.actions(view.snapshot, has_ended=has_ended)
-    yield from hpa.actions(view.snapshot, is_active=decision.phase is Phase.ACTIVE)
+    yield from life.actions(view.snapshot, is_active=decision.phase is Phase.ACTIVE, has_ended=has_ended)
 
 
 def _removals(view: JobView, after: JobRecord) -> Iterator[Action]:
@@ -174,15 +171,13 @@ def _moments(view: JobView, decision: Verdict, after: JobRecord) -> Iterator[dat
     if decision.phase is Phase.ACTIVE:
         yield from _wake_ups(view, after)
     if decision.phase is Phase.ACTIVE or decision.phase in verdict.IDLE:
-        yield job_tensorboard.retry_at(view.snapshot)
-        yield hpa.retry_at(view.snapshot, is_active=decision.phase is Phase.ACTIVE)
+        yield from life.moments(view.snapshot, is_active=decision.phase is Phase.ACTIVE)
         yield protocol.retry_at(view.snapshot)
 
 
 def _moments_after_end(snapshot: Snapshot) -> Iterator[datetime | None]:
     yield cleanup.expires_at(snapshot.job)
-    yield job_tensorboard.retry_at(snapshot, has_ended=True)
-    yield hpa.retry_at(snapshot, is_active=False)
+    yield from life.moments(snapshot, is_active=False, has_ended=True)
 
 
 def _wake_ups(view: JobView, after: JobRecord) -> Iterator[datetime | None]:

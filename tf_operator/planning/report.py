@@ -18,14 +18,13 @@ from tf_operator.job.training_job import RestartPolicy
 from tf_operator.planning import (
     cleanup,
     failure_evidence,
-    hpa,
     in_place,
-    job_tensorboard,
     job_view,
     pending,
     resizing,
     restarts,
 )
+from tf_operator.planning.child_kinds import life
 from tf_operator.planning.job_queue import admission
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.pod_state import PodState
@@ -51,12 +50,12 @@ def next_report(view: JobView, verdict: Verdict) -> JobReport:
         selectors={kind: naming.selector_of(job, kind) for kind in record.replicas},
         message=verdict.message,
         hold=verdict.hold,
-        note=pending.note(view, record.pending) + hpa.note(view.snapshot)
+        note=pending.note(view, record.pending) + life.note(view.snapshot)
         if is_active
         else f" {verdict.message}"
         if verdict.hold
         else "",
-        tensorboard=job_tensorboard.line(view.snapshot),
+        extras=life.lines(view.snapshot, is_active=is_active),
         lines=partial(_lines, view, record, is_active=is_active or verdict.phase is Phase.QUEUED),
     )
 
@@ -70,7 +69,7 @@ def after_end(snapshot: Snapshot) -> JobReport | None:
     record = _cleaned_up(snapshot, job.record.changed(completion_time=snapshot.noted(job.record.completion_time)))
     if scope is AfterEnd.REPLICAS:
         lines = partial(_lines, job_view.view(snapshot), record, is_active=False)
-        return JobReport(job, record, snapshot.now, tensorboard=job_tensorboard.line(snapshot), lines=lines)
+        return JobReport(job, record, snapshot.now, extras=life.lines(snapshot, is_active=False), lines=lines)
     return JobReport(job, record, snapshot.now) if record != job.record else None
 
 
@@ -86,7 +85,7 @@ def left_alone(view: JobView) -> JobReport:
         snapshot.now,
         selectors={kind: naming.selector_of(snapshot.job, kind) for kind in record.replicas},
         note=pending.note(view, record.pending),
-        tensorboard=job_tensorboard.line(snapshot),
+        extras=life.lines(snapshot, is_active=True),
         lines=partial(_lines, view, record, is_active=True),
     )
 

@@ -18,6 +18,7 @@ from tf_operator.job.restart_rules import RestartRules
 from tf_operator.job.training_job import FieldError, RestartPolicy, TrainingJob
 from tf_operator.planning import accelerators
 from tf_operator.planning.accelerators import Accelerator
+from tf_operator.planning.child_kinds.kind import ChildKind
 from tf_operator.planning.kueue.state import KueueState
 
 STOP_AFTER = 1
@@ -146,18 +147,16 @@ class PodGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class TensorBoardObject:
-    """The object of kind TensorBoard that the job controls."""
+class ChildObject:
+    """The object of a ``ChildKind`` that the job controls; the spec and status of some kinds are not kept."""
 
     name: str
     uid: str
-    spec: Mapping[str, Any] = field(default_factory=dict)
     digest: str = ""
     """Of the spec that it was last given."""
-    is_ready: bool = False
-    message: str = ""
-    """What its status says is wrong."""
     is_terminating: bool = False
+    spec: Mapping[str, Any] = field(default_factory=dict)
+    status: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Cause(Enum):
@@ -216,38 +215,18 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class TensorBoards:
-    """What is known of the TensorBoard object of a job that wants one, or has one."""
+class ChildState:
+    """What is known of the child of one kind, of a job that wants it, or has it."""
 
-    current: TensorBoardObject | None = None
+    current: ChildObject | None = None
     rejected: RejectedWrite | None = None
-    """The last attempt to make it or to change it."""
+    """The last attempt to make it, to change it, or to delete it."""
     unserved: str = ""
     """Why there can be none: such objects are not served, or not made by this operator."""
     is_off: bool = False
     """And that this will not change while the operator runs."""
-
-
-@dataclass(frozen=True, slots=True)
-class HPA:
-    """The HorizontalPodAutoscaler that the job controls."""
-
-    name: str
-    uid: str
-    digest: str = ""
-    """Of the spec that it was last given."""
-    is_terminating: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class HPAState:
-    """What is known of the HorizontalPodAutoscaler of a job that wants one, or has one."""
-
-    current: HPA | None = None
-    rejected: RejectedWrite | None = None
-    """The last attempt to make it, to change it, or to delete it."""
-    unserved: str = ""
-    """Why there can be none."""
+    is_known: bool = True
+    """``False``: it has not been looked yet whether there is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,10 +264,8 @@ class Snapshot:
     pod_group: PodGroup | None = None
     rejected: RejectedWrite | None = None
     settings: Settings = DEFAULT_SETTINGS
-    tensorboards: TensorBoards | None = None
-    """``None`` as long as they are not known."""
-    hpa: HPAState | None = None
-    """``None`` as long as they are not known, and for jobs that have none and want none."""
+    extras: Mapping[ChildKind, ChildState] = field(default_factory=dict)
+    """Of each kind that the job may have beside its replicas."""
     offered_scheduler: str = ""
     """The gang scheduler that the job asks for, if it may have it and it is installed."""
     kueue: KueueState | None = None

@@ -5,23 +5,20 @@ last: edits are found by it, without comparing what the API server has added. A 
 the owner; a foreign one of the same name makes the create fail, and the status says so.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from hashlib import sha256
 from typing import Any, Final
 
 from tf_operator.job.profile import OPERATOR_LABEL
 from tf_operator.job.tensorboard import OPERATOR_NAME, PORT, TensorBoard, TensorBoardPhase
 from tf_operator.meta import GroupVersionResource, OwnerRef
 from tf_operator.planning.actions import Action, Create, Delete, Patch
+from tf_operator.planning.child_kinds.kind import DIGEST, digest
 from tf_operator.planning.children import SERVICES
 from tf_operator.text import LONGEST_MESSAGE, one_line
 
 DEPLOYMENTS: Final = GroupVersionResource("apps", "v1", "deployments", "Deployment")
-DIGEST: Final = "tf-operator.kubeflow.org/wanted"
-"""The annotation with that digest."""
 SELECTOR: Final = f"{OPERATOR_LABEL}={OPERATOR_NAME}"
 """All children of all TensorBoards."""
 _NAME: Final = "tensorboard"
@@ -121,11 +118,6 @@ def _writes(observed: Observed, board: TensorBoard) -> Iterator[Action]:
 def labels(board: TensorBoard) -> dict[str, str]:
     """What its children and its pod carry; also the selector of both."""
     return {OPERATOR_LABEL: OPERATOR_NAME, "app.kubernetes.io/name": _NAME, "app.kubernetes.io/instance": board.name}
-
-
-def digest(spec: Mapping[str, Any]) -> str:
-    """What is wanted, in few characters."""
-    return sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _body(observed: Observed, board: TensorBoard, spec: Mapping[str, Any]) -> dict[str, Any]:

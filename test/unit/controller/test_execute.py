@@ -23,7 +23,7 @@ from tf_operator.planning.children import PODS, SERVICES
 from tf_operator.planning.snapshot import Settings
 
 POD = Create(PODS, "p", "pod p", builders.pod("p").in_namespace("ns").body, Stage.PODS)
-EXTRA = Create(RESOURCE, "x", "the extra", lambda: named("x"), Stage.EXTRAS, is_optional=True)
+EXTRA = Create(RESOURCE, "x", "the extra", lambda: named("x"), Stage.EXTRAS)
 VOLCANO = Settings(gang_scheduler="volcano")
 VOLCANO_GROUPS = gang_schedulers.VOLCANO.resource
 PLUGINS = Settings(gang_scheduler="scheduler-plugins-scheduler")
@@ -335,7 +335,7 @@ async def test_what_the_job_continues_without_is_made_last_and_a_refusal_of_it_i
     await harness.executor.carry_out(seen_by(harness), Plan(actions=(EXTRA,)))
     assert notes.rejections.get(uid, str(RESOURCE)) is None
     made = harness.api.of(RESOURCE)[0]["metadata"]["uid"]
-    change = Patch(RESOURCE, "x", made, "the change", {"metadata": {"a": "b"}}, Stage.EXTRAS, is_optional=True)
+    change = Patch(RESOURCE, "x", made, "the change", {"metadata": {"a": "b"}}, Stage.EXTRAS)
     await harness.executor.carry_out(seen_by(harness), Plan(actions=(change,)))
     assert (notes.rejections.get(uid), notes.rejections.get(uid, str(RESOURCE)).code) == (None, 422)
     await harness.executor.carry_out(seen_by(harness), Plan(actions=(change,)))
@@ -358,7 +358,7 @@ async def test_an_extra_whose_name_is_taken_is_tried_again_once_it_is_free_and_f
 
 async def test_an_extra_that_cannot_be_deleted_holds_up_no_pod(harness):
     found = harness.api.put(RESOURCE, named("x"))["metadata"]["uid"]
-    gone = Delete(RESOURCE, "x", found, "the deletion of the extra", stage=Stage.EXTRAS, is_optional=True)
+    gone = Delete(RESOURCE, "x", found, "the deletion of the extra", stage=Stage.EXTRAS)
     uid = harness.job["metadata"]["uid"]
     harness.api.fail("delete tensorboards.tensorstack.dev", refused(403, "Forbidden", "not allowed"))
 

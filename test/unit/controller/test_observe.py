@@ -2,28 +2,25 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from types import SimpleNamespace
 
 import msgspec
 import pytest
 
 from support import builders
-from support.controller_harness import JOBS, KEY, Harness
+from support.controller_harness import JOBS, KEY, FakeInformer, Harness
 from support.embedded_api import refused
 from tf_operator.controller import resources
 from tf_operator.controller.caches import OWNER, owner_of
-from tf_operator.controller.projections.hpa import hpa_reader
 from tf_operator.controller.projections.jobs import FieldManager, JobMeta, StoredJob
-from tf_operator.controller.projections.tensorboards import tensorboard_reader
-from tf_operator.dialects.kubeflow import v1
 from tf_operator.job.profile import OPERATOR_LABEL
-from tf_operator.job.tensorboard import RESOURCE
 from tf_operator.machinery.cache.consistency import OwnerKey
 from tf_operator.machinery.cache.store import Store
 from tf_operator.machinery.transport import errors, list_body, responses
 from tf_operator.meta import ObjectKey
-from tf_operator.planning import hpa
-from tf_operator.planning.snapshot import HPA, Settings
+from tf_operator.planning.actions import Patch, Stage
+from tf_operator.planning.child_kinds import kinds
+from tf_operator.planning.child_kinds.kind import DIGEST
+from tf_operator.planning.snapshot import ChildObject, ChildState, Settings
 
 
 @pytest.fixture
@@ -45,72 +42,46 @@ async def test_live_and_cached_observations_are_the_same(harness):
     assert await live(harness) == observer.from_caches(stored)
 
 
+UNREAD = {kind: f"{kind.resource} cannot be read; is it installed, and may it be listed?" for kind in kinds.ALL}
+
+
+@pytest.mark.parametrize("kind", kinds.ALL, ids=lambda kind: kind.resource.kind)
 @pytest.mark.parametrize(
-    ("fields", "unserved"),
+    ("fields", "state"),
     [
-        (None, "this operator makes no TensorBoards: it runs with --tensorboards=none"),
-        ({"has_settled": False}, None),
-        (
-            {"has_settled": True, "is_absent": True},
-            "tensorboards.tensorstack.dev cannot be read; is the CRD installed?",
-        ),
-        (
-            {"has_settled": True, "has_synced": False},
-            "tensorboards.tensorstack.dev cannot be read; is the CRD installed?",
-        ),
-        ({"has_settled": True}, ""),
+        (None, lambda kind: ChildState(unserved=kind.off, is_off=True)),
+        ({"has_settled": False, "has_synced": False}, lambda _: ChildState(is_known=False)),
+        ({"is_absent": True}, lambda kind: ChildState(unserved=UNREAD[kind])),
+        ({"has_synced": False}, lambda kind: ChildState(unserved=UNREAD[kind])),
+        ({"lacking": True}, lambda kind: ChildState(unserved=UNREAD[kind])),
+        ({}, lambda _: ChildState()),
     ],
+    ids=["it is off", "it is not known yet", "it is absent", "it was never read", "it cannot be read again", "none"],
 )
-async def test_of_tensorboards_is_known_what_their_informer_knows(harness, fields, unserved):
-    known = {"resource": RESOURCE, "store": Store({OWNER: owner_of}), "has_synced": True, "is_absent": False}
-    informer = None if fields is None else SimpleNamespace(**known | fields, is_stale=lambda _: False)
-    observer = harness.reconciler.observer
-    observer = replace(observer, caches=replace(observer.caches, tensorboards=informer))
-    seen = observer.from_caches(observer.stored(KEY)).tensorboards
+async def test_of_what_a_job_has_beside_its_replicas_is_known_what_the_informer_knows(harness, kind, fields, state):
+    informer = None if fields is None else FakeInformer(kind.resource, Store({OWNER: owner_of}), **fields)
+    observer = replace(harness.reconciler.observer, caches=replace(harness.caches, extras={kind: informer}))
 
-    assert (seen and seen.unserved) == unserved
-    if unserved == "":
-        reference = {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "uid": "job", "controller": True}
-        metadata = {"name": "j", "namespace": KEY.namespace, "uid": "u", "ownerReferences": [reference]}
-        job = harness.job["metadata"]["uid"]
-        body = {"metadata": metadata, "spec": {"image": "i"}, "status": {"phase": "Running", "message": "m"}}
-        for uid, name in ((job, "j"), ("other", "k")):
-            raw = msgspec.json.encode(
-                body | {"metadata": metadata | {"name": name, "ownerReferences": [reference | {"uid": uid}]}}
-            )
-            informer.store.put(tensorboard_reader((v1.API,))(raw))
-        found = observer.from_caches(observer.stored(KEY)).tensorboards.current
-        assert (found.name, found.spec, found.is_ready, found.message) == ("j", {"image": "i"}, True, "m")
+    assert observer.from_caches(observer.stored(KEY)).extras == {kind: state(kind)}
 
 
-@pytest.mark.parametrize(
-    ("fields", "unserved"),
-    [
-        (None, "this operator makes none: it runs without --horizontal-pod-autoscalers"),
-        ({"has_settled": False, "has_synced": False}, None),
-        ({"is_absent": True}, "horizontalpodautoscalers.autoscaling cannot be read"),
-        ({"is_stale": lambda _: True}, "horizontalpodautoscalers.autoscaling cannot be read"),
-        ({}, ""),
-    ],
-)
-async def test_of_hpas_is_known_what_their_informer_knows(fields, unserved):
-    harness = Harness(builders.tfjob("j").workers(1).elastic(1, 2, metrics=[{"type": "Pods"}]))
-    await harness.settle()
-    reference = {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "uid": "other", "controller": True}
-    store = Store({OWNER: owner_of})
+@pytest.mark.parametrize("kind", kinds.ALL, ids=lambda kind: kind.resource.kind)
+async def test_the_extra_that_the_job_controls_is_its_own_with_what_is_kept_of_its_kind(harness, kind):
+    """And with what was refused of it."""
+    reference = {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "controller": True}
+    annotations, body = {DIGEST: "d", "a": "b"}, {"spec": {"image": "i"}, "status": {"phase": "Running"}}
     for uid, name in ((harness.job["metadata"]["uid"], "j"), ("other", "k")):
-        metadata = {"name": name, "namespace": KEY.namespace, "labels": {OPERATOR_LABEL: "tfjob-controller"}}
-        body = {"metadata": metadata | {"uid": name, "ownerReferences": [reference | {"uid": uid}]}}
-        store.put(hpa_reader((v1.API,))(msgspec.json.encode(body)))
-    known = {"resource": hpa.RESOURCE, "store": store, "has_settled": True, "has_synced": True}
-    known |= {"is_absent": False, "is_stale": lambda _: False}
-    observer = harness.reconciler.observer
-    informer = None if fields is None else SimpleNamespace(**known | fields)
-    observer = replace(observer, caches=replace(observer.caches, hpas=informer))
-    seen = observer.from_caches(observer.stored(KEY)).hpa
+        metadata = {"name": name, "labels": {OPERATOR_LABEL: "tfjob-controller"}, "annotations": annotations}
+        metadata |= {"uid": name, "ownerReferences": [reference | {"uid": uid}], "namespace": KEY.namespace}
+        harness.api.put(kind.resource, {"metadata": metadata, **body})
+    harness.sync()
+    change = Patch(kind.resource, "j", "j", "x", {}, Stage.EXTRAS)
+    harness.notes.rejections.note(harness.job["metadata"]["uid"], change, refused(403, "Forbidden", "not allowed"))
 
-    assert (seen and seen.unserved) == unserved
-    assert (seen.current if seen else None) == (HPA("j", "j") if unserved == "" else None)
+    observer = harness.reconciler.observer
+    state = observer.from_caches(observer.stored(KEY)).extras[kind]
+    assert state.current == ChildObject("j", "j", "d", **(body if kind.is_whole else {}))
+    assert state.rejected.message == "not allowed"
 
 
 async def test_what_was_written_for_the_last_job_of_a_name_is_forgotten(harness):

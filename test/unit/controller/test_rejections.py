@@ -107,7 +107,7 @@ def test_a_job_without_a_refusal_does_not_look_through_the_names_that_others_wai
 
 
 def test_refusals_of_what_the_job_continues_without_are_kept_by_kind_and_apart_from_what_it_needs(rejections):
-    writes = [pod("a"), *(Create(kind, "a", "x", dict, Stage.EXTRAS, is_optional=True) for kind in (PODS, SERVICES))]
+    writes = [pod("a"), *(Create(kind, "a", "x", dict, Stage.EXTRAS) for kind in (PODS, SERVICES))]
     for number, write in enumerate(writes):
         rejections.note("u", write, refused(403, "Forbidden", f"no {number}"))
 
@@ -124,13 +124,13 @@ def test_refusals_of_what_the_job_continues_without_are_kept_by_kind_and_apart_f
     [
         (pod("a"), True),
         (Patch(PODS, "a", "u", "x", {}), False),
-        (Delete(PODS, "a", "u", "x", is_optional=True), False),
-        (Patch(PODS, "a", "u", "x", {}, is_optional=True), True),
+        (Delete(PODS, "a", "u", "x", stage=Stage.EXTRAS), False),
+        (Patch(PODS, "a", "u", "x", {}, Stage.EXTRAS), True),
     ],
     ids=["a create", "a change of what the job needs", "a deletion", "a change of what it continues without"],
 )
 def test_what_stays_as_it_was_is_tried_again_although_it_is_invalid(rejections, write, is_final):
     rejections.note("u", write, refused(422, "Invalid", "no such field"))
 
-    kind = str(PODS) if write.is_optional else ""
+    kind = str(PODS) if write.stage is Stage.EXTRAS else ""
     assert planning.is_final(rejections.get("u", kind)) is is_final

@@ -10,9 +10,9 @@ from golden import case, written
 from support.builders import merge
 from tf_operator.dialects.fields import entries
 from tf_operator.dialects.kubeflow import words
-from tf_operator.job.tensorboard import RESOURCE
 from tf_operator.planning import failure_evidence, pending, spec_problems
 from tf_operator.planning.actions import Stage
+from tf_operator.planning.child_kinds import kinds
 from tf_operator.planning.plan import make_plan
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -47,11 +47,12 @@ def test_the_plan_of_a_case_is_the_one_in_its_file(name):
     assert path.read_text(encoding="utf-8") == written.plan_text(CASES[name])
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("tensorboard-")])
-def test_nothing_that_is_done_for_a_tensorboard_holds_up_the_job(name):
-    actions = [found for found in make_plan(CASES[name].snapshot).actions if found.resource == RESOURCE]
+@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith(("tensorboard-", "hpa-"))])
+def test_nothing_that_is_done_for_what_a_job_has_beside_its_replicas_holds_it_up(name):
+    extras = [kind.resource for kind in kinds.ALL]
+    actions = [action for action in make_plan(CASES[name].snapshot).actions if action.resource in extras]
 
-    assert {(found.stage, found.is_optional) for found in actions} <= {(Stage.EXTRAS, True)}
+    assert {action.stage for action in actions} <= {Stage.EXTRAS}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -67,9 +68,8 @@ def test_no_decision_depends_on_a_sentence(name, monkeypatch):
 
 def without_words(snapshot):
     """The same refusals, of writes that were called nothing, by a server that says nothing."""
-    fields = {name: getattr(snapshot, name) for name in ("tensorboards", "hpa")}
-    of_kinds = {name: kind and replace(kind, rejected=_without_words(kind.rejected)) for name, kind in fields.items()}
-    return replace(snapshot, rejected=_without_words(snapshot.rejected), **of_kinds)
+    extras = {kind: replace(state, rejected=_without_words(state.rejected)) for kind, state in snapshot.extras.items()}
+    return replace(snapshot, rejected=_without_words(snapshot.rejected), extras=extras)
 
 
 def _without_words(refusal):

@@ -8,6 +8,7 @@ from tf_operator.job.tensorboard import TensorBoard
 from tf_operator.meta import OwnerRef
 from tf_operator.planning import tensorboards
 from tf_operator.planning.actions import Create, Delete, Patch
+from tf_operator.planning.child_kinds.kind import DIGEST
 from tf_operator.planning.tensorboards import Observed, TensorBoardChild
 
 OWNER = OwnerRef("tensorstack.dev/v1beta1", "TensorBoard", "t", "u", controller=True, block_owner_deletion=True)
@@ -22,7 +23,7 @@ def bodies(seen):
 def made(board=BOARD, **deployment):
     """What is there after the plan for this board was carried out."""
     found = {
-        kind: TensorBoardChild(board.name, f"uid-of-{kind}", body["metadata"]["annotations"][tensorboards.DIGEST])
+        kind: TensorBoardChild(board.name, f"uid-of-{kind}", body["metadata"]["annotations"][DIGEST])
         for kind, body in bodies(replace(NEW, board=board)).items()
     }
     running = replace(found["Deployment"], **deployment)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tf_operator.app.options import flag_types
+from tf_operator.planning.child_kinds import kinds
 
 SERVE = "What to serve"
 JOB_QUEUE = "The job queue"
@@ -112,14 +113,7 @@ FLAGS: tuple[Flag, ...] = (
         "Who runs the TensorBoards that jobs ask for. serve: this operator, also TensorBoards of tensorstack.dev that "
         "users create. external: another controller runs those of tensorstack.dev. none: jobs get none.",
     ),
-    Flag(
-        "horizontal-pod-autoscalers",
-        SERVE,
-        flag_types.switch,
-        "false",
-        "",
-        "Make a HorizontalPodAutoscaler for each job whose elasticPolicy has metrics.",
-    ),
+    *(Flag(kind.flag, SERVE, flag_types.switch, "false", "", kind.flag_help) for kind in kinds.ALL if kind.flag_help),
     Flag(
         "restart-in-place",
         SERVE,

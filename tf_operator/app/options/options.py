@@ -22,6 +22,8 @@ from tf_operator.dialects.served import ServedAPI
 from tf_operator.machinery.election.leaderelection import ElectionConfig
 from tf_operator.meta import ObjectKey
 from tf_operator.planning import gang
+from tf_operator.planning.child_kinds import kinds
+from tf_operator.planning.child_kinds.kind import ChildKind
 from tf_operator.planning.job_queue.schedule import QueueRules
 from tf_operator.planning.kueue import state
 
@@ -110,8 +112,8 @@ class Options:
     gang_schedulers_by_job: tuple[str, ...] = ()
     """Those that jobs may choose by their annotation."""
     tensorboards: Tensorboards = Tensorboards.NONE
-    makes_hpas: bool = False
-    """Whether elastic jobs with metrics get a HorizontalPodAutoscaler."""
+    child_kinds: tuple[ChildKind, ...] = field(default_factory=lambda: _child_kinds({}))
+    """What jobs get beside their replicas."""
     restarts_in_place: bool = False
     """Whether jobs that want it keep their pods in a resize, and their containers start again."""
     kueue: Kueue = Kueue.NONE
@@ -179,7 +181,7 @@ def _options(values: Mapping[str, Any], warnings: tuple[str, ...], environment: 
         finds_gang_scheduler=values.get(_GANG, False) and not values["gang-scheduler-name"],
         gang_schedulers_by_job=tuple(filter(None, map(gang.scheduler, values["gang-schedulers-by-job"]))),
         tensorboards=Tensorboards(values["tensorboards"]),
-        makes_hpas=values["horizontal-pod-autoscalers"],
+        child_kinds=_child_kinds(values),
         restarts_in_place=values["restart-in-place"],
         kueue=Kueue(values["kueue"]),
         job_queue=_queue_rules(values) if values["job-queue"] else None,
@@ -241,6 +243,10 @@ def _restart_delay(values: Mapping[str, Any]) -> RestartDelay:
     if base > cap:
         raise OptionError(f"--restart-delay-base: {base:g}s is longer than --restart-delay-cap, {cap:g}s")
     return RestartDelay(base, cap, values["restart-delay-reset"])
+
+
+def _child_kinds(values: Mapping[str, Any]) -> tuple[ChildKind, ...]:
+    return tuple(kind for kind in kinds.ALL if values.get(kind.flag, not kind.flag) not in {False, "none"})
 
 
 def _queue_rules(values: Mapping[str, Any]) -> QueueRules:

@@ -14,9 +14,10 @@ from tf_operator.job.naming import replica_of
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.planning import cluster_spec, tensorboards
 from tf_operator.planning.actions import Create, Stage
+from tf_operator.planning.child_kinds.tensorboard import KIND
 from tf_operator.planning.children import PODS
 from tf_operator.planning.plan import make_plan
-from tf_operator.planning.snapshot import PodGroup, Settings, Snapshot, TensorBoards
+from tf_operator.planning.snapshot import ChildState, PodGroup, Settings, Snapshot
 
 _NO_CHIEF: Final = (
     "there are parameter servers and no chief: TensorFlow 2 then waits for ever (a Chief hands out the steps);"
@@ -29,7 +30,7 @@ def run(job: TrainingJob, settings: Settings) -> JobPlan:
     """Plan a valid job that has no children yet."""
     resumed = replace(job, run_policy=replace(job.run_policy, is_suspended=False))
     scheduler = job.run_policy.scheduling.scheduler  # nobody knows whether the cluster has it
-    snapshot = Snapshot(resumed, now=_NOW, settings=settings, offered_scheduler=scheduler, tensorboards=TensorBoards())
+    snapshot = Snapshot(resumed, now=_NOW, settings=settings, offered_scheduler=scheduler, extras={KIND: ChildState()})
     plan = make_plan(snapshot)
     creates = [action for action in plan.actions if isinstance(action, Create)]
     groups = groups_in(creates)

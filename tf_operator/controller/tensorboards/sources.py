@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Final, Generic, Protocol, TypeVar
 
 from tf_operator.controller.debounce import SHORTEST
+from tf_operator.controller.projections.extras import CachedExtra
 from tf_operator.controller.projections.jobs import StoredJob, job_of
 from tf_operator.controller.projections.json_parts import as_object
-from tf_operator.controller.projections.tensorboards import CachedChild, CachedTensorBoard
+from tf_operator.controller.projections.tensorboards import CachedChild
 from tf_operator.controller.reporter import Recorder
 from tf_operator.controller.writes import Writer
 from tf_operator.dialects import merge_patch
@@ -76,15 +77,15 @@ class Source(Protocol[T]):
 class TensorBoardObjects:
     """Objects of kind TensorBoard. One that another controller changes, too, is left to it."""
 
-    informer: Informer[CachedTensorBoard]
+    informer: Informer[CachedExtra]
     contested: set[str] = field(default_factory=set)
     """The UIDs of those."""
 
-    def may_ask(self, item: CachedTensorBoard) -> bool:
+    def may_ask(self, item: CachedExtra) -> bool:
         """All of them do."""
         return item.metadata.uid not in self.contested
 
-    def has_changed(self, old: CachedTensorBoard, new: CachedTensorBoard) -> bool:
+    def has_changed(self, old: CachedExtra, new: CachedExtra) -> bool:
         """Whether its spec has changed. Another controller shows by its write to the status, while this one watches."""
         earlier = set(old.status_managers)
         others = [manager.name for manager in new.status_managers if manager not in earlier and _is_other(manager.name)]
@@ -93,7 +94,7 @@ class TensorBoardObjects:
             _log.warning("another controller serves this TensorBoard", tensorboard=str(new.metadata.key), who=others[0])
         return old.generation != new.generation
 
-    def read(self, item: CachedTensorBoard) -> BoardRequest | None:
+    def read(self, item: CachedExtra) -> BoardRequest | None:
         """What its spec says."""
         if item.is_terminating or not self.may_ask(item):
             return None
@@ -101,7 +102,7 @@ class TensorBoardObjects:
         owner = OwnerRef(RESOURCE.api_version, RESOURCE.kind, name, uid, controller=True, block_owner_deletion=True)
         return BoardRequest(owner, v1beta1.read(name, as_object(item.spec)))
 
-    async def report(self, item: CachedTensorBoard, plan: TensorBoardPlan, writer: Writer) -> None:
+    async def report(self, item: CachedExtra, plan: TensorBoardPlan, writer: Writer) -> None:
         """Write the status, if it says anything new."""
         stored = as_object(item.status)
         status = v1beta1.status(plan.phase, url=plan.url, message=plan.message, stored=stored)

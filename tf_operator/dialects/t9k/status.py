@@ -13,7 +13,9 @@ from tf_operator.dialects.t9k import conditions, tasks, words
 from tf_operator.dialects.t9k.conditions import T9kConditionType, T9kPhase
 from tf_operator.job.record import JobPhase, JobRecord
 from tf_operator.job.report import JobReport, ReplicaLine
+from tf_operator.job.tensorboard import RESOURCE, TensorBoardPhase
 from tf_operator.meta import Body, parse_time, text_of
+from tf_operator.text import LONGEST_MESSAGE, one_line
 
 RECORD: Final = "operator"
 _TENSORBOARD: Final = "tensorboard"
@@ -50,22 +52,22 @@ def write(report: JobReport, stored: Body) -> dict[str, Any]:
 
 def _tensorboard(report: JobReport, stored: Body) -> dict[str, Any]:
     """How the TensorBoard stands; of one that nothing is known of, what is stored."""
-    line, job = report.tensorboard, report.job
+    line, job = report.extras.get(RESOURCE), report.job
     if line is None:
         is_stored = job.tensorboard_spec is not None and _TENSORBOARD in stored
         return {_TENSORBOARD: stored[_TENSORBOARD]} if is_stored else {}
-    kind, subject = ("Warning" if line.is_refused else "Normal"), f"TensorBoard [{line.name}] is"
+    kind, is_ready = ("Warning" if line.refusal else "Normal"), line.status.get("phase") == TensorBoardPhase.RUNNING
     if not line.uid:
-        reason = words.DEPENDENT_CREATE_FAILED if line.is_refused else words.DEPENDENT_NOT_FOUND
-        note = {"note": line.message} if line.message else {}
+        reason = words.DEPENDENT_CREATE_FAILED if line.refusal else words.DEPENDENT_NOT_FOUND
+        note = {"note": line.refusal} if line.refusal else {}
         return {_TENSORBOARD: {"action": "Create", "ready": False, "reason": reason, "type": kind, **note}}
-    reason = words.DEPENDENT_READY if line.is_ready else words.DEPENDENT_NOT_READY
-    note = {"note": f"{subject} ready" if line.is_ready else f"{subject} not ready"}
-    if line.message:
-        note = {"note": f"{note['note']}: {line.message}"}
-    dependent = {**line.dependent, "namespace": job.key.namespace}
-    fields = {"action": "NOP", "dependent": dependent, "ready": line.is_ready, "reason": reason, "type": kind}
-    return {_TENSORBOARD: fields | note}
+    reason = words.DEPENDENT_READY if is_ready else words.DEPENDENT_NOT_READY
+    message = line.refusal or one_line(text_of(line.status, "message"), most=LONGEST_MESSAGE)
+    parts = [f"TensorBoard [{line.name}] is {'ready' if is_ready else 'not ready'}", *filter(None, [message])]
+    dependent = {"apiVersion": RESOURCE.api_version, "kind": RESOURCE.kind, "name": line.name, "uid": line.uid}
+    dependent["namespace"] = job.key.namespace
+    fields = {"action": "NOP", "dependent": dependent, "ready": is_ready, "reason": reason, "type": kind}
+    return {_TENSORBOARD: {**fields, "note": ": ".join(parts)}}
 
 
 def _replicas(report: JobReport, lines: tuple[ReplicaLine, ...], stored: Body) -> dict[str, Any]:

@@ -47,6 +47,7 @@ PROFILE: Final = Profile(
     failure_scope=FailureScope.DECIDING,
     restart_by=RestartBy.NEW_POD,
     after_end=AfterEnd.REPLICAS,
+    has_tensorboard_spec=True,
 )
 MOST_REPLICAS: Final = 2000
 """The status lists each replica, in about 200 bytes."""
@@ -175,6 +176,5 @@ API: Final = ServedAPI(
     translate=tfjob.translate,
     shows_containers=True,
     gang_scheduler=T9K_SCHEDULER,
-    makes_tensorboards=True,
     progress_waits=_progress_waits,
 )

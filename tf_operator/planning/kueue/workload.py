@@ -11,7 +11,8 @@ from tf_operator.job.constants import LONGEST_NAME
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.training_job import ReplicaSpec, TrainingJob
 from tf_operator.meta import Body, metadata_of
-from tf_operator.planning import pod_needs, resize_sidecar, tensorboards
+from tf_operator.planning import pod_needs, resize_sidecar
+from tf_operator.planning.child_kinds import kind
 from tf_operator.planning.children import ChildBuilder
 from tf_operator.planning.kueue import state
 from tf_operator.planning.kueue.state import KueueState, Priority, texts
@@ -52,7 +53,7 @@ def digest(job: TrainingJob) -> str:
 
     It is compared for as long as the job lives, so an operator that works it out in another way stops every job.
     """
-    return tensorboards.digest({"podSets": [_admitted_for(job, spec) for spec in _in_order(job)]})
+    return kind.digest({"podSets": [_admitted_for(job, spec) for spec in _in_order(job)]})
 
 
 def pod_sets(job: TrainingJob, settings: Settings) -> list[dict[str, Any]]:

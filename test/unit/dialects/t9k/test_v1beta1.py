@@ -23,8 +23,9 @@ from support.t9k import PHASES, condition, documented, job, over, replicas
 from tf_operator.app.metrics.phases import PHASES as PHASES_OF_METRICS
 from tf_operator.dialects.served import JobSummary
 from tf_operator.dialects.t9k.v1beta1 import API
+from tf_operator.job import tensorboard
 from tf_operator.job.record import FailureCause, JobPhase, JobRecord, ReplicaType
-from tf_operator.job.report import ContainerLine, JobReport, ReplicaCounts, ReplicaLine
+from tf_operator.job.report import ChildLine, ContainerLine, JobReport, ReplicaCounts, ReplicaLine
 from tf_operator.job.training_job import CleanPodPolicy, Override, RestartPolicy
 from tf_operator.job.validation import validate
 from tf_operator.planning.plan import make_plan
@@ -228,6 +229,15 @@ def test_what_others_keep_in_a_status_stays():
     assert seen.status["theirs"] == {"ready": True}
     assert seen.status["conditions"][5:] == theirs
     assert condition(seen.status, "Failed")["lastTransitionTime"] == "2026-03-01T08:00:00Z"
+
+
+def test_of_a_long_message_about_the_tensorboard_one_line_is_kept():
+    """Another controller may have written it."""
+    extras = {tensorboard.RESOURCE: ChildLine("t", "u", {"message": "x\n" * 9999})}
+    report = JobReport(API.read_object(job("t")), JobRecord(), datetime(2026, 1, 1, tzinfo=UTC), extras=extras)
+
+    note = f"TensorBoard [t] is not ready: {'x ' * 510}x..."
+    assert API.write_status(report, {})["tensorboard"]["note"] == note
 
 
 @pytest.mark.documents("t9k/phases")
