@@ -37,7 +37,7 @@ SPEC = {"containers": [{"name": "tensorflow", "image": "i"}], "nodeName": "n"}
 @cache
 def kinds() -> tuple[Kind, ...]:
     """Made once: the rules of a CRD take long to be compiled."""
-    return (*catalog.KINDS, *custom_kinds.defined(registry.DEFAULT.crd.load()))
+    return (*catalog.KINDS, *custom_kinds.defined(registry.DEFAULT.crd.load(*registry.DEFAULT.conversion.versions)))
 
 
 class EmbeddedJobs:

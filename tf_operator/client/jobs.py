@@ -128,14 +128,17 @@ class AsyncTFJobs:
             kind = text_of(manifest, "kind") or "an object without a kind"
             raise NotPossible(f"{kind} of {text_of(manifest, 'apiVersion') or 'no apiVersion'} is no training job")
         try:
-            return self._job(await self.create(manifest), api)
+            body = await self.create(manifest)
         except errors.AlreadyExists:
             if not replace:
                 raise
-        there = key_of(manifest)
-        key = ObjectKey(there.namespace or self.namespace, there.name)
-        await replacement.remove(self.client, api.resource, key, self._clock)
-        return self._job(await self.create(manifest), api)
+            there = key_of(manifest)
+            key = ObjectKey(there.namespace or self.namespace, there.name)
+            await replacement.remove(self.client, api.resource, key, self._clock)
+            body = await self.create(manifest)
+        if text_of(body, "apiVersion") != api.resource.api_version:  # of an older version: read as it is stored
+            body = await self.client.get(api.resource, key_of(body))
+        return self._job(body, api)
 
     async def create(self, manifest: Mapping[str, Any]) -> Body:
         """Create any object, such as the volume claim of a job, and return what was stored."""

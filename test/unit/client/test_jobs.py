@@ -158,6 +158,14 @@ async def test_what_cannot_be_planned_is_refused_with_the_reason(jobs, source, m
     assert str(refused.value).startswith(message)
 
 
+async def test_a_job_of_an_older_version_is_returned_as_it_is_stored(jobs):
+    template = {"spec": {"containers": [{"name": "tensorflow", "image": "none"}], "restartPolicy": "OnFailure"}}
+    spec = {"replicaSpecs": [{"tfReplicaType": "MASTER", "template": template}]}
+    body = {"apiVersion": "kubeflow.org/v1alpha1", "kind": "TFJob", "metadata": {"name": "j"}, "spec": spec}
+
+    assert await jobs.submit(body) == await jobs.get("j")
+
+
 async def test_a_job_is_run_with_what_it_needs_to_its_end(jobs, cluster, tmp_path):
     claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}, "spec": CLAIM}
     (tmp_path / "job.yaml").write_text(f"{json.dumps(claim)}\n{json.dumps(tfjob('j').workers(1).body())}")
