@@ -29,8 +29,8 @@ import msgspec
 import pod_server
 from kubernetes import client
 
-from tf_operator.controller.projections.pods import pod_reader
 from tf_operator.dialects import registry
+from tf_operator.projections.pods import pod_reader
 
 HERE = Path(__file__).parent
 OURS = "our informer, streamed"

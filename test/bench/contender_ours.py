@@ -8,7 +8,6 @@ import structlog
 from measure import Measure
 
 from tf_operator.controller.caches import OWNER, owner_of
-from tf_operator.controller.projections.pods import pod_reader
 from tf_operator.dialects import registry
 from tf_operator.machinery.cache.factory import SharedInformerFactory
 from tf_operator.machinery.clock import SystemClock
@@ -17,6 +16,7 @@ from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.config import ClientConfig
 from tf_operator.machinery.transport.connection import Connection
 from tf_operator.machinery.transport.requests import Resource
+from tf_operator.projections.pods import pod_reader
 
 PODS = Resource("", "v1", "pods", "Pod")
 

@@ -15,9 +15,9 @@ from support.pod_status import Exit, Waiting
 from support.resources import Json
 from support.templates import CONTAINER
 from tf_operator.controller.departed_pods import DepartedPods
-from tf_operator.controller.projections.pods import pod_reader
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.planning.snapshot import Pod
+from tf_operator.projections.pods import pod_reader
 
 JOB, NAMESPACE, UID = "job", "team", "u"
 # Moments in the life of any pod, each after the one before: nothing is decided by how long it took.

@@ -21,7 +21,6 @@ from tf_operator.controller.handlers import OnChild, OnJob, OnPod
 from tf_operator.controller.job_notes import JobNotes
 from tf_operator.controller.metrics_hooks import JobInstruments
 from tf_operator.controller.observe import Observer
-from tf_operator.controller.projections.extras import extra_reader
 from tf_operator.controller.reconciler import Reconciler
 from tf_operator.controller.reporter import PlanReporter
 from tf_operator.controller.shares import Shares, Slots
@@ -39,12 +38,13 @@ from tf_operator.machinery.transport.requests import Resource
 from tf_operator.meta import ObjectKey, key_of, labels_of
 from tf_operator.planning.child_kinds import kinds
 from tf_operator.planning.snapshot import Settings
+from tf_operator.projections.extras import extra_reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tf_operator.controller.projections.jobs import StoredJob
-    from tf_operator.controller.projections.pods import CachedPod
+    from tf_operator.projections.jobs import StoredJob
+    from tf_operator.projections.pods import CachedPod
 
 KEY = ObjectKey("ns", "j")
 JOBS = v1.API.resource

@@ -30,8 +30,6 @@ from tf_operator.controller.job_queue.queue_jobs import JobSource, QueueJobs
 from tf_operator.controller.job_queue.set_aside import SetAside
 from tf_operator.controller.job_queue.usage import NodeUsage
 from tf_operator.controller.metrics_hooks import QueueDecisions, ReconcileInstruments
-from tf_operator.controller.projections.jobs import job_reader
-from tf_operator.controller.projections.workloads import workload_reader
 from tf_operator.controller.resources import PODS
 from tf_operator.controller.result import DONE
 from tf_operator.controller.status_batches import StatusBatches
@@ -46,6 +44,8 @@ from tf_operator.machinery.ratelimit import ExponentialBackoff
 from tf_operator.machinery.transport import errors
 from tf_operator.planning.job_queue.schedule import QueueRules, make_schedule
 from tf_operator.planning.snapshot import Settings
+from tf_operator.projections.jobs import job_reader
+from tf_operator.projections.workloads import workload_reader
 
 HEALTHY = {"a", "z"}
 POISONED = "poisoned"

@@ -16,7 +16,6 @@ from tf_operator.app import wiring
 from tf_operator.app.http.metrics_auth import REVIEW_WITHIN
 from tf_operator.app.metrics.registry import Metrics
 from tf_operator.app.options.options import Options
-from tf_operator.client import discovery
 from tf_operator.controller.job_queue.projections import NODES
 from tf_operator.machinery.cache.factory import SharedInformerFactory
 from tf_operator.machinery.clock import Clock
@@ -28,7 +27,7 @@ from tf_operator.machinery.events.recorder import EventRecorder
 from tf_operator.machinery.log import Logger
 from tf_operator.machinery.metrics_hooks import ClientInstruments
 from tf_operator.machinery.ratelimit import TokenBucket
-from tf_operator.machinery.transport import errors, requests
+from tf_operator.machinery.transport import discovery, errors, requests
 from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.connection import Connection
 from tf_operator.machinery.transport.in_cluster import InCluster
@@ -121,7 +120,7 @@ class Clients:
         client = self.webhook()
         while True:
             try:
-                release_info = await discovery.version(client)
+                release_info = await discovery.release(client)
                 return tuple(map(_number, (release_info.get("major"), release_info.get("minor")))) >= (1, 36)
             except errors.ApiError as error:
                 _log.warning("the API server's version cannot be found out yet", error=one_line(str(error)))

@@ -10,7 +10,6 @@ from tf_operator.app.options.options import Options, Tensorboards
 from tf_operator.app.wiring import FIRST_RETRY, LONGEST_RETRY, ControllerContext
 from tf_operator.controller import caches
 from tf_operator.controller.controller import Controller
-from tf_operator.controller.projections.tensorboards import read_child
 from tf_operator.controller.tensorboards.reconciler import TensorBoardReconciler
 from tf_operator.controller.tensorboards.sources import (
     Asking,
@@ -32,6 +31,7 @@ from tf_operator.meta import ObjectKey
 from tf_operator.planning import tensorboards
 from tf_operator.planning.child_kinds.tensorboard import KIND
 from tf_operator.planning.children import SERVICES
+from tf_operator.projections.tensorboards import read_child
 
 _FRAMEWORK: Final = "tensorflow"
 _WRITTEN: Final = frozenset(map(str, (RESOURCE, SERVICES, tensorboards.DEPLOYMENTS)))

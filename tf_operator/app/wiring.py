@@ -23,7 +23,6 @@ from tf_operator.controller.job_notes import JobNotes
 from tf_operator.controller.kueue import make_kueue_caches
 from tf_operator.controller.metrics_hooks import JobInstruments, ReconcileInstruments
 from tf_operator.controller.observe import Observer
-from tf_operator.controller.projections.jobs import StoredJob
 from tf_operator.controller.reconciler import Reconciler
 from tf_operator.controller.reporter import PlanReporter
 from tf_operator.controller.shares import Shares, Slots
@@ -41,6 +40,7 @@ from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.requests import Scope
 from tf_operator.meta import ObjectKey
 from tf_operator.planning.snapshot import Settings
+from tf_operator.projections.jobs import StoredJob
 
 COMPONENT = "tfjob-controller"
 """Who reports events; the Go operator's name."""

@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack, aclosing
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from tf_operator.client import changes, cluster, discovery, events, logs, package_client, pods, replacement
+from tf_operator.client import changes, cluster, events, logs, package_client, pods, replacement, resources
 from tf_operator.client.cluster import ClusterChoice, Origin
 from tf_operator.client.events import EVENTS, JobEvent
 from tf_operator.client.job import Job, JobList, NotPossible, WaitTimeout, deleted, reached, read_job, type_in
@@ -143,7 +143,7 @@ class AsyncTFJobs:
     async def create(self, manifest: Mapping[str, Any]) -> Body:
         """Create any object, such as the volume claim of a job, and return what was stored."""
         self._check_change()
-        resource = await discovery.resource_of(self.client, manifest)
+        resource = await resources.resource_of(self.client, manifest)
         namespace = text_of(metadata_of(manifest), "namespace") or self.namespace
         return await self.client.create(resource, namespace if resource.is_namespaced else "", manifest)
 

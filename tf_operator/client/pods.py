@@ -101,7 +101,7 @@ def in_order(pods: Iterable[JobPod]) -> tuple[JobPod, ...]:
 
 def read_pod(job: Job, body: Body, api: ServedAPI) -> JobPod | None:
     """One pod; ``None`` when it is not a replica of this job."""
-    from tf_operator.controller.projections.pods import pod_reader  # noqa: PLC0415 (most commands read no pod)
+    from tf_operator.projections.pods import pod_reader  # noqa: PLC0415 (most commands read no pod)
 
     owner, metadata = controller_of(body), metadata_of(body)
     if owner is None or owner.uid != job.uid:

@@ -10,12 +10,6 @@ from dataclasses import dataclass
 import msgspec
 
 from tf_operator.controller import resources
-from tf_operator.controller.projections.children import Child
-from tf_operator.controller.projections.extras import CachedExtra, extra_reader
-from tf_operator.controller.projections.jobs import StoredJob, job_reader
-from tf_operator.controller.projections.pod_groups import CachedGroup, group_reader
-from tf_operator.controller.projections.pods import CachedPod, pod_reader
-from tf_operator.controller.projections.services import CachedService, service_reader
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.machinery.cache.consistency import CacheView
 from tf_operator.machinery.cache.factory import Need, SharedInformerFactory
@@ -23,6 +17,12 @@ from tf_operator.machinery.cache.informer import Informer
 from tf_operator.machinery.transport.requests import Scope
 from tf_operator.planning.child_kinds import kinds
 from tf_operator.planning.child_kinds.kind import ChildKind
+from tf_operator.projections.children import Child
+from tf_operator.projections.extras import CachedExtra, extra_reader
+from tf_operator.projections.jobs import StoredJob, job_reader
+from tf_operator.projections.pod_groups import CachedGroup, group_reader
+from tf_operator.projections.pods import CachedPod, pod_reader
+from tf_operator.projections.services import CachedService, service_reader
 
 OWNER = "owner"
 LABELLED = "labelled"

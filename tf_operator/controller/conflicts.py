@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from typing import Final, NoReturn
 
 from tf_operator.controller.metrics_hooks import JobInstruments
-from tf_operator.controller.projections.jobs import FieldManager, StoredJob
 from tf_operator.controller.reporter import Recorder
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.job.report import EventKind
@@ -28,6 +27,7 @@ from tf_operator.machinery.cache.informer import Informer
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.events.event_object import reference_to
 from tf_operator.machinery.log import Logger
+from tf_operator.projections.jobs import FieldManager, StoredJob
 
 # What managedFields calls them: the program's name. ``manager`` is training-operator from 1.3 on, whose image has it
 # under that name; the others are its predecessors.

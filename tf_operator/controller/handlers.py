@@ -9,14 +9,14 @@ from typing import Generic, TypeVar
 
 from tf_operator.controller.debounce import SHORTEST, Debounce
 from tf_operator.controller.job_notes import JobNotes
-from tf_operator.controller.projections.children import Child
-from tf_operator.controller.projections.jobs import StoredJob
-from tf_operator.controller.projections.pods import CachedPod
 from tf_operator.machinery.cache.consistency import PendingWrites
 from tf_operator.machinery.cache.store import Store
 from tf_operator.machinery.queue.workqueue import RateLimitedQueue
 from tf_operator.machinery.transport.requests import Resource
 from tf_operator.meta import ObjectKey
+from tf_operator.projections.children import Child
+from tf_operator.projections.jobs import StoredJob
+from tf_operator.projections.pods import CachedPod
 
 C = TypeVar("C", bound=Child)
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tf_operator.controller.caches import OWNER, owner_of, owner_value
-from tf_operator.controller.projections import workloads
-from tf_operator.controller.projections.workloads import CachedFlavor, CachedPriority, CachedWorkload
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.machinery.cache.factory import Need, SharedInformerFactory
@@ -18,6 +16,8 @@ from tf_operator.machinery.transport.requests import Scope
 from tf_operator.meta import ObjectKey
 from tf_operator.planning.kueue import state, workload
 from tf_operator.planning.kueue.state import KueueState, Priority, Workload
+from tf_operator.projections import workloads
+from tf_operator.projections.workloads import CachedFlavor, CachedPriority, CachedWorkload
 
 _INSTALLED: Final = "is Kueue installed?"
 

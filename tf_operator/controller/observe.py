@@ -15,13 +15,6 @@ from tf_operator.controller import resources
 from tf_operator.controller.caches import LABELLED, OWNER, Caches, owner_value
 from tf_operator.controller.job_notes import JobNotes
 from tf_operator.controller.kueue import KueueCaches
-from tf_operator.controller.projections import pod_events
-from tf_operator.controller.projections.children import Child
-from tf_operator.controller.projections.extras import CachedExtra
-from tf_operator.controller.projections.jobs import StoredJob, job_of
-from tf_operator.controller.projections.pod_groups import CachedGroup
-from tf_operator.controller.projections.pods import CachedPod
-from tf_operator.controller.projections.services import CachedService
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.job import constants, naming
 from tf_operator.job.training_job import FieldError, TrainingJob
@@ -37,6 +30,13 @@ from tf_operator.meta import ObjectKey, selector_text
 from tf_operator.planning import gang_schedulers
 from tf_operator.planning.child_kinds.kind import ChildKind
 from tf_operator.planning.snapshot import Cause, ChildState, Pod, RejectedWrite, Settings, Snapshot
+from tf_operator.projections import pod_events
+from tf_operator.projections.children import Child
+from tf_operator.projections.extras import CachedExtra
+from tf_operator.projections.jobs import StoredJob, job_of
+from tf_operator.projections.pod_groups import CachedGroup
+from tf_operator.projections.pods import CachedPod
+from tf_operator.projections.services import CachedService
 from tf_operator.text import one_line
 
 _log = Logger(__name__)

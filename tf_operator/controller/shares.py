@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final, Generic, Protocol, TypeVar
 
-from tf_operator.controller.projections.jobs import StoredJob
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.machinery.cache.store import Store
 from tf_operator.machinery.clock import Clock
+from tf_operator.projections.jobs import StoredJob
 
 T = TypeVar("T")
 

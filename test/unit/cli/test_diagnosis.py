@@ -98,7 +98,7 @@ def test_doctor_says_what_is_missing_and_fails(monkeypatch, capsys):
     cluster = EmbeddedJobs(SystemClock())
     monkeypatch.setattr(session, "make_jobs", lambda *_: cluster.client())
     monkeypatch.setattr(target, "choose", lambda _: ClusterChoice(None, None, "the cluster of a test"))
-    monkeypatch.setattr(doctor.discovery, "version", version)
+    monkeypatch.setattr(doctor.discovery, "release", version)
 
     assert main.main(["doctor"]) == 1
     printed = capsys.readouterr().out.splitlines()
@@ -111,7 +111,7 @@ def test_the_operator_of_a_local_server_counts(monkeypatch, capsys):
     monkeypatch.setattr(session, "make_jobs", lambda *_: cluster.client())
     monkeypatch.setattr(doctor.cluster, "is_local", lambda _, address: address == "in-process")
     monkeypatch.setattr(target, "choose", lambda _: ClusterChoice(None, None, "the kubeconfig k (KUBECONFIG)"))
-    monkeypatch.setattr(doctor.discovery, "version", version)
+    monkeypatch.setattr(doctor.discovery, "release", version)
 
     main.main(["doctor"])
     assert "ok   the operator is part of this server\n" in capsys.readouterr().out

@@ -7,11 +7,11 @@ from support.controller_harness import JOBS
 from support.fake_clock import FakeClock
 from support.scripted_transport import ScriptedTransport, client_of
 from tf_operator.controller.caches import make_caches, owner_of, owner_value
-from tf_operator.controller.projections.children import Child
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.machinery.cache.factory import SharedInformerFactory, name_of
 from tf_operator.machinery.transport.requests import Scope
 from tf_operator.machinery.transport.responses import ObjectMeta
+from tf_operator.projections.children import Child
 
 
 def caches(gang="", *namespaces, served=(v1.API,)):

@@ -19,8 +19,8 @@ from tf_operator.controller.conflicts import (
     ConflictingController,
 )
 from tf_operator.controller.metrics_hooks import JobInstruments
-from tf_operator.controller.projections.jobs import job_reader
 from tf_operator.dialects.kubeflow import v1
+from tf_operator.projections.jobs import job_reader
 
 EARLIER, NOW = "2026-03-01T08:00:00Z", "2026-03-01T08:00:07Z"
 

@@ -8,9 +8,9 @@ from support import builders
 from support.controller_harness import KEY, Harness
 from tf_operator.controller import reconciler
 from tf_operator.controller.debounce import LONGEST, SHORTEST
-from tf_operator.controller.projections.children import Child
-from tf_operator.controller.projections.pods import CachedPod
 from tf_operator.machinery.transport.responses import ObjectMeta
+from tf_operator.projections.children import Child
+from tf_operator.projections.pods import CachedPod
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ from support import builders
 from support.kueue_queue import PRIORITY, QUEUE
 from tf_operator.controller.caches import OWNER, owner_of
 from tf_operator.controller.kueue import KueueCaches
-from tf_operator.controller.projections import workloads
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.machinery.cache.store import Store
 from tf_operator.planning.kueue import state, workload
 from tf_operator.planning.kueue.state import Flavor, Priority
+from tf_operator.projections import workloads
 
 READ = workloads.workload_reader((v1.API,))
 OWNED = {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "name": "j", "uid": "u", "controller": True}

@@ -11,7 +11,6 @@ from support.controller_harness import JOBS, KEY, FakeInformer, Harness
 from support.embedded_api import refused
 from tf_operator.controller import resources
 from tf_operator.controller.caches import OWNER, owner_of
-from tf_operator.controller.projections.jobs import FieldManager, JobMeta, StoredJob
 from tf_operator.job.profile import OPERATOR_LABEL
 from tf_operator.machinery.cache.consistency import OwnerKey
 from tf_operator.machinery.cache.store import Store
@@ -21,6 +20,7 @@ from tf_operator.planning.actions import Patch, Stage
 from tf_operator.planning.child_kinds import kinds
 from tf_operator.planning.child_kinds.kind import DIGEST
 from tf_operator.planning.snapshot import ChildObject, ChildState, Settings
+from tf_operator.projections.jobs import FieldManager, JobMeta, StoredJob
 
 
 @pytest.fixture

@@ -10,12 +10,12 @@ from support import builders
 from support.controller_harness import JOBS, KEY, Harness
 from support.embedded_api import refused
 from tf_operator.controller import resources
-from tf_operator.controller.projections.pod_events import EVENTS
 from tf_operator.controller.reconciler import UNREADABLE_WAITS
 from tf_operator.machinery.cache.consistency import OwnerKey
 from tf_operator.machinery.transport import errors, requests
 from tf_operator.meta import ObjectKey, rfc3339
 from tf_operator.planning.snapshot import Settings
+from tf_operator.projections.pod_events import EVENTS
 
 SIMPLE = builders.tfjob("j").chief().workers(1, restart="OnFailure").clean_pods("All")
 RUNNING = {"phase": "Running", "containerStatuses": [{"name": "tensorflow", "state": {"running": {}}}]}

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from tf_operator.controller.projections.jobs import StoredJob
+from tf_operator.projections.jobs import StoredJob
 
 PHASES: Final = ("New", "Created", "Running", "Restarting", "Suspended", "Queued", "Succeeded", "Failed")
 WAITING_PHASES: Final = ("New", "Created", "Restarting")

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 from tf_operator.cli import diagnosis, session, target
 from tf_operator.cli.diagnosis import Finding, Right
-from tf_operator.client import ApiError, AsyncTFJobs, Forbidden, NotFound, changes, cluster, discovery
+from tf_operator.client import ApiError, AsyncTFJobs, Forbidden, NotFound, changes, cluster
 from tf_operator.client.cluster import ClusterChoice
 from tf_operator.machinery.clock import SystemClock
-from tf_operator.machinery.transport import requests, responses
+from tf_operator.machinery.transport import discovery, requests, responses
 from tf_operator.machinery.transport.requests import Resource, Scope
 from tf_operator.meta import Body, ObjectKey
 from tf_operator.planning.kueue import state
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def findings(jobs: AsyncTFJobs, choice: ClusterChoice) -> AsyncIterator[Finding]:
     """What was found, in the order in which things depend on each other."""
-    release = await discovery.version(jobs.client)
+    release = await discovery.release(jobs.client)
     yield Finding.well(f"the API server {release.get('gitVersion', '')} at {jobs.host} answers; it is {choice.reason}")
     is_local = cluster.is_local(choice, jobs.host)
     yield await _crd(jobs, is_local=is_local)

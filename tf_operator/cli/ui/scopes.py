@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tf_operator.cli import failures
-from tf_operator.client import ApiError, AsyncTFJobs, Forbidden, NotFound, discovery
+from tf_operator.client import ApiError, AsyncTFJobs, Forbidden, NotFound
 from tf_operator.client.changes import list_all
 from tf_operator.dialects.served import ServedAPI
-from tf_operator.machinery.transport import requests
+from tf_operator.machinery.transport import discovery, requests
 from tf_operator.machinery.transport.requests import EVERYWHERE, Resource, Scope
 from tf_operator.meta import key_of
 

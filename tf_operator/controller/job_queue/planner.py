@@ -20,7 +20,6 @@ from tf_operator.controller.job_queue.set_aside import SetAside, find_culprit
 from tf_operator.controller.job_queue.unrecorded import Unrecorded
 from tf_operator.controller.job_queue.usage import NodeUsage
 from tf_operator.controller.metrics_hooks import QueueDecisions
-from tf_operator.controller.projections.jobs import StoredJob
 from tf_operator.job.record import ElasticRecord, ReplicaType
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.machinery.cache.informer import Informer
@@ -33,6 +32,7 @@ from tf_operator.planning import pod_needs
 from tf_operator.planning.job_queue import admission
 from tf_operator.planning.job_queue.jobs import Decision, QueueJob, Resize, Schedule, left_alone
 from tf_operator.planning.job_queue.schedule import Cluster, QueueRules, make_schedule
+from tf_operator.projections.jobs import StoredJob
 
 _log = Logger(__name__)
 

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import msgspec
 
-from tf_operator.controller.projections.children import Child, ChildMeta, owner_reader
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.machinery.cache.interning import Interned, InternedLabels, decoder
 from tf_operator.machinery.transport.requests import Resource
@@ -15,6 +14,7 @@ from tf_operator.machinery.transport.responses import ObjectMeta
 from tf_operator.meta import GroupVersionResource
 from tf_operator.planning.job_queue import shapes
 from tf_operator.planning.job_queue.shapes import Amounts, Taint
+from tf_operator.projections.children import Child, ChildMeta, owner_reader
 
 NODES: Final[Resource] = GroupVersionResource("", "v1", "nodes", "Node")
 PRIORITY_CLASSES: Final[Resource] = GroupVersionResource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass")

@@ -12,7 +12,6 @@ from typing import Final, NamedTuple
 from tf_operator.controller.caches import OWNER, owner_value
 from tf_operator.controller.job_queue.projections import CachedPriorityClass, CountedPod
 from tf_operator.controller.job_queue.set_aside import SetAside
-from tf_operator.controller.projections.jobs import StoredJob, job_of
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.job import naming
 from tf_operator.job.record import JobPhase, PendingKind, ReplicaType
@@ -27,6 +26,7 @@ from tf_operator.planning.children import ChildBuilder
 from tf_operator.planning.job_queue import admission, shapes
 from tf_operator.planning.job_queue.jobs import BoundPod, QueueJob, ReplicaNeed
 from tf_operator.planning.snapshot import Settings, Snapshot
+from tf_operator.projections.jobs import StoredJob, job_of
 
 KEEPS_ROOM_FOR: Final = timedelta(minutes=5)
 """So long room is kept for pods that no scheduler places: their job may not fit for a reason that is not known here."""

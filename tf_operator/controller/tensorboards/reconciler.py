@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
 from tf_operator.controller.caches import OWNER, owner_value
-from tf_operator.controller.projections.tensorboards import CachedChild
 from tf_operator.controller.reconciler import UNREADABLE_WAITS
 from tf_operator.controller.rejections import is_answer, is_final
 from tf_operator.controller.result import DONE, Result
@@ -22,6 +21,7 @@ from tf_operator.machinery.transport import errors
 from tf_operator.meta import ObjectKey
 from tf_operator.planning import tensorboards
 from tf_operator.planning.actions import Action, Create, Delete, DeleteCollection, Patch
+from tf_operator.projections.tensorboards import CachedChild
 from tf_operator.text import one_line
 
 _log = Logger(__name__)

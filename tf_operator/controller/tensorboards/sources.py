@@ -8,10 +8,6 @@ from dataclasses import dataclass, field
 from typing import Final, Generic, Protocol, TypeVar
 
 from tf_operator.controller.debounce import SHORTEST
-from tf_operator.controller.projections.extras import CachedExtra
-from tf_operator.controller.projections.jobs import StoredJob, job_of
-from tf_operator.controller.projections.json_parts import as_object
-from tf_operator.controller.projections.tensorboards import CachedChild
 from tf_operator.controller.reporter import Recorder
 from tf_operator.controller.writes import Writer
 from tf_operator.dialects import merge_patch
@@ -27,6 +23,10 @@ from tf_operator.machinery.log import Logger
 from tf_operator.machinery.queue.workqueue import RateLimitedQueue
 from tf_operator.meta import ObjectKey, OwnerRef
 from tf_operator.planning.tensorboards import TensorBoardPlan
+from tf_operator.projections.extras import CachedExtra
+from tf_operator.projections.jobs import StoredJob, job_of
+from tf_operator.projections.json_parts import as_object
+from tf_operator.projections.tensorboards import CachedChild
 
 _log = Logger(__name__)
 

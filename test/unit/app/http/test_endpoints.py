@@ -19,7 +19,7 @@ from tf_operator.app.metrics.loop_monitor import LoopMonitor
 from tf_operator.app.metrics.registry import Metrics
 from tf_operator.app.options.flag_types import Address
 from tf_operator.app.options.options import Options, Protection
-from tf_operator.controller.projections.jobs import JobMeta, StoredJob
+from tf_operator.projections.jobs import JobMeta, StoredJob
 
 REQUEST = server.PageRequest()
 ONE, OTHER, ANY = Address("127.0.0.1", 8080), Address("127.0.0.1", 8081), Address("127.0.0.1", 0)

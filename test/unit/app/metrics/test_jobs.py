@@ -4,7 +4,7 @@ import pytest
 
 from tf_operator.app.metrics.jobs import KEPT_FOR, OUTCOMES, JobFamilies, JobMetrics
 from tf_operator.app.metrics.phases import PHASES
-from tf_operator.controller.projections.jobs import JobMeta, StoredJob
+from tf_operator.projections.jobs import JobMeta, StoredJob
 
 NS = {"job_namespace": "ns", "framework": "tensorflow"}
 

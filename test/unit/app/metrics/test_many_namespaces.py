@@ -6,7 +6,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from tf_operator.app.metrics import jobs
-from tf_operator.controller.projections.jobs import JobMeta, StoredJob
+from tf_operator.projections.jobs import JobMeta, StoredJob
 
 
 @pytest.fixture

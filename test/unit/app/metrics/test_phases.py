@@ -8,8 +8,8 @@ from prometheus_client import CollectorRegistry
 from support.fake_clock import FakeClock
 from tf_operator.app.metrics.jobs import JobFamilies, JobMetrics
 from tf_operator.app.metrics.phases import OTHER, PHASES, WAITING_PHASES
-from tf_operator.controller.projections.jobs import JobMeta, StoredJob
 from tf_operator.dialects.served import JobSummary
+from tf_operator.projections.jobs import JobMeta, StoredJob
 
 
 class Cluster:

@@ -6,9 +6,9 @@ from prometheus_client import generate_latest
 from pages.all_metrics import Idle
 from support.fake_clock import FakeClock
 from tf_operator.app.metrics.registry import Metrics
-from tf_operator.controller.projections.jobs import JobMeta, StoredJob
 from tf_operator.dialects import registry
 from tf_operator.machinery.queue.workqueue import WorkQueue
+from tf_operator.projections.jobs import JobMeta, StoredJob
 
 
 async def test_numbers_of_the_moment_are_read_when_they_are_asked_for():

@@ -20,7 +20,6 @@ from tf_operator.controller.job_queue.set_aside import RETRY_AFTER, SetAside
 from tf_operator.controller.job_queue.unrecorded import LEFT_OUT_FOR
 from tf_operator.controller.job_queue.usage import NodeUsage, OnNode
 from tf_operator.controller.metrics_hooks import QueueDecisions
-from tf_operator.controller.projections.jobs import job_reader
 from tf_operator.controller.resources import PODS
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.machinery.cache.store import Store
@@ -30,6 +29,7 @@ from tf_operator.meta import ObjectKey
 from tf_operator.planning.job_queue.schedule import Cluster, QueueRules, make_schedule
 from tf_operator.planning.job_queue.shapes import MOST_RULES
 from tf_operator.planning.snapshot import Settings
+from tf_operator.projections.jobs import job_reader
 
 READ_POD = projections.counted_pod_reader((v1.API,))
 SLOT = Template().resources(requests={"example.com/slot": "1"})

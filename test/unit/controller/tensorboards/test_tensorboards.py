@@ -8,9 +8,6 @@ import pytest
 
 from support.fake_clock import FakeClock
 from tf_operator.controller.caches import OWNER, owner_of
-from tf_operator.controller.projections.extras import extra_reader
-from tf_operator.controller.projections.jobs import job_reader
-from tf_operator.controller.projections.tensorboards import read_child
 from tf_operator.controller.result import DONE
 from tf_operator.controller.tensorboards.reconciler import TensorBoardReconciler
 from tf_operator.controller.tensorboards.sources import (
@@ -27,6 +24,9 @@ from tf_operator.machinery.ratelimit import ExponentialBackoff
 from tf_operator.machinery.transport import errors
 from tf_operator.meta import ObjectKey
 from tf_operator.planning.child_kinds.tensorboard import KIND
+from tf_operator.projections.extras import extra_reader
+from tf_operator.projections.jobs import job_reader
+from tf_operator.projections.tensorboards import read_child
 
 KEY = ObjectKey("team", "t")
 POD = {"spec": {"containers": [{"name": "tensorflow", "image": "i"}]}}

@@ -15,7 +15,6 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from tf_operator.controller.projections.children import Child, ChildMeta, Owner, owner_reader
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.job import naming, restart_rules
 from tf_operator.job.profile import NameStyle
@@ -28,6 +27,7 @@ from tf_operator.machinery.transport.responses import ObjectMeta
 from tf_operator.meta import parse_time
 from tf_operator.planning import resize_sidecar, termination_message
 from tf_operator.planning.snapshot import STOP_AFTER, Container, MainContainer, Pod
+from tf_operator.projections.children import Child, ChildMeta, Owner, owner_reader
 
 _RESTART_POLICIES: Final = {str(policy): policy for policy in RestartPolicy}
 _OVER: Final = frozenset({"Succeeded", "Failed"})

@@ -11,7 +11,6 @@ from typing import Final
 
 import msgspec
 
-from tf_operator.controller.projections.json_parts import EMPTY, as_object
 from tf_operator.dialects.served import JobSummary, ServedAPI
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.machinery.cache.interning import Interned, InternedLabels, decoder
@@ -20,6 +19,7 @@ from tf_operator.machinery.transport.responses import ObjectMeta
 from tf_operator.meta import Body, parse_time
 from tf_operator.planning import gang
 from tf_operator.planning.kueue import state
+from tf_operator.projections.json_parts import EMPTY, as_object
 
 
 class FieldManager(msgspec.Struct, frozen=True, gc=False, rename="camel"):

@@ -10,13 +10,13 @@ from typing import Final
 
 import msgspec
 
-from tf_operator.controller.projections.children import Child, ChildMeta, owner_reader
-from tf_operator.controller.projections.jobs import FieldManager
-from tf_operator.controller.projections.json_parts import EMPTY, as_object
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.machinery.cache.interning import InternedLabels, decoder
 from tf_operator.planning.child_kinds.kind import DIGEST, ChildKind
 from tf_operator.planning.snapshot import ChildObject
+from tf_operator.projections.children import Child, ChildMeta, owner_reader
+from tf_operator.projections.jobs import FieldManager
+from tf_operator.projections.json_parts import EMPTY, as_object
 
 
 class _Meta(ChildMeta, frozen=True, rename="camel"):

@@ -11,13 +11,13 @@ from typing import Any, Final
 
 import msgspec
 
-from tf_operator.controller.projections.children import NOBODY, Child, ChildMeta, owner_reader
-from tf_operator.controller.projections.json_parts import EMPTY, as_object
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.machinery.cache.interning import Interned, InternedLabels, decoder
 from tf_operator.machinery.transport.responses import ObjectMeta
 from tf_operator.planning.kueue import state
 from tf_operator.planning.kueue.state import Flavor, Workload
+from tf_operator.projections.children import NOBODY, Child, ChildMeta, owner_reader
+from tf_operator.projections.json_parts import EMPTY, as_object
 
 
 class _WorkloadMeta(ChildMeta, frozen=True, rename="camel"):

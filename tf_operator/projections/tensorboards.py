@@ -5,10 +5,10 @@ from typing import Final
 
 import msgspec
 
-from tf_operator.controller.projections.children import NOBODY, Child, ChildMeta, Owner
 from tf_operator.machinery.cache.interning import Interned, InternedLabels, decoder
 from tf_operator.planning import tensorboards
 from tf_operator.planning.child_kinds.kind import DIGEST
+from tf_operator.projections.children import NOBODY, Child, ChildMeta, Owner
 from tf_operator.text import LONGEST_MESSAGE, one_line
 
 

@@ -7,11 +7,11 @@ from typing import Final
 
 import msgspec
 
-from tf_operator.controller.projections.children import Child, ChildLabels, ChildMeta, owner_reader
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.job.profile import JOB_UID_LABEL
 from tf_operator.machinery.cache.interning import Interned, decoder
 from tf_operator.planning.snapshot import Service
+from tf_operator.projections.children import Child, ChildLabels, ChildMeta, owner_reader
 
 
 class _ServiceLabels(ChildLabels, frozen=True, gc=False):

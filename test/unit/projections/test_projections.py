@@ -9,10 +9,6 @@ import msgspec
 import pytest
 
 from support import builders, pod_status, toy_api
-from tf_operator.controller.projections.jobs import JobMeta, StoredJob, job_of, job_reader
-from tf_operator.controller.projections.pod_groups import group_reader
-from tf_operator.controller.projections.pods import pod_reader
-from tf_operator.controller.projections.services import service_reader
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.served import JobSummary
 from tf_operator.dialects.t9k import v1beta1 as t9k
@@ -23,6 +19,10 @@ from tf_operator.machinery.transport import raw_json, responses
 from tf_operator.meta import ObjectKey, parse_time, rfc3339
 from tf_operator.planning import resize_sidecar
 from tf_operator.planning.snapshot import MainContainer, PodGroup, Service
+from tf_operator.projections.jobs import JobMeta, StoredJob, job_of, job_reader
+from tf_operator.projections.pod_groups import group_reader
+from tf_operator.projections.pods import pod_reader
+from tf_operator.projections.services import service_reader
 
 ONE = (v1.API,)
 READ_POD, read_service, read_group = pod_reader(ONE), service_reader(ONE), group_reader(ONE)

@@ -11,11 +11,11 @@ from typing import Final
 
 import msgspec
 
-from tf_operator.controller.projections.children import NOBODY, Child, ChildMeta, owner_reader
-from tf_operator.controller.projections.json_parts import EMPTY, as_object
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.machinery.cache.interning import Interned, decoder
 from tf_operator.planning.snapshot import PodGroup
+from tf_operator.projections.children import NOBODY, Child, ChildMeta, owner_reader
+from tf_operator.projections.json_parts import EMPTY, as_object
 
 
 class _GroupStatus(msgspec.Struct, frozen=True, gc=False):

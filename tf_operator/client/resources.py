@@ -1,0 +1,22 @@
+"""By which path the objects of a manifest are created: known for jobs, asked of the API server for all others."""
+
+from dataclasses import replace
+
+from tf_operator.client.job import NotPossible
+from tf_operator.dialects import registry
+from tf_operator.machinery.transport import discovery
+from tf_operator.machinery.transport.client import ApiClient
+from tf_operator.machinery.transport.requests import Resource
+from tf_operator.meta import Body, text_of
+
+
+async def resource_of(client: ApiClient, body: Body) -> Resource:
+    """The resource of an object; ``NotPossible`` when this API server has no such kind."""
+    api_version, kind = text_of(body, "apiVersion"), text_of(body, "kind")
+    if api := registry.api_of(body):
+        return replace(api.resource, version=api_version.rpartition("/")[2])
+    resource = await discovery.resource_of(client, api_version, kind)
+    if resource is None:
+        unserved = f"{kind or 'object without a kind'} of {api_version or 'no apiVersion'}"
+        raise NotPossible(f"the API server has no {unserved}")
+    return resource
