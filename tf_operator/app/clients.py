@@ -6,7 +6,7 @@ thread of its own. Separate budgets, so that watches, requests for jobs, events 
 
 import math
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from importlib import metadata
 from types import TracebackType
@@ -16,7 +16,6 @@ from tf_operator.app import wiring
 from tf_operator.app.http.metrics_auth import REVIEW_WITHIN
 from tf_operator.app.metrics.registry import Metrics
 from tf_operator.app.options.options import Options
-from tf_operator.controller.job_queue.projections import NODES
 from tf_operator.machinery.cache.factory import SharedInformerFactory
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.election import lease
@@ -27,25 +26,18 @@ from tf_operator.machinery.events.recorder import EventRecorder
 from tf_operator.machinery.log import Logger
 from tf_operator.machinery.metrics_hooks import ClientInstruments
 from tf_operator.machinery.ratelimit import TokenBucket
-from tf_operator.machinery.transport import discovery, errors, requests
 from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.connection import Connection
 from tf_operator.machinery.transport.in_cluster import InCluster
 from tf_operator.machinery.transport.kubeconfig import KubeConfig
-from tf_operator.machinery.transport.requests import Resource, Scope
 from tf_operator.machinery.transport.shared_config import SharedConfig
 from tf_operator.machinery.transport.transport import no_guard
 from tf_operator.meta import ObjectKey
-from tf_operator.planning import gang_schedulers
-from tf_operator.planning.kueue import state
-from tf_operator.text import one_line
 
 _log = Logger(__name__)
 
 CALLS_AT_ONCE = 48
 """More make no API server faster, and to open a connection costs as much as ten calls."""
-SOME_TIME = 5.0
-"""Seconds between questions to an API server that does not answer."""
 EVENTS_PER_SECOND, EVENTS_AT_ONCE = 50.0, 100
 
 
@@ -98,59 +90,6 @@ class Clients:
             self._calling, clock=self._clock, budget=budget, guard=guard(election), instruments=self._instruments()
         )
 
-    async def gang_scheduler(self, names: Iterable[str]) -> str:
-        """The first of these gang schedulers whose PodGroups are served; empty for none. Waits for an API server."""
-        scope = Scope(next(iter(self._options.namespaces), ""))
-        for name in names:
-            scheduler = gang_schedulers.find(name)
-            if scheduler and await self._is_served(scheduler.resource, scope):
-                return name
-        return ""
-
-    async def kueue_version(self) -> str:
-        """The newest version of Workloads that is served, or would be the first one tried when Kueue is installed."""
-        scope = Scope(next(iter(self._options.namespaces), ""))
-        for version in state.VERSIONS:
-            if await self._is_served(state.workloads(version), scope):
-                return version
-        return state.VERSIONS[0]
-
-    async def can_restart_in_place(self) -> bool:
-        """Whether pods may have containers that restart all others."""
-        client = self.webhook()
-        while True:
-            try:
-                release_info = await discovery.release(client)
-                return tuple(map(_number, (release_info.get("major"), release_info.get("minor")))) >= (1, 36)
-            except errors.ApiError as error:
-                _log.warning("the API server's version cannot be found out yet", error=one_line(str(error)))
-                await self._clock.sleep(SOME_TIME)
-
-    async def may_read_nodes(self) -> bool:
-        """Whether nodes may be listed."""
-        return await self._is_served(NODES, Scope())
-
-    async def _is_served(self, resource: Resource, scope: Scope) -> bool:
-        """Whether there are such objects, and they may be listed: without rights nobody is asked for what is absent."""
-        client = self.webhook()
-        while True:
-            try:
-                served = await discovery.served(client, resource.api_version)
-                if resource.plural not in {kind.name for kind in served}:
-                    return False
-                await client.send(requests.list_page(resource, scope, limit=1))
-            except errors.NotFound:
-                return False
-            except errors.Forbidden as error:
-                # Rights do not come by themselves, and without them its gangs could not be made anyway.
-                _log.warning("what cannot be listed counts as not installed", error=one_line(str(error)))
-                return False
-            except errors.ApiError as error:
-                _log.warning("what is installed cannot be found out yet", error=one_line(str(error)))
-                await self._clock.sleep(SOME_TIME)
-            else:
-                return True
-
     def recorder(self) -> EventRecorder:
         """The recorder of events."""
         budget = TokenBucket(self._clock, qps=EVENTS_PER_SECOND, burst=EVENTS_AT_ONCE)
@@ -172,8 +111,8 @@ class Clients:
             attempts=1,
         )
 
-    def webhook(self, allowed: Callable[[], object] = no_guard) -> ApiClient:
-        """A client that keeps the certificate of the webhook: a few requests now and then.
+    def occasional(self, allowed: Callable[[], object] = no_guard) -> ApiClient:
+        """A client for a few requests now and then: it detects what is installed, and keeps the webhook's certificate.
 
         ``allowed`` raises where nothing may be sent, as ``guard`` does.
         """
@@ -208,12 +147,6 @@ class Clients:
 def guard(election: ElectionThread | None) -> Callable[[], object]:
     """What raises ``NotLeading`` where only a leader may write."""
     return election.fence.check if election else no_guard
-
-
-def _number(text: object) -> int:
-    """The number of a release, of which some clouds write ``36+``."""
-    digits = str(text).rstrip("+")
-    return int(digits) if digits.isascii() and digits.isdigit() else 0
 
 
 def release() -> str:

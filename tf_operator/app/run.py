@@ -1,44 +1,29 @@
 """``tf-operator run``: everything that exists in the process, and who is given what.
 
 Read ``_live`` from top to bottom: it is the list. ``lifecycle`` says in which order all this starts and ends,
-``wiring`` what a controller is made of, ``clients`` what speaks to the API server. Exit codes: 0 after SIGTERM,
+``controllers`` and ``wiring`` what works, ``clients`` what speaks to the API server. Exit codes: 0 after SIGTERM,
 1 when the process cannot start or a part of it has failed.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
-from dataclasses import replace
-from typing import Any
 
-from tf_operator.app import (
-    clients,
-    config_file,
-    controller_config,
-    job_queue,
-    lifecycle,
-    logs,
-    signals,
-    tensorboards,
-    wiring,
-)
+from tf_operator.app import clients, config_file, controllers, detect, job_queue, lifecycle, logs, signals, wiring
+from tf_operator.app.controller_config import ConfigFileError
 from tf_operator.app.http import certificates, endpoints, health, metrics_auth, server
 from tf_operator.app.metrics import loop_monitor, registry
-from tf_operator.app.options.options import Kueue, Options
+from tf_operator.app.options.options import Options
 from tf_operator.app.webhook import endpoint as webhook
 from tf_operator.controller.conflicts import ConflictDetector, ConflictingController
 from tf_operator.machinery.clock import Clock, SystemClock
-from tf_operator.machinery.election.election_thread import ElectionThread
 from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport.config import ConfigurationError
-from tf_operator.planning import gang_schedulers
-from tf_operator.planning.snapshot import Settings
 
 _log = Logger(__name__)
 _CANNOT_START = (
     ConfigurationError,
     certificates.CertificateError,
-    controller_config.ConfigFileError,
+    ConfigFileError,
     ConflictingController,
     server.ServerError,
 )
@@ -50,7 +35,7 @@ def run(options: Options, *, make_controller: wiring.MakeController = wiring.mak
     for warning in options.warnings:
         _log.warning(warning)
     try:
-        with asyncio.Runner(loop_factory=_fastest_loop()) as runner:
+        with asyncio.Runner(loop_factory=lifecycle.fastest_loop()) as runner:
             runner.run(_run(options, make_controller))
     except _CANNOT_START as error:
         _log.error("cannot start", error=str(error))
@@ -91,10 +76,11 @@ async def _live(options: Options, make_controller: wiring.MakeController) -> Non
         connecting = stack.enter_async_context(clients.Clients(options, clock, metrics))
         if (to_server := await signals.unless_stopped(stop, connecting)) is None:
             return
-        if (full_options := await signals.unless_stopped(stop, _with_what_is_installed(options, to_server))) is None:
+        detector = detect.Detector(to_server.occasional(), clock, namespace=next(iter(options.namespaces), ""))
+        if (full_options := await signals.unless_stopped(stop, detector.complete(options))) is None:
             return
-        options, settings = full_options, wiring.settings(full_options)
-        config = _config(options, settings, metrics)
+        options, settings, file = full_options, wiring.settings(full_options), full_options.controller_config_file
+        config = config_file.ConfigFile(file, settings, metrics.config.failed) if file else None
         kinds = [str(api.resource) for api in options.apis]
         _log.info("starting", release=clients.release(), apiserver=to_server.host, resources=kinds)
         reviewer.use(to_server.reviews())
@@ -110,13 +96,13 @@ async def _live(options: Options, make_controller: wiring.MakeController) -> Non
             conflicts=conflicts,
             settings=config.settings if config else lambda: settings,
         )
-        controllers = _controllers(context, make_controller)
+        working = controllers.make_all(context, make_controller)
         probes.watch(informers, config=to_server.config)
         metrics.sample_informers(informers)
-        for name, controller in controllers.items():
+        for name, controller in working.items():
             metrics.sample_queue(name, controller.queue)
         life = lifecycle.Lifecycle(
-            {**controllers, **_queue(context, metrics, probes)},
+            {**working, **_queue(context, metrics, probes)},
             informers=informers,
             recorder=recorder,
             election=election or lifecycle.NoElection(),
@@ -125,69 +111,12 @@ async def _live(options: Options, make_controller: wiring.MakeController) -> Non
             drain_timeout=options.drain_timeout,
             wait_until_clear=conflicts.wait_until_clear,
         )
-        parts = _webhook(options, to_server, election, stack, probes=probes, metrics=metrics)
+        leader = to_server.occasional(clients.guard(election))
+        serving = webhook.serving(options, to_server.occasional(), leader, probes=probes, metrics=metrics)
+        parts = stack.enter_context(serving)
         if config:
             parts["controller config"] = config.follow(clock)
         await life.run(monitor=monitor.measure(), conflicts=conflicts.watch(), **parts)
-
-
-async def _with_what_is_installed(options: Options, to_server: clients.Clients) -> Options:
-    """The options with what depends on what else the cluster has."""
-    if options.kueue is Kueue.EXTERNAL:
-        options = replace(options, kueue_version=await to_server.kueue_version())
-        _log.info("queues of Kueue", version=options.kueue_version)
-    if options.restarts_in_place and not await to_server.can_restart_in_place():
-        _log.warning("before Kubernetes 1.36 no pod restarts in place; those of elastic jobs are replaced")
-        options = replace(options, restarts_in_place=False)
-    return await _with_gang_scheduler(options, to_server)
-
-
-async def _with_gang_scheduler(options: Options, to_server: clients.Clients) -> Options:
-    """The options with a gang scheduler that is installed, if they leave it open which one, or which version of it."""
-
-    async def served(name: str) -> str:
-        versions = gang_schedulers.versions(name)
-        return (await to_server.gang_scheduler(versions) if versions else "") or name
-
-    by_job = tuple([await served(name) for name in options.gang_schedulers_by_job])
-    name, rules = await served(options.gang_scheduler), options.job_queue
-    if options.finds_gang_scheduler:
-        name = await to_server.gang_scheduler(gang_schedulers.BY_PREFERENCE)
-        _log.info("gang scheduling", scheduler=name or "none is installed")
-        if not name and not rules and await to_server.may_read_nodes():
-            _log.info("jobs are admitted whole, by what the nodes have left")
-            rules = replace(options.queue_rules, resizes=False)
-    return replace(options, gang_scheduler=name, gang_schedulers_by_job=by_job, job_queue=rules)
-
-
-def _config(options: Options, settings: Settings, metrics: registry.Metrics) -> config_file.ConfigFile | None:
-    file = options.controller_config_file
-    return config_file.ConfigFile(file, settings, metrics.config.failed) if file else None
-
-
-def _webhook(
-    options: Options,
-    to_server: clients.Clients,
-    election: ElectionThread | None,
-    stack: AsyncExitStack,
-    *,
-    probes: health.Health,
-    metrics: registry.Metrics,
-) -> dict[str, Coroutine[Any, Any, object]]:
-    """What has to run for the webhook that converts older versions; it is served until the stack is left."""
-    if not options.webhook:
-        return {}
-    client, leader = to_server.webhook(), to_server.webhook(clients.guard(election))
-    serving = webhook.serving(options.webhook, options.apis, client, leader, probes=probes, measures=metrics.webhook())
-    return stack.enter_context(serving)
-
-
-def _controllers(
-    context: wiring.ControllerContext, make_controller: wiring.MakeController
-) -> dict[str, wiring.Runnable]:
-    """One for each served API, and those of TensorBoards, by name."""
-    of_jobs = {api.controller: make_controller(context, api) for api in context.options.apis}
-    return {**of_jobs, **tensorboards.make_controllers(context)}
 
 
 def _queue(
@@ -205,19 +134,9 @@ def _queue(
 
 def _metrics(options: Options, clock: Clock) -> registry.Metrics:
     return registry.Metrics(
-        controllers={api.controller: api.framework for api in options.apis} | tensorboards.frameworks(options),
+        controllers=controllers.frameworks(options),
         workers=options.workers,
         lease=options.election.name if options.election else "",
         namespaces=options.namespaces,
         clock=clock,
     )
-
-
-def _fastest_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop's, when it is installed (``pip install tf-operator[uvloop]``); else asyncio's own."""
-    try:
-        import uvloop  # noqa: PLC0415 (it is optional)
-    except ImportError:
-        return None
-    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
-    return factory

@@ -15,8 +15,8 @@ from tf_operator.app.http import server
 from tf_operator.app.http.certificates import GivenCertificate
 from tf_operator.app.http.health import Health
 from tf_operator.app.http.server import Answer, Endpoint, HttpReply, PageRequest
-from tf_operator.app.metrics.webhook import WebhookMetrics
-from tf_operator.app.options.options import Webhook
+from tf_operator.app.metrics.registry import Metrics
+from tf_operator.app.options.options import Options, Webhook
 from tf_operator.app.webhook import review, stored_versions
 from tf_operator.app.webhook.share import TimeShare
 from tf_operator.dialects.served import ServedAPI
@@ -59,19 +59,23 @@ class _FromFiles(GivenCertificate):
 
 @contextmanager
 def serving(
-    webhook: Webhook,
-    served: tuple[ServedAPI, ...],
+    options: Options,
     client: ApiClient,
     leader: ApiClient,
     *,
     probes: Health,
-    measures: WebhookMetrics,
+    metrics: Metrics,
 ) -> Iterator[dict[str, Coroutine[Any, Any, object]]]:
-    """Serve until the block is left; yields what has to run meanwhile. Without a certificate nothing is ready.
+    """Serve until the block is left, if the options ask for it; yields what has to run meanwhile.
 
-    ``leader`` sends only while this process leads. ``CertificateError`` when one that was given cannot be used.
+    Without a certificate nothing is ready. ``leader`` sends only while this process leads. ``CertificateError`` when a
+    certificate from files cannot be used.
     """
-    apis = [api for api in served if api.conversion.versions]
+    if (webhook := options.webhook) is None:
+        yield {}
+        return
+    measures = metrics.webhook()
+    apis = [api for api in options.apis if api.conversion.versions]
     crds = [str(api.resource) for api in apis]
     certificate = _certificate(webhook, crds, client, leader)
     probes.wait_for(certificate.trouble)

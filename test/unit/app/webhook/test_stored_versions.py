@@ -3,12 +3,11 @@
 import asyncio
 
 import pytest
-from prometheus_client import CollectorRegistry
 
 from tf_operator.app.http.health import Health
-from tf_operator.app.metrics.webhook import WebhookMetrics
+from tf_operator.app.metrics.registry import Metrics
 from tf_operator.app.options.flag_types import Address
-from tf_operator.app.options.options import Webhook
+from tf_operator.app.options.options import Options, Webhook
 from tf_operator.app.webhook import endpoint, keys, stored_versions
 from tf_operator.dialects.registry import DEFAULT
 from tf_operator.machinery.election.heartbeat import Heartbeat
@@ -70,11 +69,10 @@ async def test_only_what_is_stored_in_older_versions_is_ready_without_its_cache(
     pair = keys.next_keys(keys.Keys(), "localhost", clock.now()).served
     (tmp_path / "tls.crt").write_bytes(pair.certificate)
     (tmp_path / "tls.key").write_bytes(pair.key)
-    chosen = Webhook(Address("127.0.0.1", 0), folder=str(tmp_path))
+    options = Options(webhook=Webhook(Address("127.0.0.1", 0), folder=str(tmp_path)), apis=(DEFAULT,))
     probes, cluster = Health(clock, Heartbeat(clock)), Cluster(stored)
     probes.watch(Unsynced())
-    measures = WebhookMetrics(CollectorRegistry())
-    with endpoint.serving(chosen, (DEFAULT,), cluster, cluster, probes=probes, measures=measures) as parts:
+    with endpoint.serving(options, cluster, cluster, probes=probes, metrics=Metrics()) as parts:
         assert len(probes.why_not_ready()) == 1
         parts["webhook"].close()
         watching = asyncio.create_task(parts["stored versions"])

@@ -1,4 +1,4 @@
-"""What the clients of the process find out before it starts."""
+"""What the operator detects in a cluster before it starts."""
 
 import asyncio
 import json
@@ -8,9 +8,7 @@ from structlog.testing import capture_logs
 
 from support.fake_clock import FakeClock
 from support.scripted_transport import Routed, ScriptedTransport, client_of
-from tf_operator.app.clients import Clients
-from tf_operator.app.metrics.registry import Metrics
-from tf_operator.app.options.options import Options
+from tf_operator.app.detect import Detector
 from tf_operator.machinery.transport import errors
 from tf_operator.planning import gang_schedulers
 from tf_operator.planning.kueue import state
@@ -26,16 +24,14 @@ FORBIDDEN = errors.Forbidden(403, errors.Status(message="podgroups is forbidden"
     ("answers", "version"),
     [((SERVED, SERVED), "v1beta2"), ((ABSENT, SERVED), "v1beta1"), ((ABSENT, ABSENT), "v1beta2")],
 )
-async def test_workloads_of_kueue_are_used_in_the_newest_version_that_is_served(
-    kubeconfig, monkeypatch, answers, version
-):
+async def test_workloads_of_kueue_are_used_in_the_newest_version_that_is_served(answers, version):
     clock = FakeClock()
     servers = {state.workloads(name).api_version: ScriptedTransport(clock) for name in state.VERSIONS}
     for server, answer in zip(servers.values(), answers, strict=True):
         server.script = [NOTHING if answer is ABSENT else WORKLOADS]
         server.position = answer
-    monkeypatch.setattr(Clients, "webhook", lambda _: client_of(Routed(servers, part=slice(2, 4)), clock))
-    finding = asyncio.create_task(Clients(Options(kubeconfig=kubeconfig), clock, Metrics()).kueue_version())
+    detector = Detector(client_of(Routed(servers, part=slice(2, 4)), clock), clock, namespace="")
+    finding = asyncio.create_task(detector.kueue_version())
     await clock.idle()
 
     assert finding.result() == version
@@ -45,14 +41,13 @@ async def test_workloads_of_kueue_are_used_in_the_newest_version_that_is_served(
     ("version", "can"),
     [("1.36", True), ("1.36+", True), ("1.35", False), ("2.0", True), ("1.x", False)],
 )
-async def test_pods_restart_in_place_from_kubernetes_1_36_on(kubeconfig, monkeypatch, version, can):
+async def test_pods_restart_in_place_from_kubernetes_1_36_on(version, can):
     clock = FakeClock()
     major, minor = version.split(".")
     server = ScriptedTransport(clock)
     server.script, server.position = [json.dumps({"major": major, "minor": minor}).encode()], SERVED
-    monkeypatch.setattr(Clients, "webhook", lambda _: client_of(server, clock))
 
-    assert await Clients(Options(kubeconfig=kubeconfig), clock, Metrics()).can_restart_in_place() is can
+    assert await Detector(client_of(server, clock), clock, namespace="").can_restart_in_place() is can
 
 
 @pytest.mark.parametrize(
@@ -66,21 +61,17 @@ async def test_pods_restart_in_place_from_kubernetes_1_36_on(kubeconfig, monkeyp
         ((ABSENT, ABSENT, ABSENT, FORBIDDEN), "", ["podgroups is forbidden"]),
     ],
 )
-async def test_a_gang_scheduler_is_installed_if_its_pod_groups_are_served_and_may_be_listed(
-    kubeconfig, monkeypatch, answers, name, warnings
-):
+async def test_a_gang_scheduler_is_installed_if_its_pod_groups_are_served_and_may_be_listed(answers, name, warnings):
     clock = FakeClock()
     found = [gang_schedulers.find(scheduler) for scheduler in gang_schedulers.BY_PREFERENCE]
     servers = {scheduler.resource.api_version: ScriptedTransport(clock) for scheduler in found}
     for server, answer in zip(servers.values(), answers, strict=True):
         server.script = [NOTHING if answer is ABSENT else POD_GROUPS]
         server.position = FORBIDDEN if answer is ABSENT else answer  # who asks for what is absent is refused
-    monkeypatch.setattr(Clients, "webhook", lambda _: client_of(Routed(servers, part=slice(2, 4)), clock))
+    detector = Detector(client_of(Routed(servers, part=slice(2, 4)), clock), clock, namespace="")
 
     with capture_logs() as records:
-        finding = asyncio.create_task(
-            Clients(Options(kubeconfig=kubeconfig), clock, Metrics()).gang_scheduler(gang_schedulers.BY_PREFERENCE)
-        )
+        finding = asyncio.create_task(detector.gang_scheduler(gang_schedulers.BY_PREFERENCE))
         await clock.idle()
 
     assert finding.done()
