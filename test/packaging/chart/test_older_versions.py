@@ -25,6 +25,7 @@ ROOT = CHART.parents[1]
 CRD = CRDS.path(name=TFJOBS.qualified)
 OLDER = ("v1beta1", "v1alpha1")
 NAMESPACE = "tf-operator"
+BINDING = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/tf-tf-operator-webhook"
 PATIENCE = 90
 # Seconds where the machine is idle; it may be shared.
 pytestmark = pytest.mark.timeout(600)
@@ -288,6 +289,22 @@ async def test_an_operator_starts_cold_on_jobs_that_are_stored_in_older_versions
     await scale(plane, deployed, replicas)
     deployed.migrate_and_switch_off(replicas)
     assert only_v1_is_left(plane)
+
+
+async def test_an_operator_that_gets_its_rights_late_starts_cold_all_the_same(plane, node, chart, namespace):
+    """As by tools that apply in an order of their own."""
+    await store_jobs(plane, namespace)
+    chart.deploy(1, *OLDER)
+    await scale(plane, chart, 0)
+    binding = plane.admin.get(BINDING)
+    plane.admin.delete(BINDING)
+    plane.admin.patch(chart.deployment, {"spec": {"replicas": 1}})
+    await eventually(lambda: "stored versions unknown" in node.logs(), within=PATIENCE)
+    assert not is_listed(plane)
+
+    del binding["metadata"]["resourceVersion"]
+    plane.admin.create(BINDING.rpartition("/")[0], binding)
+    await eventually(lambda: is_listed(plane), within=PATIENCE)
 
 
 def is_listed(plane):

@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+import structlog
 
 from tf_operator.app.http.health import Health
 from tf_operator.app.metrics.registry import Metrics
@@ -36,19 +37,22 @@ DENIED = Forbidden(403, Status(message="not you"))
     [
         ([["v1alpha1", "v1beta1", "v1"], ["v1"]], [2, 0, 0]),
         ([Unreachable("away"), ["v1beta1"]], [1, 1]),
-        ([DENIED, ["v1beta1"]], []),
+        ([DENIED], []),
+        ([DENIED, DENIED, ["v1beta1"]], [1]),
     ],
-    ids=["until they are migrated", "when the API server is back", "nothing without the right"],
+    ids=["until they are migrated", "when the API server is back", "nothing without the right", "with a later right"],
 )
 async def test_older_stored_versions_are_reported(clock, answers, reported):
     found, cluster = [], Cluster(*answers)
-    watching = asyncio.create_task(
-        stored_versions.watch(["tfjobs.x"], cluster, clock, lambda crd, older: found.append((crd, older)))
-    )
-    await clock.advance(2 * stored_versions.EVERY)
-    watching.cancel()
+    with structlog.testing.capture_logs() as logs:
+        watching = asyncio.create_task(
+            stored_versions.watch(["tfjobs.x"], cluster, clock, lambda crd, older: found.append((crd, older)))
+        )
+        await clock.advance(2 * stored_versions.EVERY)
+        watching.cancel()
 
     assert found == [("tfjobs.x", older) for older in reported]
+    assert len(logs) == (DENIED in answers)
 
 
 class Unsynced:
