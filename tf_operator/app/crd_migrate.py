@@ -22,6 +22,8 @@ from tf_operator.meta import Body, ObjectKey, key_of, metadata_of, resource_vers
 
 AT_ONCE: Final = 8
 """Writes at once: one after the other, many objects on a slow server take longer than the hook of a chart may."""
+_MOST_NAMED: Final = 20
+"""Refused objects."""
 
 
 class NoDefinition(Exception):
@@ -53,14 +55,20 @@ async def _migrate(client: ApiClient, crd: Body, clock: Clock) -> int:
     resource = _stored_as(crd)
     if (crd.get("status") or {}).get("storedVersions") == [resource.version]:
         return 0
-    written = 0
+    written, refused = 0, list[NotMigrated]()
     async with aclosing(_batches(client, resource, clock)) as batches:
         async for batch in batches:
             writes = (_write(client, resource, key) for key in batch)
             for outcome in await asyncio.gather(*writes, return_exceptions=True):  # none goes on after an error
-                if isinstance(outcome, BaseException):
+                if isinstance(outcome, NotMigrated):  # so that one run names all that somebody has to look at
+                    refused.append(outcome)
+                elif isinstance(outcome, BaseException):
                     raise outcome
-                written += outcome
+                else:
+                    written += outcome
+    if refused:
+        more = [f"and {len(refused) - _MOST_NAMED} more"] * (len(refused) > _MOST_NAMED)
+        raise NotMigrated("; ".join([*map(str, refused[:_MOST_NAMED]), *more]))
     done = {"status": {"storedVersions": [resource.version]}}
     await client.merge_patch(CRDS, key_of(crd), done, subresource="status")
     return written

@@ -115,14 +115,14 @@ def test_what_went_wrong_is_one_line_and_exit_code_1(error, words, capsys, monke
 class SlowCluster:
     """Takes a second for each write."""
 
-    def __init__(self, clock, refused=None):
+    def __init__(self, clock, refused=()):
         self.clock = clock
         self.refused = refused
         self.under_way = self.most = 0
         self.written = []
 
     async def merge_patch(self, resource, key, body, *, subresource=""):
-        if key.name == self.refused:
+        if key.name in self.refused:
             raise errors.Invalid(422, errors.Status(message="not this one"))
         self.under_way += 1
         self.most = max(self.most, self.under_way)
@@ -153,12 +153,20 @@ async def test_some_objects_are_migrated_at_once_and_the_definition_after_all_of
     assert [name for name, _ in cluster.written] == [*map(str, range(20)), crd["metadata"]["name"]]
 
 
-async def test_after_an_object_that_is_refused_nothing_is_migrated_and_nothing_is_under_way(clock, monkeypatch):
-    crd, cluster = stored_in_two_versions(monkeypatch, 20), SlowCluster(clock, refused="3")
+@pytest.mark.parametrize(
+    ("refused", "named"),
+    [(["3", "9"], ["3", "9"]), ([*map(str, range(30))], [*map(str, range(20))])],
+    ids=["two", "all"],
+)
+async def test_objects_that_are_refused_are_named_and_all_others_are_written(clock, monkeypatch, refused, named):
+    """But the definition is not: they are still stored in an older version."""
+    crd, cluster = stored_in_two_versions(monkeypatch, 30), SlowCluster(clock, refused=refused)
     migrating = asyncio.create_task(crd_migrate._migrate(cluster, crd, clock))
     while not migrating.done():
         await clock.advance(0.5)
 
-    with pytest.raises(crd_migrate.NotMigrated, match="TFJob n/3: not this one"):
+    with pytest.raises(crd_migrate.NotMigrated) as refusal:
         migrating.result()
-    assert (cluster.under_way, len(cluster.written)) == (0, crd_migrate.AT_ONCE - 1)
+    more = ["and 10 more"] if len(refused) > len(named) else []
+    assert str(refusal.value).split("; ") == [*(f"TFJob n/{name}: not this one" for name in named), *more]
+    assert (cluster.under_way, len(cluster.written)) == (0, 30 - len(refused))
