@@ -13,7 +13,6 @@ import binascii
 import os
 import ssl
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -102,10 +101,10 @@ class KeptCertificate:
 
     async def _look(self) -> None:
         await self._repair()
-        if not self._is_trusted:
-            await self._introduce()
-        with suppress(NotLeading):
+        try:
             await self._renew()
+        except NotLeading:
+            await self._introduce()
 
     async def _repair(self) -> None:
         """Serve what the Secret has, and give it something of use if it has nothing."""
@@ -119,7 +118,7 @@ class KeptCertificate:
         self._serve(usable.served)
 
     async def _introduce(self) -> None:
-        """Give the CRDs the authority of what is served, if they lack it.
+        """Give the CRDs the authority of what is served, if they lack it: whoever applies a CRD may have removed it.
 
         They are read before the Secret, so what is written is newer than what it replaces.
         """
@@ -144,6 +143,7 @@ class KeptCertificate:
         for definition in definitions:
             if _bundle(definition) != renewed.bundle:
                 await self._make_known(self._leader, definition, renewed.bundle)
+        self._is_trusted = True
 
     async def _read(self, client: ApiClient) -> tuple[Keys, str]:
         secret = await client.get(SECRETS, self._secret)

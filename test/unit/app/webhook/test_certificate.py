@@ -218,6 +218,19 @@ async def test_a_new_certificate_waits_until_its_authority_could_be_written_into
     assert stored(cluster)["tls.crt"] == waiting.certificate
 
 
+@pytest.mark.parametrize("leader", [None, Standby()], ids=["a leader", "a standby"])
+async def test_an_authority_that_somebody_removes_from_the_crd_is_put_back(clock, leader):
+    """With jobs in older versions nobody may be able to lead before."""
+    cluster = Cluster(with_webhook())
+    keeping = asyncio.create_task(make(cluster, clock, leader).keep())
+    await clock.advance(certificate.EVERY)
+    cluster.objects[str(CRDS)]["spec"]["conversion"] = with_webhook()
+    await clock.advance(certificate.EVERY)
+    keeping.cancel()
+
+    assert bundle(cluster) == stored(cluster)["ca.crt"]
+
+
 async def test_a_crd_without_a_webhook_is_left_alone(clock):
     cluster = Cluster({"strategy": "None"})
     await kept(cluster, clock)
