@@ -333,7 +333,7 @@ def test_whatever_becomes_a_job_of_v1_keeps_its_schema(parts: dict[str, Any], bo
     body = {"apiVersion": f"kubeflow.org/{born}", "kind": "TFJob"} | parts
     assert not broken(convert(body, "v1"))  # it was stored since before this operator
     try:
-        stored = convert(body, "v1", is_new=True)
+        stored = convert(body, "v1", is_written=True)
     except ConversionError:
         stored = convert(body, "v1")
     for version in versions:  # the notes of a stored job may be anything, too

@@ -64,11 +64,14 @@ class ConversionError(Exception):
 class Convert(Protocol):
     """A conversion of one object."""
 
-    def __call__(self, body: Body, version: str, /, *, is_new: bool = False) -> dict[str, Any]:
-        """The object in another version; ``is_new``: it is being created, and refused where it would be invalid."""
+    def __call__(self, body: Body, version: str, /, *, is_written: bool | None = None) -> dict[str, Any]:
+        """The object in another version.
+
+        ``is_written``: somebody sends it, so it is refused where it would be invalid; if not, nothing is refused.
+        """
 
 
-def _as_it_is(body: Body, _version: str, /, *, is_new: bool = False) -> dict[str, Any]:  # noqa: ARG001 (see Convert)
+def _as_it_is(body: Body, _version: str, /, *, is_written: bool | None = None) -> dict[str, Any]:  # noqa: ARG001 (see Convert)
     return dict(body)
 
 
@@ -136,7 +139,7 @@ class ServedAPI:
 
     def in_own_version(self, body: Body) -> dict[str, Any]:
         """An object of the API in the version that is reconciled; raises ``ConversionError``."""
-        converted = self.conversion.convert(body, self.resource.version, is_new=True)
+        converted = self.conversion.convert(body, self.resource.version, is_written=True)
         return self.conversion.without_notes(converted) if converted["apiVersion"] != body["apiVersion"] else converted
 
     def read_object(self, body: Body) -> TrainingJob:

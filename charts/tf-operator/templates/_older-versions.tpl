@@ -35,6 +35,9 @@
           == oldSelf.status.fixed'
         fieldPath: .status
         message: 'cannot change in the field fixed: it is worked out from the job in v1'
+      - rule: '!has(oldSelf.status) || !has(oldSelf.status.fixed) || !has(oldSelf.status.fixed.incomplete)'
+        fieldPath: .status
+        message: 'is incomplete: parts of this job have no place in this version; change it in v1'
       - rule: |-
           !has(oldSelf.status) || !has(oldSelf.status.fixed) || !has(oldSelf.status.fixed.counts) || self.spec.tfReplicaSpecs.all(type,
                type in oldSelf.spec.tfReplicaSpecs
@@ -230,6 +233,9 @@
           == oldSelf.status.fixed'
         fieldPath: .status
         message: 'cannot change in the field fixed: it is worked out from the job in v1'
+      - rule: '!has(oldSelf.status) || !has(oldSelf.status.fixed) || !has(oldSelf.status.fixed.incomplete)'
+        fieldPath: .status
+        message: 'is incomplete: parts of this job have no place in this version; change it in v1'
       - rule: |-
           !has(oldSelf.status) || !has(oldSelf.status.fixed) || !has(oldSelf.status.fixed.counts) || self.spec.tfReplicaSpecs.all(type,
                type in oldSelf.spec.tfReplicaSpecs
@@ -411,6 +417,9 @@
           == oldSelf.status.fixed'
         fieldPath: .status
         message: 'cannot change in the field fixed: it is worked out from the job in v1'
+      - rule: '!has(oldSelf.status) || !has(oldSelf.status.fixed) || !has(oldSelf.status.fixed.incomplete)'
+        fieldPath: .status
+        message: 'is incomplete: parts of this job have no place in this version; change it in v1'
       - rule: |-
           !has(oldSelf.status) || !has(oldSelf.status.fixed) || !has(oldSelf.status.fixed.counts) || self.spec.tfReplicaSpecs.all(type,
                type in oldSelf.spec.tfReplicaSpecs
@@ -592,6 +601,9 @@
           == oldSelf.status.fixed'
         fieldPath: .status
         message: 'cannot change in the field fixed: it is worked out from the job in v1'
+      - rule: '!has(oldSelf.status) || !has(oldSelf.status.fixed) || !has(oldSelf.status.fixed.incomplete)'
+        fieldPath: .status
+        message: 'is incomplete: parts of this job have no place in this version; change it in v1'
       - rule: |-
           !has(oldSelf.status) || !has(oldSelf.status.fixed) || !has(oldSelf.status.fixed.counts) || self.spec.replicaSpecs.all(item,
                oldSelf.spec.replicaSpecs.exists(old,

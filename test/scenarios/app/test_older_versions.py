@@ -17,11 +17,15 @@ import pytest
 
 from lab.control_plane.api import ApiRefusedError
 from support import builders
-from support.older_versions import HOST, SECRET, WITH_SUPPORT, old_job, path, serving
+from support.older_versions import HOST, SECRET, TEMPLATE, WITH_SUPPORT, old_job, path, serving
 from support.resources import CRDS, SECRETS, TFJOBS
+from support.settle import eventually
+from tf_operator.app import crd_migrate
 from tf_operator.app.http.room import LARGEST
 from tf_operator.app.webhook import keys
-from tf_operator.dialects.kubeflow.versions.conversion import OLDER
+from tf_operator.dialects.kubeflow.versions.conversion import INCOMPLETE, OLDER
+from tf_operator.machinery.clock import SystemClock
+from tf_operator.machinery.transport.kubeconfig import KubeConfig
 
 ROTATIONS = 2
 REQUESTS = int(os.environ.get("ROTATION_REQUESTS", "10"))
@@ -137,3 +141,57 @@ async def test_no_job_that_can_be_stored_fails_a_list_in_an_older_version(plane,
     async with serving(plane, namespace):
         for version in OLDER:
             assert len(await asyncio.to_thread(listed, version)) == 2
+
+
+LAX = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+BEFORE = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": TFJOBS.qualified},
+    "spec": {
+        "group": "kubeflow.org",
+        "scope": "Namespaced",
+        "names": {"kind": "TFJob", "plural": "tfjobs", "singular": "tfjob"},
+        "versions": [{"name": "v1beta1", "served": True, "storage": True, "schema": LAX}],
+    },
+}
+MISFIT = {"spec": {"tfReplicaSpecs": {"MASTER": {"template": builders.merge(TEMPLATE, {"spec": {"tolerations": 5}})}}}}
+ODD = {
+    "incomplete": {"metadata": {"annotations": {INCOMPLETE: "true"}}},
+    "incomplete-by-status": {"status": {"fixed": {"incomplete": True}}},
+    "misfit-as-if-read": MISFIT | {"status": {"fixed": {}}},
+    "misfit-of-today": MISFIT,
+    "no-spec": {"spec": 5},
+    "numbers": {"spec": {"notes": [2**63, 10**30, 1e300, -0.0], "ttlSecondsAfterFinished": 10**25}},
+    "spelling": {"spec": {"\u2028\x00": "\U0001f600\x00"}},
+    "name.of-no-service": {},
+}
+"""What tenants may have had an older operator store, by accident or to break the lists of everybody else."""
+
+
+def is_done(request):
+    try:
+        request()
+    except ApiRefusedError as refusal:
+        return "exists" in str(refusal)
+    return True
+
+
+@pytest.mark.real_server("conversion webhooks")
+@pytest.mark.timeout(300)  # on a machine that is shared
+async def test_no_job_that_an_older_operator_has_stored_fails_a_list(fresh_plane):
+    with fresh_plane() as plane:
+        namespace, admin = plane.make_namespace("older-versions"), plane.admin
+        admin.delete(CRDS.path(name=TFJOBS.qualified))
+        await eventually(lambda: is_done(lambda: admin.apply(BEFORE)), within=60)
+        for name, odd in ODD.items():
+            job = builders.merge(old_job("v1beta1", name), odd)
+            await eventually(lambda job=job: is_done(lambda: admin.create(path("v1beta1", namespace), job)), within=60)
+
+        async with serving(plane, namespace, is_own=True, namespaces=[]):
+            for version in ("v1", *OLDER):
+                listed = await asyncio.to_thread(asked_like_client_go, lambda: admin.get(path(version, namespace)))  # noqa: B023
+                assert {job["metadata"]["name"] for job in listed["items"]} == ODD.keys(), version
+            source = KubeConfig(str(plane.kubeconfig("admin")))
+            assert await crd_migrate.migrate(TFJOBS.qualified, source, SystemClock()) == len(ODD)
+        assert admin.get(CRDS.path(name=TFJOBS.qualified))["status"]["storedVersions"] == ["v1"]

@@ -239,7 +239,7 @@ def note(path, original, **back):
 )
 def test_a_new_job_that_v1_does_not_take_is_refused_with_its_fields(body, complaint):
     with pytest.raises(ConversionError, match=re.escape(complaint)):
-        convert(body, "v1", is_new=True)
+        convert(body, "v1", is_written=True)
 
 
 def test_a_refusal_of_many_fields_stays_short():
@@ -250,7 +250,7 @@ def test_a_refusal_of_many_fields_stays_short():
         convert(
             job("v1beta1", annotations=annotations, cleanPodPolicy=1, tfReplicaSpecs=dict.fromkeys("abcdefg", 1)),
             "v1",
-            is_new=True,
+            is_written=True,
         )
     assert "; and 3 more; correct it, or tf-operator.kubeflow.org/v1-fields" in str(refusal.value)
 

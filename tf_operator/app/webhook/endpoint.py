@@ -6,8 +6,9 @@ needs no caches for that.
 
 import asyncio
 import ssl
-from collections.abc import Coroutine, Iterable, Iterator
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -87,7 +88,7 @@ def serving(
         measures.stored(crd, count)
 
     probes.wait_for_no_cache_of(lambda: [crd for crd, count in older.items() if count])
-    answers = answers_of(apis, SystemClock())
+    answers = answers_of(apis, SystemClock(), older)
     with server.serving(Endpoint(webhook.address, {}, certificate.context, answers)):
         yield {
             "webhook": certificate.keep(),
@@ -108,10 +109,18 @@ def path_of(api: ServedAPI) -> str:
     return f"/convert/{api.resource}"
 
 
-def answers_of(apis: Iterable[ServedAPI], clock: Clock) -> dict[str, Answer]:
-    """What answers reviews, by path; all APIs have one share of the time."""
+def answers_of(apis: Iterable[ServedAPI], clock: Clock, older: Mapping[str, int]) -> dict[str, Answer]:
+    """What answers reviews, by path; all APIs have one share of the time.
+
+    ``older``: by CRD, in how many older versions objects may be stored, as far as that is known.
+    """
     share = TimeShare(clock)
-    return {path_of(api): _answer(review.refusing_new(api.conversion.convert, clock), share) for api in apis}
+
+    def answer(api: ServedAPI) -> Answer:
+        count = partial(older.get, str(api.resource))
+        return _answer(review.refusing_new(api.conversion.convert, clock, count), share)
+
+    return {path_of(api): answer(api) for api in apis}
 
 
 def _answer(convert: review.Convert, share: TimeShare) -> Answer:

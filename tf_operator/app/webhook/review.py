@@ -5,8 +5,9 @@ A review is answered as a whole: one object that failed would break a list for e
 of it is carried along as text; but for what the API server could not read in an answer, because that has more levels
 than the object. Such a pod template is empty in the other version, where it is invalid, so nobody writes it back.
 
-A review does not say whether its objects are being created or were stored long ago. The time of creation does: storage
-is in the newest version, so what is in an older one and has just been created is not stored yet, and may be refused.
+A review does not say whether its objects are being created or were stored long ago, and nothing that is stored may be
+refused. So while the definition says that objects may be stored in older versions, nothing is. Otherwise the time of
+creation tells: storage is in the newest version, so what is in an older one and has just been created is not stored.
 """
 
 import asyncio
@@ -53,12 +54,16 @@ class _Review(msgspec.Struct):
 _REVIEW: Final = msgspec.json.Decoder(_Review)
 
 
-def refusing_new(convert: served.Convert, clock: Clock) -> Convert:
-    """The conversion that refuses an object that is being created, where it would be invalid."""
+def refusing_new(convert: served.Convert, clock: Clock, older: Callable[[], int | None]) -> Convert:
+    """The conversion that refuses an object that is being created, where it would be invalid.
+
+    ``older``: in how many older versions objects may be stored; ``None`` while that is unknown.
+    """
 
     def refusing(body: Body, version: str) -> dict[str, Any]:
         created = parse_time(metadata_of(body).get("creationTimestamp"))
-        return convert(body, version, is_new=created is None or clock.now() - created < NEW_FOR)
+        is_new = created is None or clock.now() - created < NEW_FOR
+        return convert(body, version, is_written=False if older() else is_new or None)
 
     return refusing
 
@@ -89,7 +94,10 @@ async def _converted(request: _Request, convert: Convert, version: str) -> Async
         text = bytes(raw)
         try:
             yield _one(text, convert, version)
-        except (ConversionError, msgspec.DecodeError, UnicodeDecodeError, MemoryError):
+        except ConversionError as error:  # of a list, nobody would know which object it is
+            key = responses.read_metadata(raw).key
+            raise ConversionError(f"{key}: {error}" if key.name else str(error)) from None
+        except (msgspec.DecodeError, UnicodeDecodeError, MemoryError):
             raise
         except Exception as error:  # noqa: BLE001 (the answer names the object; other reviews are answered)
             metadata = responses.read_metadata(raw)

@@ -16,9 +16,10 @@ from tf_operator.meta import Body, GroupVersionResource, text_of
 RESOURCE: Final = replace(v1.RESOURCE, version="hub")
 
 
-def convert(body: Body, version: str, *, is_new: bool = False) -> dict[str, Any]:
+def convert(body: Body, version: str, *, is_written: bool | None = None) -> dict[str, Any]:
     """As for v1, which is in no object here."""
-    converted = v1.API.conversion.convert(_rename(body, RESOURCE, v1.RESOURCE), _version(version), is_new=is_new)
+    renamed = _rename(body, RESOURCE, v1.RESOURCE)
+    converted = v1.API.conversion.convert(renamed, _version(version), is_written=is_written)
     return _rename(converted, v1.RESOURCE, RESOURCE)
 
 

@@ -6,8 +6,11 @@ from datetime import timedelta
 
 import pytest
 
+from support.builders import merge
 from tf_operator.app.webhook import review
 from tf_operator.dialects.kubeflow import v1
+from tf_operator.dialects.kubeflow.versions.conversion import INCOMPLETE
+from tf_operator.dialects.kubeflow.versions.stored_schema import LEFT_OUT
 from tf_operator.machinery.transport import raw_json
 from tf_operator.meta import rfc3339
 
@@ -87,7 +90,7 @@ def test_what_is_no_review_is_refused_with_the_reason(body):
 @pytest.mark.parametrize(
     ("found", "version", "message"),
     [
-        (job("a"), "kubeflow.org/v9", "apiVersion: there is no version 'v9' of TFJob in kubeflow.org"),
+        (job("a"), "kubeflow.org/v9", "a: apiVersion: there is no version 'v9' of TFJob in kubeflow.org"),
         (5, "kubeflow.org/v1", "an object of the review is none"),
     ],
 )
@@ -95,6 +98,12 @@ def test_a_review_that_cannot_be_answered_fails_with_a_sentence_for_the_user(fou
     response = json.loads(answered(asked(found, version=version)))["response"]
 
     assert response == {"uid": "u-1", "result": {"status": "Failed", "message": message}, "convertedObjects": []}
+
+
+def written(body, clock, older):
+    """The response to whoever writes this, or reads what is stored."""
+    convert = review.refusing_new(v1.API.conversion.convert, clock, lambda: older)
+    return json.loads(asyncio.run(review.answer(asked(body, version="kubeflow.org/v1"), convert)))["response"]
 
 
 @pytest.mark.parametrize(
@@ -106,10 +115,35 @@ def test_what_is_being_created_is_refused_where_it_would_be_invalid_and_what_is_
     body = job("a", cleanPodPolicy="Sometimes", tfReplicaSpecs={}) | {"apiVersion": "kubeflow.org/v1beta1"}
     if age is not None:
         body["metadata"]["creationTimestamp"] = rfc3339(clock.now() - age)
-    convert = review.refusing_new(v1.API.conversion.convert, clock)
-    text = asyncio.run(review.answer(asked(body, version="kubeflow.org/v1"), convert))
-    result = json.loads(text)["response"]["result"]
+    result = written(body, clock, None)["result"]
 
     assert result["status"] == status
     complaint = "spec.runPolicy.cleanPodPolicy: must be one of 'All', 'Running', 'None', is 'Sometimes'"
     assert (complaint in result.get("message", "")) == (status == "Failed")
+
+
+@pytest.mark.parametrize(
+    ("older", "status"), [(None, "Failed"), (0, "Failed"), (2, "Success")], ids=["unknown", "none", "two"]
+)
+@pytest.mark.parametrize(
+    "mark",
+    [
+        {"metadata": {"annotations": {INCOMPLETE: "true"}}},
+        {"status": {"fixed": {"incomplete": True}}},
+        {"status": {"fixed": {}}},
+        {},
+    ],
+    ids=["incomplete", "incomplete by its status", "as if it were read", "just created"],
+)
+def test_while_older_versions_are_stored_nothing_is_refused(older, status, mark, clock):
+    """Whatever its tenants had an older operator store: one job that cannot be converted would break every list."""
+    misfit = {"tfReplicaSpecs": {"Worker": {"template": {"spec": {"tolerations": 5}}}}}
+    body = merge({**job("a", **misfit), "apiVersion": "kubeflow.org/v1beta1"}, mark)
+    body["metadata"]["creationTimestamp"] = rfc3339(clock.now())
+    response = written(body, clock, older)
+
+    assert response["result"]["status"] == status
+    if older:
+        (stored,) = response["convertedObjects"]
+        assert stored["metadata"]["annotations"].keys() == {LEFT_OUT}
+        assert "fixed" not in stored.get("status", {})

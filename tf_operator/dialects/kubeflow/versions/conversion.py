@@ -94,10 +94,11 @@ OLDER: Final = {version.name: version for version in _VERSIONS}
 """The versions that can be converted to v1 and back, the newest first."""
 
 
-def convert(body: Body, version: str, *, is_new: bool = False) -> dict[str, Any]:
-    """The object in another version; ``ConversionError`` if there is none such, or if it would lose something.
+def convert(body: Body, version: str, *, is_written: bool | None = None) -> dict[str, Any]:
+    """The object in another version; ``ConversionError`` if there is none such, or if a write would lose something.
 
-    ``is_new``: it is being created, so it is refused where v1 does not take it.
+    ``is_written``: somebody sends it, so it is refused where v1 does not take it. If not, it may be stored as it is,
+    and nothing is refused. Where that is unknown, what has a status as only conversions make it is being written.
     """
     source = text_of(body, "apiVersion").rpartition("/")[2]
     for name in (source, version):
@@ -105,7 +106,7 @@ def convert(body: Body, version: str, *, is_new: bool = False) -> dict[str, Any]
             raise ConversionError(f"apiVersion: there is no version {name!r} of TFJob in {GROUP}")
     if source == version:
         return dict(body)
-    stored = dict(body) if source == STORED else _to_v1(body, OLDER[source], is_new=is_new)
+    stored = dict(body) if source == STORED else _to_v1(body, OLDER[source], is_written=is_written)
     return stored if version == STORED else _from_v1(stored, OLDER[version])
 
 
@@ -146,9 +147,10 @@ def runtime_id_of(body: Body, spec_id: str = "") -> str:
     return pinned or spec_id or (generated_runtime_id(uid) if uid else "")
 
 
-def _to_v1(body: Body, version: Version, *, is_new: bool) -> dict[str, Any]:
+def _to_v1(body: Body, version: Version, *, is_written: bool | None) -> dict[str, Any]:
     annotations, fixed_fields = _annotations(body), fixed.of(body)
-    if INCOMPLETE in annotations or (fixed_fields and fixed_fields.get(fixed.INCOMPLETE)):
+    is_incomplete = INCOMPLETE in annotations or (fixed_fields and fixed_fields.get(fixed.INCOMPLETE))
+    if is_incomplete and is_written is not False:
         raise ConversionError(
             f"metadata.annotations[{INCOMPLETE}]: parts of this job have no place in {version.name}; change it in v1"
         )
@@ -159,11 +161,12 @@ def _to_v1(body: Body, version: Version, *, is_new: bool) -> dict[str, Any]:
         noted = annotations.get(_fields_of(STORED)) if fixed_fields is None else fixed_fields.get(fixed.FIELDS)
         parts["spec"] = _spec_to_v1(normalized, version, noted)
     stored, misfits = stored_schema.fitted(_without_status(parts) | version.status_to_v1(parts))
-    if misfits and (is_new or fixed_fields is not None):  # nothing but a write has what only an answer has
+    if misfits and (fixed_fields is not None if is_written is None else is_written):
         raise ConversionError(_refusal(misfits))
     notes: dict[str, str | None] = {
         stored_schema.LEFT_OUT: stored_schema.encode(misfits) or annotations.get(stored_schema.LEFT_OUT),
         _fields_of(STORED): None,
+        INCOMPLETE: None,
         _fields_of(version.name): "",
     }
     if isinstance(normalized, Mapping) and not stored_schema.has_lost_of_spec(
