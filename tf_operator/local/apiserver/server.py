@@ -41,6 +41,7 @@ _PATCHES = (
     "application/strategic-merge-patch+json",
 )
 _APPLY = "application/apply-patch+yaml"
+_NO_SUCH_UID = "uid mismatch: the provided object specified uid {}, and no existing object was found"
 
 
 class ApiServer:
@@ -242,7 +243,11 @@ class ApiServer:
         options.note_repeated(request)
         if live is None and route.subresource:
             raise failures.not_found(kind, route.name)
+        if live is None and (uid := uid_of(config)):
+            raise failures.conflict(kind, route.name, _NO_SUCH_UID.format(uid))
         if live is None:
+            # A version is none of what there is not.
+            body["metadata"] = {name: value for name, value in body["metadata"].items() if name != "resourceVersion"}
             return view.one(self._writer.create(route, body, options), now, code=201)
         return view.one(self._writer.patch(route, lambda _: body, options), now)
 
@@ -269,11 +274,8 @@ class ApiServer:
 
     def _delete_all(self, request: Request, route: Route, view: View) -> Parts:
         options = deletes.options_of(request)
-        listed = routes.list_options(request.query, is_watch=False)
-        selects = gets.selection(route.kind, listed)
-        collection, meta = self.store.collection(str(route.kind.storage)), {"resourceVersion": str(self.store.version)}
-        selected = [collection.objects[path] for path in collection.paths(route.namespace)]
-        selected = [stored for stored in selected if selects is None or selects(stored)]
+        collection = self.store.collection(str(route.kind.storage))
+        selected, meta = gets.page(self.store, route, request.query)
         for number, stored in enumerate(selected, 1):
             key = key_of(stored.body)
             now = collection.objects.get(path_of(key))

@@ -59,6 +59,12 @@ def get(store: VersionedStore, route: Route, query: Mapping[str, str], *, view: 
 
 def list_objects(store: VersionedStore, route: Route, query: Mapping[str, str], *, view: View, now: datetime) -> Parts:
     """A list, or a page of one."""
+    objects, meta = page(store, route, query)
+    return (yield from view.many(objects, meta, now))
+
+
+def page(store: VersionedStore, route: Route, query: Mapping[str, str]) -> tuple[list[Stored], dict[str, object]]:
+    """The objects of a list, or of a page of one, and its metadata."""
     options = list_options(query, is_watch=False)
     collection = store.collection(str(route.kind.storage))
     selects = selection(route.kind, options, name=route.name)
@@ -66,25 +72,26 @@ def list_objects(store: VersionedStore, route: Route, query: Mapping[str, str], 
     objects, paths = _objects(
         collection, route.namespace, version=version, after=after, is_exact=is_exact, token=options.token
     )
-    page: list[Stored] = []
+    limit = 0 if options.version == 0 and not options.token else options.limit  # any version will do: that in memory
+    listed: list[Stored] = []
     meta: dict[str, object] = {"resourceVersion": str(version)}
     left, last = 0, ""
     for path in paths:
         stored = objects[path]
         if selects is not None and not selects(stored):
             continue
-        if options.limit and len(page) == options.limit:
+        if limit and len(listed) == limit:
             left += 1
             if selects is not None:
                 break  # with a selector the rest is not counted
             continue
-        page.append(stored)
+        listed.append(stored)
         last = path
     if left:
         meta["continue"] = make_token(version, last)
         if selects is None:
             meta["remainingItemCount"] = left
-    return (yield from view.many(page, meta, now))
+    return listed, meta
 
 
 def _where(store: VersionedStore, options: ListOptions) -> tuple[int, str, bool]:

@@ -45,12 +45,15 @@ def sent_object(request: Request, kind: Kind, *, needs_kind: bool = True) -> Jso
     body, media = request.body or b"", media_type(request)
     if media not in ACCEPTED or (media == PROTOBUF and kind.is_custom):
         raise failures.unsupported_media_type(ACCEPTED[:2] if media == PROTOBUF else ACCEPTED)
+    return _decoded(as_json(body, media), kind, needs_kind=needs_kind)
+
+
+def as_json(body: bytes, media: str) -> bytes:
+    """A body of one of the media types that are accepted."""
     check_size(body)
-    if media == PROTOBUF:
-        body = protobuf.to_json(body)
-    elif media != JSON:
-        body = _json_of(body)
-    return _decoded(body, kind, needs_kind=needs_kind)
+    if media == JSON:
+        return body
+    return protobuf.to_json(body) if media == PROTOBUF else _json_of(body)
 
 
 def check_size(body: bytes) -> None:
@@ -114,7 +117,6 @@ def parse_problem(body: bytes) -> str:
 
 def options_problem(body: bytes) -> ApiFailure | None:
     """What is wrong with the frame of options in a body."""
-    check_size(body)
     problem = parse_problem(body)
     return failures.bad_request(f"{_NO_VERSION}{problem}") if problem else None
 

@@ -3,14 +3,18 @@
 The package is imported, and a rule compiled, when an object is checked for the first time: neither may cost start-up
 time. Without the package nothing is accepted unchecked: the request fails, and says what to install.
 
-Rules see untyped values, as their JSON is: a ``date-time`` is a text and not a timestamp. A rule with a function of
-Kubernetes' own libraries that is not here (``quantity``, ``url``, ``ip`` ...) cannot be compiled and refuses objects.
+Rules see values as their schema says: a ``date-time`` is a timestamp. But in a rule with ``optionalOldSelf`` the old
+value is JSON without a schema, as in kube-apiserver. A rule with a function of Kubernetes' own libraries that is not
+here (``quantity``, ``url``, ``ip`` ...) cannot be compiled and refuses objects.
 """
 
 import re
 import time
+from base64 import b64decode
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cache
 from typing import Any, Final
 
@@ -24,11 +28,19 @@ from tf_operator.local.apiserver.validation.schemas import (
     correlated_items,
     property_of,
 )
+from tf_operator.meta import parse_time
 
 _OPTIONAL: Final = "[__exists ? optional.of(__old) : optional.none()].map(oldSelf, (\n{}\n))[0]"
 _CPU_SECONDS: Final = 2.0
 """For all rules of one object. One rule is bounded by the engine, which ends after 10,000 steps through lists."""
 _NO_BUDGET: Final = "validation failed due to running out of cost budget, no further validation rules will be run"
+_NANOSECONDS: Final = {"ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9} | {
+    "m": 60 * 10**9,
+    "h": 3600 * 10**9,
+}
+_PART: Final = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
+_DURATION: Final = re.compile(rf"[+-]?(?:{_PART.pattern})+|[+-]?0")
+"""As Go writes durations."""
 _ESCAPES: Final = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
 _KEYWORDS: Final = frozenset(
     {"true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import"}
@@ -123,8 +135,12 @@ class Rules:
         ]
         if not due:
             return
-        old_value = None if is_new else _visible(old, schema)
-        data = {"self": _visible(value, schema), "oldSelf": old_value, "__old": old_value, "__exists": not is_new}
+        data = {
+            "self": _visible(value, schema),
+            "oldSelf": None if is_new else _visible(old, schema),
+            "__old": None if is_new else old,
+            "__exists": not is_new,
+        }
         # Made once for all rules: values are converted for the engine as the first rule asks for them.
         activation = _environment().Activation(data)
         for rule in due:
@@ -141,6 +157,8 @@ class Rules:
 
 def _visible(value: Any, schema: Schema) -> Any:  # noqa: ANN401 - any JSON
     """What a rule sees: a field that is null is one that is not there, and names that CEL cannot have are escaped."""
+    if isinstance(value, str):
+        return _typed(value, schema.get("format"))
     if isinstance(value, list):
         items = schema.get("items", {})
         return [_visible(item, items) for item in value]
@@ -152,6 +170,28 @@ def _visible(value: Any, schema: Schema) -> Any:  # noqa: ANN401 - any JSON
         for name, item in value.items()
         if item is not None
     }
+
+
+def _typed(text: str, name: str | None) -> Any:  # noqa: ANN401 - what the engine takes for a time, a duration or bytes
+    """A text with a format, if it has that format."""
+    if name in ("date-time", "date"):
+        from google.protobuf.timestamp_pb2 import Timestamp  # noqa: PLC0415 (few rules are about times)
+
+        moment, timestamp = parse_time(text if name == "date-time" else f"{text}T00:00:00Z"), Timestamp()
+        if moment is not None:
+            timestamp.FromDatetime(moment)
+            return timestamp
+    elif name == "duration" and _DURATION.fullmatch(text):
+        from google.protobuf.duration_pb2 import Duration  # noqa: PLC0415 (as above)
+
+        nanoseconds = sum(Decimal(number) * _NANOSECONDS[unit] for number, unit in _PART.findall(text))
+        duration = Duration()
+        duration.FromNanoseconds(int(-nanoseconds if text.startswith("-") else nanoseconds))
+        return duration
+    elif name == "byte":
+        with suppress(ValueError):
+            return b64decode(text, validate=True)
+    return text
 
 
 @cache
@@ -172,17 +212,20 @@ def _evaluated(rule: _Rule, activation: Any) -> tuple[bool, str]:  # noqa: ANN40
         kind, value = "ERROR", error
     if kind == "BOOL":
         return value, ""
-    return False, f"{_in_words_of_go(str(value))} evaluating rule: {rule.message or rule.text}"
+    return False, f"{_in_words_of_go(str(value))} {rule.message or rule.text}"
 
 
 def _in_words_of_go(error: str) -> str:
-    if "Iteration budget exceeded" in error:
-        return "operation cancelled: actual cost limit exceeded"
-    if "Key not found in map" in error:
-        return f"no such key: {error.rpartition(' : ')[2].strip(chr(34))}"
     if "No matching overloads" in error:
-        return "no such overload"
-    return "division by zero" if "divide by zero" in error else error
+        signature = "call arguments did not match a supported operator, function or macro signature"
+        return f"'no such overload': {signature} for rule:"
+    if "Iteration budget exceeded" in error:
+        error = "operation cancelled: actual cost limit exceeded"
+    elif "Key not found in map" in error:
+        error = f"no such key: {error.rpartition(' : ')[2].strip(chr(34))}"
+    elif "divide by zero" in error:
+        error = "division by zero"
+    return f"{error} evaluating rule:"
 
 
 def _message(rule: _Rule, activation: Any) -> str:  # noqa: ANN401 - the engine has no types

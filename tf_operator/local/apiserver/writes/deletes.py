@@ -12,9 +12,8 @@ from typing import Any
 import msgspec
 
 from tf_operator.local.apiserver import failures
-from tf_operator.local.apiserver.forms import protobuf
 from tf_operator.local.apiserver.kinds import Json, Kind
-from tf_operator.local.apiserver.messages import PROTOBUF, FieldCause
+from tf_operator.local.apiserver.messages import FieldCause
 from tf_operator.local.apiserver.reads import gets
 from tf_operator.local.apiserver.requests import bodies
 from tf_operator.local.apiserver.requests.routes import Route, number, optional_flag
@@ -95,10 +94,10 @@ def _of_query(query: Mapping[str, str]) -> _Body:
 
 
 def _body_of(request: Request, raw: bytes) -> _Body:
-    if bodies.media_type(request) not in bodies.ACCEPTED:
+    media = bodies.media_type(request)
+    if media not in bodies.ACCEPTED:
         raise failures.unsupported_media_type(bodies.ACCEPTED)
-    if bodies.media_type(request) == PROTOBUF:
-        raw = protobuf.to_json(raw)
+    raw = bodies.as_json(raw, media)
     if problem := bodies.options_problem(raw):
         raise problem
     try:

@@ -28,6 +28,8 @@ def apply(content_type: str, body: Body, patch: bytes, kind: Kind) -> Json:
     if media_type == JSON_PATCH:
         return _object(_json_patch(_copy(body), _decoded(patch, list)))
     if media_type == MERGE_PATCH:
+        if patch.strip() == b"null":
+            raise _bad_request("Invalid JSON Patch")
         return _object(merge(_copy(body), _decoded(patch, dict)))
     if media_type == STRATEGIC_MERGE_PATCH and kind.merge_keys:
         return strategic_merge.apply(_copy(body), _decoded(patch, dict), kind.merge_keys)
@@ -185,6 +187,8 @@ def _add(document: Any, path: Sequence[str], value: object) -> Any:  # noqa: ANN
 
 def _replace(document: Any, path: Sequence[str], value: object) -> Any:  # noqa: ANN401 - any JSON
     """As the real server's library does it, a field that is missing is set."""
+    if not path and isinstance(value, dict | list):
+        return value
 
     def exchange(holder: list[Any], part: str) -> None:
         holder[_index(part, len(holder) - 1)] = value
