@@ -157,6 +157,20 @@ def is_disrupted(pod: Pod) -> bool:
     return pod.is_disrupted or pod.reason in _STOPPED_BY_NODE or _is_rejected(pod)
 
 
+def was_stopped(pod: Pod) -> bool:
+    """Whether the cluster stopped the program, so that an exit code of 0 says nothing about its work.
+
+    A program that ended before the disruption was announced ended by itself. Both times are whole seconds, so within
+    the same second nobody knows. A kubelet announces its own disruptions only after the containers have ended.
+    """
+    if not is_disrupted(pod):
+        return False
+    finished_at = pod.main.finished_at if pod.main else None
+    if pod.reason in _STOPPED_BY_NODE or finished_at is None or pod.disrupted_at is None:
+        return True
+    return finished_at >= pod.disrupted_at
+
+
 def has_failed(pod: Pod) -> bool:
     """Whether its program ended it with an error, before anybody deleted it."""
     return pod.phase == "Failed" and not pod.is_terminating and not is_disrupted(pod)
@@ -205,23 +219,9 @@ def _has_succeeded(pod: Pod, policy: Policy) -> bool:
 
     Under ``Always`` a pod that is being deleted has not succeeded.
     """
-    if _was_stopped(pod) or (policy.restart is RestartPolicy.ALWAYS and not pod.is_there):
+    if was_stopped(pod) or (policy.restart is RestartPolicy.ALWAYS and not pod.is_there):
         return False
     return pod.phase == "Succeeded" or (_exit_code(pod) == 0 and _has_ended(pod, policy))
-
-
-def _was_stopped(pod: Pod) -> bool:
-    """Whether the cluster stopped the program, so that an exit code of 0 says nothing about its work.
-
-    A program that ended before the disruption was announced ended by itself. Both times are whole seconds, so within
-    the same second nobody knows. A kubelet announces its own disruptions only after the containers have ended.
-    """
-    if not is_disrupted(pod):
-        return False
-    finished_at = pod.main.finished_at if pod.main else None
-    if pod.reason in _STOPPED_BY_NODE or finished_at is None or pod.disrupted_at is None:
-        return True
-    return finished_at >= pod.disrupted_at
 
 
 def _has_ended(pod: Pod, policy: Policy) -> bool:

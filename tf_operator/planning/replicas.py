@@ -261,7 +261,8 @@ def _loss(
     is_tolerated = rules.is_dynamic or not policy.ends_job
     for pod, state in states:
         is_known = record is not None and record.replaced and record.uid == pod.uid
-        is_missed = had_started or not (pod.phase == "Succeeded" or _may_be_taken_away(pod, rules))
+        has_done_its_work = pod.phase == "Succeeded" and not pod_state.was_stopped(pod)
+        is_missed = had_started or not (has_done_its_work or _may_be_taken_away(pod, rules))
         if is_known or state not in _IS_LOST or (pod.is_gone and state is PodState.DISRUPTED and not is_missed):
             continue
         loss = ReplicaLoss(
