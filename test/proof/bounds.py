@@ -28,6 +28,7 @@ EDITS: Final[Mapping[str, Callable[[Spec], Spec]]] = {
     "scales to 2": lambda spec: (spec[0], 2, spec[2], spec[3] + 1),
     "scales to 3": lambda spec: (spec[0], 3, spec[2], spec[3] + 1),
     "sets the limit to 0": lambda spec: (*spec[:2], 0, spec[3] + 1),
+    "sets the limit to 3": lambda spec: (*spec[:2], 3, spec[3] + 1),
 }
 """What people change."""
 
@@ -81,6 +82,8 @@ class Bound:
             clean=policy.get("cleanPodPolicy", "None"),
             all_workers=spec_body.get("successPolicy") == "AllWorkers",
             is_dynamic=spec_body.get("enableDynamicWorker", False),
+            deadline=policy.get("activeDeadlineSeconds"),
+            expires_after=policy.get("ttlSecondsAfterFinished"),
         )
 
 
@@ -88,6 +91,7 @@ PAIR: Final = tfjob("job").chief(restart="ExitCode").workers(1, restart="ExitCod
 NEVER: Final = tfjob("job").chief(restart="Never").workers(1, restart="Never")
 IN_PLACE: Final = FAILURES | LOSSES | OPERATOR | {"restarts in place", "ends beside a sidecar"}
 SUSPENSION: Final = ("suspends the job", "resumes the job")
+AGAIN: Final = "deletes the job, and makes it again"
 
 SPARE: Final = frozenset({"fails", "is drained", "is killed"})
 
@@ -111,12 +115,13 @@ BOUNDS: Final = (
         tfjob("job").workers(1, restart="Never").clean_pods("Running"),
         edits=2,
         people=SUSPENSION,
+        may=ALL | {"ends when stopped"},
     ),
     Bound(
-        "the limit is lowered",
+        "the limit is changed",
         PAIR.backoff_limit(2),
         edits=1,
-        people=("sets the limit to 0",),
+        people=("sets the limit to 0", "sets the limit to 3"),
         may=FAILURES | {"is killed", "loses a reply"},
     ),
     Bound(
@@ -127,6 +132,30 @@ BOUNDS: Final = (
         people=("scales to 1", "scales to 2"),
         may=SPARE,
     ),
+    Bound(
+        "time passes, ExitCode",
+        tfjob("job").workers(2, restart="ExitCode").backoff_limit(2).deadline(30).ttl(60).clean_pods("All"),
+        faults=1,
+        may=SPARE,
+        settings=Settings(),
+        is_timed=True,
+    ),
+    Bound("caches lag, ExitCode", PAIR.backoff_limit(1), may=SPARE | {"lags", "is collected", "is succeeded"}),
+    Bound(
+        "caches lag while the job is suspended and resumed",
+        PAIR.backoff_limit(1),
+        edits=2,
+        people=SUSPENSION,
+        may=frozenset({"lags", "fails"}),
+    ),
+    Bound("pods lose their labels", PAIR.backoff_limit(1), may=SPARE | {"loses its label", "loses a reply"}),
+    Bound("a node is lost, Never", NEVER, may=frozenset({"loses a node", "ends when stopped", "is killed", "lags"})),
+    Bound(
+        "creates are refused",
+        PAIR.backoff_limit(1),
+        may=frozenset({"exceeds a quota", "fails", "is killed", "is refused", "loses a reply"}),
+    ),
+    Bound("the job is made again", PAIR, edits=1, people=(AGAIN,), may=SPARE | {"exceeds a quota"}, faults=1),
 )
 BY_NAME: Final = {bound.name: bound for bound in BOUNDS}
 FEW: Final = tuple(replace(bound, faults=1) for bound in BOUNDS)
@@ -135,10 +164,10 @@ FEWER: Final = (
     replace(BOUNDS[2], may=OPERATOR | {"fails", "is evicted", "is drained", "restarts in place"}),
     replace(BOUNDS[5], may=SPARE | {"fails for good", "loses a reply"}),
 )
-"""Those of most states, with fewer kinds of faults, for a gate of two minutes."""
+"""Those of most states, with fewer kinds of faults, for a gate of few minutes."""
 SIZES: Final[Mapping[str, tuple[Bound, ...]]] = {
-    "quick": (FEW[0], FEW[1], FEW[2], FEW[3], FEW[4], FEW[7]),
-    "planted": (*FEW[:5], FEW[7], LIGHT, FEW[6], FEW[8]),
+    "quick": (*FEW[:5], FEW[7], FEW[10], *FEW[12:15], replace(FEW[15], faults=0)),
+    "planted": (*FEW[:5], FEW[7], LIGHT, FEW[6], FEW[8], *FEW[9:]),
     "gate": (*BOUNDS[:2], FEWER[0], *BOUNDS[3:5], FEWER[1], *BOUNDS[6:]),
     "night": tuple(replace(bound, faults=bound.faults + 1) for bound in BOUNDS),
 }

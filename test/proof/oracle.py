@@ -8,6 +8,7 @@ stored a status; so it demands one. Between the two the operator is free.
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 Json = Mapping[str, Any]
@@ -51,6 +52,8 @@ class Look(NamedTuple):
     """Its program had ended before anybody deleted or disrupted the pod."""
     is_from_before: bool = False
     """It was made before the job was last resumed."""
+    is_unwatched: bool = False
+    """It lacks the label by which pods are watched, so nobody has to know how it is."""
 
     @property
     def replica(self) -> Replica:
@@ -77,6 +80,10 @@ class Job:
     is_dynamic: bool = False
     final_codes: frozenset[int] | None = None
     """Where other codes than those below 128 are final under ExitCode."""
+    deadline: int | None = None
+    """``activeDeadlineSeconds``"""
+    expires_after: int | None = None
+    """``ttlSecondsAfterFinished``"""
 
     def policy(self, kind: str) -> str:
         return self.replicas[kind].policy if kind in self.replicas else "Never"
@@ -257,6 +264,7 @@ class Stored:
     happened: Facts
     settled: Facts
     shown_facts: Facts
+    now: datetime
 
 
 def on_status(write: Stored) -> Iterator[str]:
@@ -289,12 +297,29 @@ def _an_end_has_a_cause(write: Stored) -> Iterator[str]:
             yield "a job succeeds whose deciding replicas have not"
         return
     reason = next(entry["reason"] for entry in _conditions(write.new) if entry["type"] == "Failed")
-    if reason in {"TFJobDeadlineExceeded", "TFJobStartupDeadlineExceeded"}:
+    if reason == "TFJobDeadlineExceeded":
+        left = _seconds_left(write.new, "startTime", write.job.deadline, write.now)
+        if left is None or left > 0:
+            yield "a job fails by its deadline, which is yet to come"
         return
     if reason not in causes(write.job, write.happened):
         yield f"a job fails with {reason}, and nothing of that kind has happened"
     if has_succeeded(write.job, write.shown_facts | write.settled):
         yield "success wins over a failure that is seen at the same time"
+
+
+def _seconds_left(status: Json, field: str, seconds: int | None, now: datetime) -> float | None:
+    """Until what counts from a moment of the status; ``None`` if nothing does."""
+    if seconds is None or field not in status:
+        return None
+    return (datetime.fromisoformat(status[field]) + timedelta(seconds=seconds) - now).total_seconds()
+
+
+def on_expiry(job: Job, status: Json, now: datetime) -> Iterator[str]:
+    """Sentences about a job that the operator deletes."""
+    left = _seconds_left(status, "completionTime", job.expires_after, now)
+    if left is None or left > 0 or not end_of(status):
+        yield "a job is deleted before its time"
 
 
 def _conditions_follow_one_another(write: Stored) -> Iterator[str]:
@@ -320,7 +345,9 @@ def _counts_are_of_what_happened(write: Stored) -> Iterator[str]:
             yield f"status.{field} is {count}, and no more than {most} have happened"
     if not end_of(write.new):
         restarts = write.new.get("restarts", 0)
-        if write.job.limit is not None and restarts > write.job.limit:
+        # Success wins over the failure that is one too many, also where it waits until the job is resumed.
+        waits = state_of(write.new) == "Suspended" and has_succeeded(write.job, write.happened)
+        if write.job.limit is not None and restarts > write.job.limit and not waits:
             yield f"a job goes on with {restarts} restarts and a limit of {write.job.limit}"
         least = len(set(_of(write.settled | write.shown_facts, "failed", "again")))
         if restarts < least:
@@ -405,14 +432,16 @@ class Rest:
     settled: Facts
     pods: tuple[Look, ...]
     services: frozenset[Replica]
-    waits: bool
-    """Whether the operator waits for a moment, such as the end of a backoff."""
+    now: datetime
+    wait: float | None
+    """How many seconds the operator waits for a moment, such as the end of a backoff, if it waits for any."""
     is_rejected: bool = False
     generation: int = 1
 
 
 def on_rest(now: Rest) -> Iterator[str]:
     """Sentences about every state in which the operator rests."""
+    yield from _wakes_in_time(now)
     if end_of(now.status):
         yield from _is_cleaned_up(now)
         return
@@ -425,6 +454,22 @@ def on_rest(now: Rest) -> Iterator[str]:
     yield from _every_replica_has_a_pod(now)
     yield from _counts_are_those_of_the_pods(now)
     yield from _the_state_is_that_of_the_pods(now)
+
+
+def _wakes_in_time(now: Rest) -> Iterator[str]:
+    """The table of what expires."""
+    has_ended = end_of(now.status)
+    if has_ended:
+        moment = "the time to live", _seconds_left(now.status, "completionTime", now.job.expires_after, now.now)
+    else:
+        moment = "the deadline", _seconds_left(now.status, "startTime", now.job.deadline, now.now)
+    name, left = moment
+    if left is None or (now.job.is_suspended and not has_ended):
+        return
+    if left <= 0:
+        yield f"{name} of a job is over, and nothing follows"
+    elif now.wait is None or now.wait > left:
+        yield f"nobody wakes up when {name} of a job is over"
 
 
 def _has_not_ended(now: Rest) -> Iterator[str]:
@@ -461,14 +506,14 @@ def _every_replica_has_a_pod(now: Rest) -> Iterator[str]:
         yield "there are pods of no replica"
     failed = {(fact.kind, fact.ordinal) for fact in _of(now.settled, "final")} if now.job.is_dynamic else set()
     done = completed(now.job, now.happened)
-    if not (now.waits or now.is_rejected):
+    if now.wait is None and not now.is_rejected:
         for kind, index in sorted(replicas - pods - done - failed):
             yield f"{kind} {index} has no pod, and nothing is waited for"
     if replicas - now.services and not now.is_rejected:
         yield "each replica has a Service"
     for pod in now.pods:
         kinds = {fact.outcome for fact in facts(now.job, pod)}
-        if "failed" in kinds or "lost" in kinds:
+        if ("failed" in kinds or "lost" in kinds) and not (now.is_rejected and pod.is_unwatched):
             yield f"the pod of {pod.kind} {pod.ordinal} has failed, and is not replaced"
 
 
@@ -484,13 +529,17 @@ def _counts_are_those_of_the_pods(now: Rest) -> Iterator[str]:
     for kind, spec in now.job.replicas.items():
         reported: Json = now.status.get("replicaStatuses", {}).get(kind, {})
         pods = [pod for pod in now.pods if pod.kind == kind]
-        waiting = [pod.replica in perhaps for pod in pods if pod.phase == "Pending"]
+        waiting = [pod.is_unwatched or pod.replica in perhaps for pod in pods if pod.phase == "Pending"]
         yield from _within(kind, "pending", reported, _range(waiting))
         if spec.policy != "Always":
             least, most = (sum(replica[0] == kind for replica in members) for members in (done, perhaps))
             yield from _within(kind, "succeeded", reported, range(least, most + 1))
         if spec.policy not in IN_PLACE:
-            running = [pod.replica in perhaps for pod in pods if pod.phase == "Running" and pod.code is None]
+            running = [
+                pod.is_unwatched or pod.replica in perhaps
+                for pod in pods
+                if pod.phase == "Running" and pod.code is None
+            ]
             yield from _within(kind, "active", reported, _range(running))
 
 
@@ -509,7 +558,8 @@ def _the_state_is_that_of_the_pods(now: Rest) -> Iterator[str]:
     state, done = state_of(now.status), completed(now.job, now.happened)
     open_ = [replica for replica in now.job.all_replicas() if replica not in completed(now.job, now.settled)]
     run = {pod.replica for pod in now.pods if pod.phase == "Running" and pod.code is None and not pod.is_terminating}
-    if open_ and all(replica in run for replica in open_) and state != "Running":
+    is_known = not any(pod.is_unwatched for pod in now.pods)
+    if is_known and open_ and all(replica in run for replica in open_) and state != "Running":
         yield f"all replicas run, and the job is {state}"
     if not (run or done or now.job.is_dynamic) and state == "Running":
         yield "no replica runs, and the job is Running"

@@ -102,6 +102,7 @@ def look(pod: PodState, *, is_gone: bool = False) -> Look:
         is_disrupted=pod.how in TAKEN or pod.leaving == DRAINED,
         ended_first=pod.ended_first or (pod.has_ended and not pod.is_terminating and pod.how not in TAKEN),
         is_from_before=pod.is_old,
+        is_unwatched=pod.is_hidden,
     )
 
 
@@ -164,7 +165,6 @@ class Notes(NamedTuple):
 def noted(notes: Notes, event: str, pod: PodState, api: ServedAPI) -> Notes:
     """After an event of a pod: ``terminating``, with how it was before, or ``deleted`` or ``created``."""
     real = DepartedPods(lambda _: True)
-    by_uid = {noted_pod.uid: noted_pod for noted_pod in (*notes.departed, *notes.ended, pod)}
     for noted_pod in notes.departed:
         real.note_deleted(UID, value(noted_pod, api))
     for noted_pod in notes.ended:
@@ -180,11 +180,10 @@ def noted(notes: Notes, event: str, pod: PodState, api: ServedAPI) -> Notes:
             ended = tuple(noted_pod for noted_pod in ended if noted_pod[:2] != pod[:2])
         case "created":
             real.note_created(UID, value(pod, api))
-    states = {noted_pod.uid: noted_pod for noted_pod in notes.ended}
     departed = []
     for last in real.of(UID):
         # With the state from before its deletion, if that is what is kept.
-        options = [state for state in (states.get(last.uid), by_uid.get(last.uid)) if state]
+        options = (state for state in (*notes.ended, pod, *notes.departed) if state.uid == last.uid)
         departed.append(next(state for state in options if _is(last, value(state, api))))
     return Notes(tuple(sorted(departed)), tuple(sorted(ended)))
 

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from proof import cluster, oracle, pods
-from proof.bounds import EDITS, Bound, Spec
+from proof.bounds import AGAIN, EDITS, Bound, Spec
 from proof.cluster import Event
 from proof.engine import Move
 from proof.engine import State as Packed
 from proof.oracle import Facts
-from proof.planner import DELETE_POD, DELETE_SERVICES, MAKE_POD, MAKE_SERVICE, STORE, Entry, Planner, Seen, Step
+from proof.planner import DELETE_POD, DELETE_SERVICES, MAKE_POD, MAKE_SERVICE, NOW, STORE, Entry, Planner, Seen, Step
 from proof.pods import OURS, Notes, PodState
 
 NOTHING, QUIET = -1, ()
@@ -51,6 +51,8 @@ class State(NamedTuple):
     """How often in a row a create was refused, whether it is due again, and which names were taken."""
     leftovers: tuple[Any, ...] = ()
     """What is left of an earlier job of this name, and has its names: verbs and replicas."""
+    waits: tuple[Any, ...] = ()
+    """Replicas whose failure was noted just now: their next pod waits for a second at least."""
     faults: int = 0
     edits: int = 0
     happened: int = 0
@@ -85,10 +87,11 @@ class JobWorld:
                 self.planner.spec(state.spec),
                 self.planner.statuses[state.status],
                 self._facts[state.happened],
-                self._facts[state.settled] | entry.facts,
+                self._facts[state.settled] | _true_facts(state, entry),
                 tuple(pods.look(PodState._make(pod)) for pod in state.pods),
                 frozenset(state.services),
-                waits=entry.wait is not None,
+                now=NOW,
+                wait=entry.wait,
                 is_rejected=bool(state.rejected),
                 generation=self.bound.generation(state.spec),
             )
@@ -128,9 +131,9 @@ class JobWorld:
         elif state.rejected and entry.wait is not None:
             due = (state.rejected[0], True, state.rejected[2])
             yield _move("the time to try again comes", state._replace(rejected=due), is_fair=False)
-        elif entry.wait is not None and self.bound.is_timed:
+        elif entry.wait is not None and self.bound.is_timed and not state.late:
             status = self.planner.waited(state.status, entry.wait)
-            yield _move("time passes", state._replace(status=status), is_fair=False)
+            yield _move("time passes", state._replace(status=status, waits=()))
         if state.faults and (state.departed or state.ended or state.rejected or state.lagging or state.cached):
             yield from (_move(name, ended, is_fair=False) for name, ended in self._ends_of_life(state))
 
@@ -215,7 +218,10 @@ class JobWorld:
         state = state._replace(plan=number, at=0, planned=planned, is_outdated=bool(state.cached), late=late)
         if not self.planner.plans[number].resumes or state.cached:
             return state
-        return state._replace(pods=_old(state.pods), departed=_old(state.departed), ended=_old(state.ended))
+        lagging = _old((state.lagging,))[0] if state.lagging else ()
+        return state._replace(
+            pods=_old(state.pods), departed=_old(state.departed), ended=_old(state.ended), lagging=lagging
+        )
 
     def _done(
         self, state: State, step: Step, entry: Entry, *, is_outdated: bool, is_heard: bool = True
@@ -237,23 +243,27 @@ class JobWorld:
                 )
                 return state._replace(services=left), ()
             case _:
-                return state._replace(is_deleted=True), ()
+                status = self.planner.statuses[state.status]
+                return state._replace(is_deleted=True), tuple(oracle.on_expiry(self._job(state), status, NOW))
 
     def _stored(
         self, state: State, after: int, entry: Entry, *, is_outdated: bool, is_heard: bool
     ) -> tuple[State, tuple[str, ...]]:
         if is_outdated:
             return state, ()
-        statuses, facts, departed = self.planner.statuses, entry.facts, entry.departed
+        statuses, facts, departed = self.planner.statuses, _true_facts(state, entry), entry.departed
         broken: tuple[str, ...] = ()
         settled = self._facts[state.settled]
         if after != state.status:
-            spec = self.planner.spec(state.planned or state.spec)
+            spec = self._job(state)
             happened = self._facts[state.happened] | facts
-            write = oracle.Stored(spec, statuses[state.status], statuses[after], happened, settled, facts)
+            write = oracle.Stored(spec, statuses[state.status], statuses[after], happened, settled, facts, NOW)
             broken = tuple(oracle.on_status(write))
         late = (state.late[0], True, state.late[2]) if state.late else ()
         stored = state._replace(status=after, settled=self._number(settled | facts), late=late, is_outdated=False)
+        if self.bound.is_timed:
+            failed = {(fact.kind, fact.ordinal) for fact in facts - settled if fact.outcome == "failed"}
+            stored = stored._replace(waits=tuple(sorted({*state.waits, *failed})))
         if is_heard:
             # The resume that this status notes makes pods old that were not when they were planned for.
             known = {pod[:_HOW_OLD] for pod in departed}
@@ -265,14 +275,14 @@ class JobWorld:
         if any(pod[3] == name for pod in state.pods):
             return state, ()  # it is ours, and there already
         broken = tuple(oracle.on_create(self._children(state), (kind, index)))
+        if (kind, index) in state.waits:
+            broken = (*broken, "replacements of a replica wait 1 s, 2 s, 4 s")
         births = dict(state.births)
         births[kind, index] = birth = births.get((kind, index), 0) + 1
         policy = self.planner.spec(state.spec).policy(kind)
         pod = PodState(kind, index, birth, name, "Never" if policy == "ExitCode" else policy)
-        # A create that is late comes before the pod of its name is gone again: it meets that pod, and does nothing.
-        late = () if state.late and state.late[0] == (MAKE_POD, kind, index, name) else state.late
-        created = state._replace(
-            late=late, pods=tuple(sorted((*state.pods, tuple(pod)))), births=tuple(sorted(births.items()))
+        created = _without_late(state, name)._replace(
+            pods=tuple(sorted((*state.pods, tuple(pod)))), births=tuple(sorted(births.items()))
         )
         return self._noted(created, "created", pod), broken
 
@@ -293,7 +303,7 @@ class JobWorld:
 
     def _children(self, state: State) -> oracle.Children:
         return oracle.Children(
-            self.planner.spec(state.planned or state.spec),
+            self._job(state),
             {} if state.is_outdated else self.planner.statuses[state.status],
             self._facts[state.settled],
             tuple(pods.look(PodState._make(pod)) for pod in state.pods),
@@ -345,6 +355,7 @@ class JobWorld:
         left = [pod for pod in state.pods if pod != old]
         state = state._replace(pods=tuple(sorted([*left, tuple(new)] if new else left)))
         state = self._observed(state, event) if is_shown else state._replace(lagging=tuple(old))
+        state = state if new else _without_late(state, old.name)
         return self._happened(state, new or old, is_gone=new is None)
 
     def _caught_up(self, state: State) -> State:
@@ -412,6 +423,10 @@ class JobWorld:
             with_late = fresh._replace(leftovers=tuple(sorted({*leftovers, step[:3]})))
             yield _move(f"somebody {AGAIN} while the operator {_worded(step)}", with_late, is_fair=False)
 
+    def _job(self, state: State) -> oracle.Job:
+        """As it is in what the operator has decided on."""
+        return self.planner.spec(state.planned or state.spec)
+
     def _number(self, facts: Facts) -> int:
         number = self._fact_numbers.get(facts)
         if number is None:
@@ -420,8 +435,19 @@ class JobWorld:
         return number
 
 
-AGAIN = "deletes the job, and makes it again"
 _HOW_OLD = PodState._fields.index("is_old")
+
+
+def _without_late(state: State, name: str) -> State:
+    """A create that is late comes before the pod of its name is gone again: it meets that pod, and does nothing."""
+    is_late = state.late and state.late[0][0] == MAKE_POD and state.late[0][3] == name
+    return state._replace(late=()) if is_late else state
+
+
+def _true_facts(state: State, entry: Entry) -> Facts:
+    """What nobody could miss: no pod is lost that has lost only its label."""
+    hidden = {pod[:3] for pod in state.pods if pod[-1]}
+    return frozenset(fact for fact in entry.facts if fact[1:4] not in hidden) if hidden else entry.facts
 
 
 def _taken(state: State, step: Step) -> tuple[Any, ...]:
