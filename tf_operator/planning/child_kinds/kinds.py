@@ -6,5 +6,6 @@ If it has a flag, the chart gets a value for it; and the operator needs the perm
 from typing import Final
 
 from tf_operator.planning.child_kinds import hpa, tensorboard
+from tf_operator.planning.child_kinds.kind import ChildKind
 
-ALL: Final = (tensorboard.KIND, hpa.KIND)
+ALL: Final[tuple[ChildKind, ...]] = (tensorboard.KIND, hpa.KIND)
