@@ -55,6 +55,7 @@ async def _connected(arguments: argparse.Namespace, verb: Verb, choice: ClusterC
     jobs = make_jobs(arguments, choice)
     try:
         async with jobs:
+            target.check(arguments, jobs.choice or choice)
             note = target.remember(jobs, choice)
             if arguments.verbose:
                 say(f"using {choice.reason}: {jobs.host}, namespace {jobs.namespace}")

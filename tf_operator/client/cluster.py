@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
@@ -78,6 +79,8 @@ class ClusterChoice:
     folder: StateFolder | None = None
     """That of the local server whose kubeconfig it is, even if the server does not run."""
     objection: Objection | None = None
+    missing: str = ""
+    """The file that KUBECONFIG names before the one that decides, and that is not there."""
 
     @property
     def is_chosen(self) -> bool:
@@ -94,6 +97,18 @@ class ClusterChoice:
         if is_local(self, config.host):
             return f"the local server at {config.host}"
         return config.context or "the cluster of this pod"
+
+    def at(self, config: ClientConfig, environment: Mapping[str, str] = os.environ) -> "ClusterChoice":
+        """The same, now that it is known where it leads.
+
+        A file that is missing hands the choice on to the next one, as after ``cd`` if its path is relative. That is
+        objected to where the command before was for another cluster.
+        """
+        last = last_cluster.read(environment) if self.missing else None
+        if last is None or last.address == config.host:
+            return self
+        problem = f"KUBECONFIG names {self.missing}, which is not there, and the command before was for {last.name}"
+        return replace(self, objection=self.objection or Objection(problem, "", config.context))
 
     def check_kubeconfig(self) -> None:
         """Raise ``NotPossible`` when it is that of a local server that is gone.
@@ -158,7 +173,8 @@ def named(
     if kubeconfig:
         return ClusterChoice(kubeconfig, None, f"the kubeconfig {kubeconfig} (--kubeconfig)", folder=folder)
     if files:
-        return ClusterChoice(None, None, f"the kubeconfig {variable} (KUBECONFIG)", folder=folder)
+        reason = f"the kubeconfig {variable} (KUBECONFIG)"
+        return ClusterChoice(None, None, reason, folder=folder, missing=_missing(files))
     return None
 
 
@@ -261,3 +277,10 @@ def _folder_of(files: list[str], environment: Mapping[str, str]) -> StateFolder 
         if len(files) > 1 and _current_context(path):
             return None
     return None
+
+
+def _missing(files: list[str]) -> str:
+    """The first file that is not there, of those before the one with a current context; empty if all are."""
+    paths = [Path(file).expanduser() for file in files]
+    passed = takewhile(lambda path: not _current_context(path), paths) if len(paths) > 1 else ()
+    return next((str(path) for path in passed if not path.exists()), "")

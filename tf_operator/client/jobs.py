@@ -65,9 +65,12 @@ class AsyncTFJobs:
             raise ValueError(f"there is no kind {kind!r}: it is one of {registry.kinds()}")
         self.api: ServedAPI = api
         self.namespace = namespace
+        if api_client is not None and (context is not None or kubeconfig is not None):
+            raise NotPossible("api_client and context or kubeconfig may name different clusters: leave one of them out")
         if transport is None:
             choice = choice or package_client.choice(api_client) or cluster.choose(kubeconfig, context)
-        self._choice = choice
+        self.choice = choice
+        """How the cluster was chosen; ``None`` over a transport that was given."""
         self._named_namespace = namespace
         self._missing = ""
         self._cluster = ""
@@ -77,13 +80,14 @@ class AsyncTFJobs:
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as opened:
-            if self._transport is None and self._choice is not None:
+            if self._transport is None and self.choice is not None:
                 try:
-                    config, connection = await cluster.connection(self._choice, self._clock)
-                    self.namespace, self._cluster = self.namespace or config.namespace, self._choice.name(config)
+                    config, connection = await cluster.connection(self.choice, self._clock)
+                    self.choice = self.choice.at(config)
+                    self.namespace, self._cluster = self.namespace or config.namespace, self.choice.name(config)
                     self._transport = await opened.enter_async_context(connection)
                 except ConfigurationError as error:
-                    if self._choice.is_chosen:
+                    if self.choice.is_chosen:
                         raise
                     self._missing = str(error)
             self.namespace = self.namespace or DEFAULT_NAMESPACE
@@ -113,7 +117,7 @@ class AsyncTFJobs:
     def of_kind(self, kind: str, namespace: str = "") -> "AsyncTFJobs":
         """The jobs of another kind or namespace, over the same connection; open for as long as this object is."""
         other = AsyncTFJobs(
-            namespace or self.namespace, kind=kind, choice=self._choice, transport=self._opened, clock=self._clock
+            namespace or self.namespace, kind=kind, choice=self.choice, transport=self._opened, clock=self._clock
         )
         other._cluster = self._cluster
         return other
@@ -307,8 +311,8 @@ class AsyncTFJobs:
         from tf_operator.client.run import job_run, own_server  # noqa: PLC0415 (as above)
 
         order = job_run.read(source, self.namespace, replaces=replace, on_line=on_line)
-        if self._choice is None or self._choice.is_chosen:
-            if self._choice and self._choice.origin is Origin.LOCAL:
+        if self.choice is None or self.choice.is_chosen:
+            if self.choice and self.choice.origin is Origin.LOCAL:
                 order = order.on_this_machine()
             return await job_run.run(self.of_kind(order.kind), order, self._clock)
         async with (
@@ -369,8 +373,8 @@ class AsyncTFJobs:
         return fresh
 
     def _check_change(self) -> None:
-        if self._choice is not None:
-            self._choice.check_change()
+        if self.choice is not None:
+            self.choice.check_change()
 
     async def _patch(self, job: Job, spec: Body) -> Job:
         """Change this very job, and none that has its name by now."""

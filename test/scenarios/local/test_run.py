@@ -12,6 +12,7 @@ import yaml
 
 from support.local_machine import TFJOB, LocalMachine
 from support.settle import eventually
+from tf_operator.local import kubeconfig as local_kubeconfig
 from tf_operator.local.state import StateFolder
 
 HEAVY = {"aiohttp", "cryptography", "kubernetes", "prometheus_client", "rich", "sqlite3", "structlog"}
@@ -248,6 +249,23 @@ async def test_a_server_that_was_killed_sends_no_change_to_the_cluster_that_is_l
         assert done == (0, f"TFJob {namespace}/j deleted in {context}\n", "")
     finally:
         await machine.run("local", "down", "--purge")
+
+
+async def test_no_change_goes_to_the_cluster_that_is_left_while_a_server_with_a_folder_of_its_own_is_not_named(
+    machine, tmp_path
+):
+    config = local_kubeconfig.text("https://127.0.0.1:1", authority=b"", token="t")
+    (tmp_path / "home/.kube").mkdir()
+    (tmp_path / "home/.kube/config").write_text(config.replace(local_kubeconfig.CONTEXT, "prod-eu"))
+    own = f"--state-dir={tmp_path}/state/my own"
+    code, output, errors = await machine.run("local", "up", own)
+    try:
+        assert (code, f"export KUBECONFIG='{tmp_path}/state/my own/kubeconfig'\n" in output) == (0, True), errors
+        code, output, errors = await machine.run("delete", "j")
+        assert (code, output) == (1, "")
+        assert re.search("because the commands before were for the local server at .*: name the cluster", errors)
+    finally:
+        await machine.run("local", "down", "--purge", own)
 
 
 async def test_flags_of_this_machine_and_a_named_cluster_exclude_each_other(machine):

@@ -36,10 +36,16 @@ class Local:
         return [*program, f"--state-dir={self.folder.path}", *arguments]
 
     def tfjob(self, verb, *arguments):
-        return subprocess.run(self.command(verb, *arguments), capture_output=True, text=True, timeout=90, check=False)
+        command = self.command(verb, *arguments)
+        return subprocess.run(command, env=self._environment(), capture_output=True, text=True, timeout=90, check=False)
 
     def start(self, verb):
-        return subprocess.Popen(self.command(verb), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        nowhere = subprocess.DEVNULL
+        return subprocess.Popen(self.command(verb), env=self._environment(), stdout=nowhere, stderr=nowhere)
+
+    def _environment(self):
+        """Whoever runs tests remembers no server of theirs as his last cluster."""
+        return {**os.environ, "XDG_STATE_HOME": str(self.folder.path.parent.with_name("home"))}
 
     @property
     def pid(self):

@@ -390,7 +390,8 @@ LOUD = "import time\nfor n in range(4): print('line', n, flush=True); time.sleep
 
 
 @pytest.mark.programs("kubectl")
-async def test_kubectl_reads_what_processes_write(tmp_path: Path) -> None:
+async def test_kubectl_reads_what_processes_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))  # whoever runs tests remembers no server of theirs
     folder = StateFolder(tmp_path / "state")
     kubectl = Kubectl(folder.kubeconfig, tmp_path / "cache")
     spec = {

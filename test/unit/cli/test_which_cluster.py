@@ -102,6 +102,17 @@ SITUATIONS = {
     ),
     "it runs, and KUBECONFIG is set": Situation(local="runs", variable="staging", reads="staging", changes="staging"),
     "KUBECONFIG has several files": Situation(variable="nowhere:staging:prod-eu", reads="staging", changes="staging"),
+    "the first of several files has gone, and the command before was for its cluster": Situation(
+        variable="nowhere:prod-eu",
+        last="kubeconfig",
+        changes="",
+        said="name the cluster (--context prod-eu)",
+        notes=True,
+    ),
+    "the first of several files has gone, and the command before was for the same cluster": Situation(
+        variable="nowhere:staging", last="kubeconfig", reads="staging", changes="staging"
+    ),
+    "the second of several files has gone": Situation(variable="prod-eu:nowhere", last="kubeconfig", notes=True),
     "KUBECONFIG names a server that was purged, and another cluster": Situation(
         variable="local:prod-eu", reads="", changes="", said="tfjob local up starts it"
     ),

@@ -3,7 +3,7 @@
 import pytest
 from kubernetes import client as package
 
-from tf_operator.client import ConfigurationError, TFJobs
+from tf_operator.client import AsyncTFJobs, ConfigurationError, NotPossible, TFJobs
 from tf_operator.client.package_client import PackageClient
 
 HOST = "https://h:6443"
@@ -99,3 +99,9 @@ def test_what_cannot_be_done_as_configured_is_refused_without_showing_secrets(se
         TFJobs(api_client=configured(**settings))
 
     assert "s3cr3t" not in str(caught.value)
+
+
+@pytest.mark.parametrize("other", ["context", "kubeconfig"])
+def test_a_client_and_another_name_of_a_cluster_exclude_each_other(other):
+    with pytest.raises(NotPossible, match="leave one of them out"):
+        AsyncTFJobs(api_client=configured(), **{other: "prod"})

@@ -12,6 +12,7 @@ Exit codes: 0 done; 1 it does not run, or cannot; 2 wrong usage.
 import argparse
 import os
 import select
+import shlex
 import shutil
 import signal
 import sqlite3
@@ -108,16 +109,19 @@ def _up(folder: StateFolder, arguments: argparse.Namespace) -> int:
             return 1
         sys.stdout.write(f"The server runs: {_description(server)}.\n")
     _remember(folder, server)
-    sys.stdout.write(f"  export KUBECONFIG={folder.kubeconfig}\n")
+    sys.stdout.write(f"  export KUBECONFIG={shlex.quote(str(folder.kubeconfig))}\n")
     sys.stdout.write("'tfjob local down' ends it.\n")
     return 0
 
 
 def _remember(folder: StateFolder, running: LocalServer) -> None:
-    """From now on commands that name no cluster are for this server: none of them goes elsewhere when it has died."""
-    if folder.path == StateFolder(state.default_folder(os.environ)).path:
-        name = f"the local server at {running.address}"
-        last_cluster.write(LastCluster(running.address, name, Origin.LOCAL))
+    """From now on commands that name no cluster are for this server: none of them goes elsewhere when it has died.
+
+    One with a folder of its own has to be named: before that, none of them changes another cluster.
+    """
+    is_default = folder.path == StateFolder(state.default_folder(os.environ)).path
+    name, origin = f"the local server at {running.address}", Origin.LOCAL if is_default else Origin.NAMED
+    last_cluster.write(LastCluster(running.address, name, origin))
 
 
 def _start(folder: StateFolder) -> LocalServer | None:

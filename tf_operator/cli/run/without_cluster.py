@@ -5,6 +5,7 @@ When the command ends, nothing is left: no process, no port, no folder. ``tfjob 
 
 import argparse
 import asyncio
+import shlex
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -120,7 +121,7 @@ async def _serve(cluster: "LocalCluster", folder: StateFolder, reached: Mileston
         # In a thread: it takes half a second, and what the job prints must not wait for that.
         await asyncio.to_thread(import_module, "tf_operator.local.endpoint")
         async with local.published(cluster, folder):
-            reached.reached(f"for kubectl: export KUBECONFIG={folder.kubeconfig}")
+            reached.reached(f"for kubectl: export KUBECONFIG={shlex.quote(str(folder.kubeconfig))}")
             await asyncio.get_running_loop().create_future()
     except Exception as error:  # noqa: BLE001 (kubectl is a courtesy: the job goes on)
         reached.reached(f"kubectl is not served: {error}")
