@@ -131,9 +131,9 @@ def _job(name: str, entry: Yaml) -> QueueJob:
         done=((ReplicaType.WORKER, entry["done"]),) if "done" in entry else (),
         pods=tuple(BoundPod(ReplicaType.WORKER, index, node) for index, node in enumerate(nodes or ()) if node),
         is_admitted=nodes is not None,
-        queued_at=_moment(entry["queued"]) if "queued" in entry else None,
-        admitted_at=_moment(entry.get("started", 0)) if nodes is not None else None,
-        resized_at=_moment(entry["resized"]) if "resized" in entry else None,
+        queued_time=_moment(entry["queued"]) if "queued" in entry else None,
+        admitted_time=_moment(entry.get("started", 0)) if nodes is not None else None,
+        resized_time=_moment(entry["resized"]) if "resized" in entry else None,
         longest=timedelta(seconds=entry["deadline"]) if "deadline" in entry else None,
         is_reserved=entry.get("placed", True),
     )

@@ -246,7 +246,7 @@ def _moved(status: Any, change: Any, *, key: str = "") -> Any:  # noqa: ANN401
         return {name: _moved(entry, change, key=name) for name, entry in status.items()}
     if isinstance(status, list):
         return [_moved(entry, change, key=key) for entry in status]
-    if isinstance(status, str) and (key.lower().endswith(("time", "at")) or key == "since"):
+    if isinstance(status, str) and key.lower().endswith("time"):
         moment = parse_time(status)
         return rfc3339(change(moment)) if moment else status
     return status

@@ -5,11 +5,13 @@ each module says ``pytestmark = ONE_OPERATOR``.
 """
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
 from lab.control_plane.plane import ControlPlane
+from support import previous_version
 from support.api import Api
 from support.job_namespace import JobNamespace
 from support.operator_fixture import OperatorFixture, make_namespaces, make_operator_fixture
@@ -37,3 +39,9 @@ async def operator_fixture(
 def job_namespace(operator_fixture: OperatorFixture) -> JobNamespace:
     """A namespace in which the module's operator works, and where nothing has happened yet."""
     return operator_fixture.job_namespace()
+
+
+@pytest.fixture(scope="session")
+def previous(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the version before is installed."""
+    return previous_version.install(tmp_path_factory.mktemp("previous"))

@@ -1,15 +1,10 @@
 """An upgrade from the version before, and the way back: jobs in every state go on, and no pod is touched.
 
-The version before is built from this repository's history, as a wheel, and runs as a process of its own. A checkout
-needs that history (`fetch-depth: 0` in a workflow).
+The version before runs as a process of its own (`support.previous_version`).
 """
 
 import asyncio
-import subprocess
-import sys
-import zipfile
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -24,11 +19,8 @@ from support.settle import eventually
 pytestmark = [ONE_OPERATOR, pytest.mark.timeout(300)]
 ARGUMENTS = (QUICK, "--restart-delay-cap=200ms")
 
-BEFORE_THE_FIRST_RELEASE = "e5f31ba3"
-"""What counts as the version before until there are two releases."""
 SOME_TIME_LATER = "ReplicaPending"
 """What either version reports of a pod that has waited for long enough."""
-_ROOT = Path(__file__).resolve().parents[2]
 
 
 async def test_jobs_in_every_state_outlive_an_upgrade_and_the_way_back(job_namespace, operator_fixture, previous):
@@ -57,27 +49,6 @@ async def _replace(job_namespace, operator_fixture, **options):
     assert {reason for _, reason, _ in (await _events(job_namespace)) - events} <= {SOME_TIME_LATER}
     writes = job_namespace.sent(mark).writes().tally()
     assert {write.resource for write in writes} <= {"tfjobs.kubeflow.org/status", "events"}
-
-
-@pytest.fixture(scope="module")
-def previous(tmp_path_factory):
-    """Where the wheel of the version before is installed, without what it depends on: that is the same."""
-    folder = tmp_path_factory.mktemp("previous")
-    unpack = f"git archive {_previous()} | tar -x -C {folder}"
-    subprocess.run(["bash", "-o", "pipefail", "-c", unpack], cwd=_ROOT, check=True)
-    build = "from setuptools import build_meta; build_meta.build_wheel('dist')"
-    subprocess.run([sys.executable, "-c", build], cwd=folder, check=True, capture_output=True)
-    (wheel,) = (folder / "dist").iterdir()
-    with zipfile.ZipFile(wheel) as packed:
-        packed.extractall(folder / "installed")
-    return folder / "installed"
-
-
-def _previous():
-    """The release before this one, as its tag; this commit may have one, too."""
-    known = "git tag --list 'v*' --merged HEAD --no-contains HEAD --sort=-version:refname"
-    tags = subprocess.run(["bash", "-c", known], cwd=_ROOT, check=True, capture_output=True, text=True).stdout.split()
-    return tags[0] if tags else BEFORE_THE_FIRST_RELEASE
 
 
 async def _everything(job_namespace):

@@ -111,9 +111,9 @@ class Day:
         life.job = replace(life.job, workers=decision.workers)
         if isinstance(decision, Admit):
             life.admitted = self.now
-            life.job = replace(life.job, is_admitted=True, admitted_at=now, node=decision.node)
+            life.job = replace(life.job, is_admitted=True, admitted_time=now, node=decision.node)
             return
-        life.job = replace(life.job, resized_at=now)
+        life.job = replace(life.job, resized_time=now)
         self.resizes.append((life.job.uid, self.now))
         for index in range(decision.workers, old_workers):
             life.going[index] = life.workers.pop(index)
@@ -166,7 +166,7 @@ def _life(chance, number):
         needs=needs,
         elastic=ElasticRange(WORKER, max(workers // 2, 1), most),
         workers=workers,
-        queued_at=created,
+        queued_time=created,
     )
     hours = chance.choice([0.5, 1, 2, 3, 4])
     return Life(job, arrives, work=workers * hours * 3600, is_dynamic=chance.random() < 0.5)
@@ -181,7 +181,7 @@ def _among_small_ones(chance, priority):
             key=ObjectKey("small", f"small-{number}"),
             uid=f"{number:04}",
             created=MIDNIGHT + timedelta(seconds=number * 60),
-            queued_at=MIDNIGHT + timedelta(seconds=number * 60),
+            queued_time=MIDNIGHT + timedelta(seconds=number * 60),
             needs=(ReplicaNeed(WORKER, 1, shapes.Shape(_gpus(1))),),
             elastic=None,
             workers=1,
@@ -190,7 +190,7 @@ def _among_small_ones(chance, priority):
     ]
     came = MIDNIGHT + timedelta(hours=3)
     needs = (ReplicaNeed(WORKER, 1, shapes.Shape(_gpus(8))),)
-    large = replace(small[0], uid="large", created=came, queued_at=came, needs=needs, priority=priority)
+    large = replace(small[0], uid="large", created=came, queued_time=came, needs=needs, priority=priority)
     lives = [
         Life(job, number * 60.0, work=chance.uniform(1, 3) * 3600, is_dynamic=True) for number, job in enumerate(small)
     ]

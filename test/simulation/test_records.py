@@ -27,6 +27,7 @@ from tf_operator.job.record import (
     JobRecord,
     PendingKind,
     PendingRecord,
+    QueueRecord,
     ReplicaRecord,
     ReplicaType,
     Restarting,
@@ -46,9 +47,7 @@ SETS = st.frozensets(st.integers(0, 9)).map(Indexes)
 KINDS = st.sampled_from(list(ReplicaType))
 TYPES = st.sets(KINDS).map(lambda kinds: tuple(kind for kind in ReplicaType if kind in kinds))
 NUMBERS = st.none() | st.integers(1, 2**31)
-DECIDED = st.builds(
-    ElasticRecord, NUMBERS, NUMBERS, st.none() | COUNTS, st.none() | COUNTS, TEXTS, TEXTS, TIMES, TIMES, TIMES
-)
+QUEUED = st.builds(QueueRecord, TIMES, TIMES, st.none() | COUNTS, st.none() | COUNTS, TEXTS, TEXTS)
 FAILURES = st.none() | st.builds(FirstFailure, st.just("pod"), TEXTS, st.none() | COUNTS, TEXTS, TEXTS, TIMES)
 MOST_BYTES = 1_450_000
 """Of the 1.5 MiB that etcd takes of one object."""
@@ -60,7 +59,7 @@ RESTARTS = st.builds(
     in_place=st.integers(0, 10**6),
     replaced=st.booleans(),
     attempts=st.integers(0, 10**4),
-    at=st.none() | st.integers(1, 2**33).map(lambda seconds: datetime.fromtimestamp(seconds, UTC)),
+    time=st.none() | st.integers(1, 2**33).map(lambda seconds: datetime.fromtimestamp(seconds, UTC)),
 )
 RECORDS = st.builds(
     JobRecord,
@@ -69,7 +68,7 @@ RECORDS = st.builds(
     start_time=TIMES,
     completion_time=KNOWN_TIMES,
     all_running_time=TIMES,
-    resumed_at=TIMES,
+    resumed_time=TIMES,
     observed_generation=COUNTS,
     replicas=st.dictionaries(KINDS, st.builds(ReplicaRecord, COUNTS, SETS, SETS)),
     disruptions=COUNTS,
@@ -77,14 +76,15 @@ RECORDS = st.builds(
     restart_records=st.lists(RESTARTS, max_size=3).map(tuple),
     first_failure=FAILURES,
     pending=st.none() | st.builds(PendingRecord, st.sampled_from(PendingKind), TEXTS, TEXTS, TEXTS, TIMES),
-    elastic=DECIDED,
-    admitted_at=TIMES,
+    queue=QUEUED,
+    elastic=st.builds(ElasticRecord, NUMBERS, NUMBERS, TIMES),
+    dequeued_time=TIMES,
 ).map(
     lambda record: record.changed(
         failure=record.failure if record.phase is JobPhase.FAILED else None,
         completion_time=record.completion_time if record.phase in ENDS else None,
-        resumed_at=None if record.phase is JobPhase.SUSPENDED else record.resumed_at,
-        admitted_at=None if record.phase is JobPhase.QUEUED else record.admitted_at,
+        resumed_time=None if record.phase is JobPhase.SUSPENDED else record.resumed_time,
+        dequeued_time=None if record.phase is JobPhase.QUEUED else record.dequeued_time,
     )
 )
 
@@ -130,7 +130,7 @@ def stored(restart_records):
 @pytest.mark.parametrize("count", [200, 30_000])
 def test_the_records_of_all_replicas_that_a_job_can_have_fit_into_its_status(count):
     often = RestartRecord(
-        ReplicaType.PS, 0, "", in_place=0xFFFF, replaced=True, attempts=0xFFF, at=datetime(2106, 2, 7, tzinfo=UTC)
+        ReplicaType.PS, 0, "", in_place=0xFFFF, replaced=True, attempts=0xFFF, time=datetime(2106, 2, 7, tzinfo=UTC)
     )
     kinds = [ReplicaType.PS, ReplicaType.WORKER, ReplicaType.EVALUATOR]
     places = [(kinds[number // 10_000], number % 10_000, UUID(int=2**128 - 1 - number)) for number in range(count)]

@@ -42,12 +42,12 @@ def read(kind: ReplicaType, text: object) -> Iterator[RestartRecord]:
                 in_place=in_place,
                 replaced=replaced == 1,
                 attempts=attempts,
-                at=_moment(seconds),
+                time=_moment(seconds),
             )
 
 
 def _text(record: RestartRecord) -> str:
-    seconds = max(int(record.at.timestamp()), 0) if record.at else 0
+    seconds = max(int(record.time.timestamp()), 0) if record.time else 0
     numbers = (record.in_place, record.attempts, seconds, int(record.replaced))
     fields = (f"{number:x}" if number else "" for number in numbers)
     return f"{record.index:x}:{_write_uid(record.uid)}:{':'.join(fields)}".rstrip(":")

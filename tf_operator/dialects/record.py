@@ -21,6 +21,7 @@ from tf_operator.job.record import (
     JobRecord,
     PendingKind,
     PendingRecord,
+    QueueRecord,
     ReplicaRecord,
     ReplicaType,
     Restarting,
@@ -30,7 +31,9 @@ from tf_operator.meta import Body, parse_time, rfc3339, text_of
 
 E = TypeVar("E", bound=StrEnum)
 _NOTHING: Body = {}
+_WORKERS: Final = "admittedWorkers"
 _SERVERS: Final = "admittedParameterServers"
+_QUEUE_FIELDS: Final = frozenset({"queuedTime", "admittedTime", _WORKERS, _SERVERS, "admittedPodsDigest", "node"})
 
 
 def read(stored: object) -> JobRecord:
@@ -46,8 +49,8 @@ def read(stored: object) -> JobRecord:
         first_run_time=parse_time(body.get("firstRunTime")),
         all_created_time=parse_time(body.get("allCreatedTime")),
         clean_up_time=parse_time(body.get("cleanUpTime")),
-        resumed_at=parse_time(body.get("resumedAt")),
-        admitted_at=parse_time(body.get("admittedAt")),
+        resumed_time=parse_time(body.get("resumedTime", body.get("resumedAt"))),
+        dequeued_time=parse_time(body.get("dequeuedTime", body.get("admittedAt"))),
         observed_generation=count_of(body, "observedGeneration"),
         replicas={kind: read_replica(object_of(replicas, kind)) for kind in ReplicaType if kind in replicas},
         disruptions=count_of(body, "disruptions"),
@@ -55,6 +58,7 @@ def read(stored: object) -> JobRecord:
         restart_records=read_restart_records(body),
         first_failure=read_first_failure(object_of(body, "firstFailure")),
         pending=read_pending(object_of(body, "pending")),
+        queue=read_queue(body),
         elastic=read_elastic(object_of(body, "elastic")),
     )
 
@@ -70,14 +74,15 @@ def write(record: JobRecord) -> dict[str, Any]:
         firstRunTime=write_time(record.first_run_time),
         allCreatedTime=write_time(record.all_created_time),
         cleanUpTime=write_time(record.clean_up_time),
-        resumedAt=write_time(record.resumed_at),
-        admittedAt=write_time(record.admitted_at),
+        resumedTime=write_time(record.resumed_time),
+        dequeuedTime=write_time(record.dequeued_time),
         observedGeneration=record.observed_generation,
         replicas={str(kind): write_replica(replica) for kind, replica in record.replicas.items()},
         disruptions=record.disruptions,
         restarting=write_restarting(record.restarting),
         firstFailure=write_first_failure(record.first_failure),
         pending=write_pending(record.pending),
+        queue=write_queue(record.queue),
         elastic=write_elastic(record.elastic),
         **write_restart_records(record.restart_records),
     )
@@ -158,7 +163,7 @@ def _read_restart_record(entry: Body) -> RestartRecord | None:
         in_place=count_of(entry, "inPlace"),
         replaced=entry.get("replaced") is True,
         attempts=count_of(entry, "attempts"),
-        at=parse_time(entry.get("time")),
+        time=parse_time(entry.get("time")),
     )
 
 
@@ -169,7 +174,7 @@ def _write_restart_record(record: RestartRecord) -> dict[str, Any]:
         inPlace=record.in_place,
         replaced=record.replaced,
         attempts=record.attempts,
-        time=write_time(record.at),
+        time=write_time(record.time),
     )
 
 
@@ -212,7 +217,7 @@ def read_pending(entry: Body) -> PendingRecord | None:
         subject=text_of(entry, "object"),
         reason=text_of(entry, "reason"),
         uid=text_of(entry, "uid"),
-        since=parse_time(entry.get("since")),
+        start_time=parse_time(entry.get("startTime", entry.get("since"))),
     )
 
 
@@ -224,38 +229,52 @@ def write_pending(pending: PendingRecord | None) -> dict[str, Any] | None:
         type=str(pending.kind),
         object=pending.subject,
         uid=pending.uid,
-        since=write_time(pending.since),
+        startTime=write_time(pending.start_time),
         reason=pending.reason,
     )
 
 
-def read_elastic(entry: Body) -> ElasticRecord:
-    """What the job queue has decided."""
-    return ElasticRecord(
-        workers=count_of(entry, "workers") or None,
-        asked_for=count_of(entry, "specWorkers") or None,
-        admitted=count_of(entry, "admittedWorkers") if "admittedWorkers" in entry else None,
+def read_queue(body: Body) -> QueueRecord:
+    """For what the job has room.
+
+    These fields were among those of ``elastic`` before, and this version removes them there when it writes: if they are
+    there, an older version has run since, and its record is newer.
+    """
+    older = object_of(body, "elastic")
+    entry = older if not _QUEUE_FIELDS.isdisjoint(older) else object_of(body, "queue")
+    return QueueRecord(
+        queued_time=parse_time(entry.get("queuedTime")),
+        admitted_time=parse_time(entry.get("admittedTime")),
+        admitted_workers=count_of(entry, _WORKERS) if _WORKERS in entry else None,
         admitted_servers=count_of(entry, _SERVERS) if _SERVERS in entry else None,
         admitted_pods=text_of(entry, "admittedPodsDigest"),
         node=text_of(entry, "node"),
-        queued_at=parse_time(entry.get("queuedTime")),
-        admitted_at=parse_time(entry.get("admittedTime")),
-        resized_at=parse_time(entry.get("resizedTime")),
+    )
+
+
+def write_queue(queue: QueueRecord) -> dict[str, Any]:
+    """For what the job has room; nothing without the job queue."""
+    counts = {_WORKERS: queue.admitted_workers, _SERVERS: queue.admitted_servers}
+    return {name: count for name, count in counts.items() if count is not None} | present(
+        queuedTime=write_time(queue.queued_time),
+        admittedTime=write_time(queue.admitted_time),
+        admittedPodsDigest=queue.admitted_pods,
+        node=queue.node,
+    )
+
+
+def read_elastic(entry: Body) -> ElasticRecord:
+    """How many workers there are."""
+    return ElasticRecord(
+        workers=count_of(entry, "workers") or None,
+        asked_for=count_of(entry, "specWorkers") or None,
+        resized_time=parse_time(entry.get("resizedTime")),
     )
 
 
 def write_elastic(elastic: ElasticRecord) -> dict[str, Any]:
-    """What the job queue has decided; nothing without one."""
-    admitted = {"admittedWorkers": elastic.admitted, _SERVERS: elastic.admitted_servers}
-    return {name: count for name, count in admitted.items() if count is not None} | present(
-        workers=elastic.workers,
-        specWorkers=elastic.asked_for,
-        admittedPodsDigest=elastic.admitted_pods,
-        node=elastic.node,
-        queuedTime=write_time(elastic.queued_at),
-        admittedTime=write_time(elastic.admitted_at),
-        resizedTime=write_time(elastic.resized_at),
-    )
+    """How many workers there are, if not as many as the spec says."""
+    return present(workers=elastic.workers, specWorkers=elastic.asked_for, resizedTime=write_time(elastic.resized_time))
 
 
 # --- JSON that nobody vouches for ----------------------------------------------------------------------------------

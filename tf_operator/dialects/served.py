@@ -8,14 +8,17 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from tf_operator.dialects import merge_patch, record
 from tf_operator.job.profile import Profile
-from tf_operator.job.record import ElasticRecord, FailureCause
+from tf_operator.job.record import ElasticRecord, FailureCause, QueueRecord
 from tf_operator.job.report import EventKind, JobReport
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.meta import Body, GroupVersionResource, metadata_of, text_of
+
+_DECIDED: Final = ("queue", "elastic")
+"""The parts of a record that the job queue writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +156,12 @@ class ServedAPI:
         stored = report.job.stored_status
         return merge_patch.difference(stored, self.write_status(report, stored))
 
-    def elastic_patch(self, job: TrainingJob, elastic: ElasticRecord) -> dict[str, Any]:
-        """What to merge into the stored status so that only this part of the record is another."""
-        current, after = (record.write_elastic(entry) for entry in (job.record.elastic, elastic))
-        patch = {"elastic": merge_patch.difference(current, after)}
+    def decision_patch(self, job: TrainingJob, queue: QueueRecord, elastic: ElasticRecord) -> dict[str, Any]:
+        """What to merge into the stored status so that only what the job queue decides is another."""
+        status = job.stored_status
+        stored = record.object_of(status, self.record_in) if self.record_in else status
+        after = record.present(queue=record.write_queue(queue), elastic=record.write_elastic(elastic))
+        patch = merge_patch.difference({name: stored[name] for name in _DECIDED if name in stored}, after)
         return {self.record_in: patch} if self.record_in else patch
 
     def is_stored(self, report: JobReport, job: TrainingJob) -> bool:

@@ -46,7 +46,7 @@ def pod_name(job: TrainingJob, service: str, record: RestartRecord | None) -> st
     """
     if job.profile.names is NameStyle.STABLE:
         return service
-    last_pod = f"{record.uid}/{record.at}" if record and record.replaced else ""
+    last_pod = f"{record.uid}/{record.time}" if record and record.replaced else ""
     number = int.from_bytes(sha256(f"{job.uid}/{service}/{last_pod}".encode()).digest()[:8])
     digits = (number // len(_ALPHABET) ** place % len(_ALPHABET) for place in range(5))
     return f"{service}-{''.join(_ALPHABET[digit] for digit in digits)}"

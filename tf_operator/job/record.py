@@ -98,12 +98,12 @@ class RestartRecord:
     """That pod is deleted, and a new one takes its place."""
     attempts: int = 0
     """New pods in a row, none of which ran for long."""
-    at: datetime | None = None
+    time: datetime | None = None
     """When that pod was replaced; the next one waits from then. ``None`` if it was given up by a resize."""
 
     def gives_up(self, uid: str) -> bool:
         """Whether a resize has given up this very pod: whatever becomes of it, it is neither lost nor completed."""
-        return self.replaced and self.at is None and self.uid == uid
+        return self.replaced and self.time is None and self.uid == uid
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,37 +155,46 @@ class PendingRecord:
     reason: str = ""
     uid: str = ""
     """Of the pod."""
-    since: datetime | None = None
+    start_time: datetime | None = None
     """When the stage began in which the pod waits, such as its scheduling."""
 
 
 @dataclass(frozen=True, slots=True)
+class QueueRecord:
+    """For what the job has room, as the job queue has decided: it is recorded before anything is done about it."""
+
+    queued_time: datetime | None = None
+    """When the job began to wait for room."""
+    admitted_time: datetime | None = None
+    """Since when it has room; ``None`` while it waits."""
+    admitted_workers: int | None = None
+    """For how many workers: more, by an edit, have to wait for theirs. ``None`` without the job queue."""
+    admitted_servers: int | None = None
+    """The same of parameter servers."""
+    admitted_pods: str = ""
+    """Of what its pods asked for when it got room, a digest: pods that ask for something else need room of their own.
+    Empty without the job queue."""
+    node: str = ""
+    """The node that the pods prefer."""
+
+    def admitted_of(self, kind: ReplicaType) -> int | None:
+        """For how many replicas of a type the job has room; ``None`` for as many as the spec says."""
+        return {ReplicaType.WORKER: self.admitted_workers, ReplicaType.PS: self.admitted_servers}.get(kind)
+
+
+NOT_IN_QUEUE = QueueRecord()
+
+
+@dataclass(frozen=True, slots=True)
 class ElasticRecord:
-    """What the job queue has decided: it is recorded before anything is done about it."""
+    """How many workers there are, where the job queue has decided it, and when the job was last resized."""
 
     workers: int | None = None
     """How many there are to be now; ``None`` for as many as the spec says."""
     asked_for: int | None = None
     """How many the spec said then: another number in it takes the place of what was decided."""
-    admitted: int | None = None
-    """For how many workers the job has room: more, by an edit, have to wait for theirs. ``None`` without a queue."""
-    admitted_servers: int | None = None
-    """The same of parameter servers."""
-    admitted_pods: str = ""
-    """Of what its pods asked for when it got room, a digest: pods that ask for something else need room of their own.
-    Empty without a queue."""
-    node: str = ""
-    """The node that the pods prefer."""
-    queued_at: datetime | None = None
-    """When the job began to wait for room."""
-    admitted_at: datetime | None = None
-    """Since when it has room; ``None`` while it waits."""
-    resized_at: datetime | None = None
+    resized_time: datetime | None = None
     """When the number was last changed of a job that ran."""
-
-    def admitted_of(self, kind: ReplicaType) -> int | None:
-        """For how many replicas of a type the job has room; ``None`` for as many as the spec says."""
-        return {ReplicaType.WORKER: self.admitted, ReplicaType.PS: self.admitted_servers}.get(kind)
 
 
 NOT_ELASTIC = ElasticRecord()
@@ -208,10 +217,10 @@ class JobRecord:
     """When all replicas had a pod, or had ended, for the first time since ``start_time``."""
     clean_up_time: datetime | None = None
     """When nothing was left to be cleaned up after the end; only where the profile asks for it."""
-    resumed_at: datetime | None = None
+    resumed_time: datetime | None = None
     """When the job was last resumed; ``None`` while it is suspended."""
-    admitted_at: datetime | None = None
-    """When the job last left a queue; ``None`` while it is in one."""
+    dequeued_time: datetime | None = None
+    """When the job last left a queue, Kueue's or the job queue; ``None`` while it is in one."""
     observed_generation: int = 0
     """The generation of the spec that this record is about."""
     replicas: Mapping[ReplicaType, ReplicaRecord] = field(default_factory=dict)
@@ -220,6 +229,7 @@ class JobRecord:
     restart_records: tuple[RestartRecord, ...] = ()
     first_failure: FirstFailure | None = None
     pending: PendingRecord | None = None
+    queue: QueueRecord = NOT_IN_QUEUE
     elastic: ElasticRecord = NOT_ELASTIC
 
     @property
@@ -233,9 +243,9 @@ class JobRecord:
         return self.phase in IDLE
 
     @property
-    def continued_at(self) -> datetime | None:
+    def continued_time(self) -> datetime | None:
         """When it last went on after it was idle: older pods are not of this run."""
-        return max((moment for moment in (self.resumed_at, self.admitted_at) if moment), default=None)
+        return max((moment for moment in (self.resumed_time, self.dequeued_time) if moment), default=None)
 
     @property
     def restarts(self) -> int:

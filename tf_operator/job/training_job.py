@@ -236,8 +236,8 @@ class TrainingJob:
     @property
     def without_room(self) -> Mapping[ReplicaType, int]:
         """How many replicas of which types wait for room in the queue that has admitted the others."""
-        specs, elastic = self._as_decided().replicas, self.record.elastic
-        admitted = ((spec, elastic.admitted_of(spec.type)) for spec in specs)
+        specs, queue = self._as_decided().replicas, self.record.queue
+        admitted = ((spec, queue.admitted_of(spec.type)) for spec in specs)
         return {spec.type: spec.count - most for spec, most in admitted if most is not None and spec.count > most}
 
     def _as_decided(self) -> Self:

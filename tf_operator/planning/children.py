@@ -134,7 +134,7 @@ class ChildBuilder:
             pod |= self._gang.pod_fields(self.job, pod)
         if spec.override:
             pod = _override(pod, spec.override, self.job.profile.container)
-        if node := self.job.record.elastic.node:
+        if node := self.job.record.queue.node:
             pod = admission.near(pod, node)
         if spec.is_default_server:
             pod = default_server.with_program(pod, self.job, self.settings)

@@ -57,9 +57,9 @@ def events(view: JobView, report: JobReport) -> Iterator[Event]:
         yield from _pending(view, after)
     if (kind := _OF_PHASES.get(after.phase)) and after.phase is not previous.phase:
         yield Event(kind, report.message, is_warning=kind is EventKind.FAILED, cause=after.failure)
-    if after.resumed_at and after.resumed_at != previous.resumed_at:
+    if after.resumed_time and after.resumed_time != previous.resumed_time:
         yield Event(EventKind.RESUMED, f"{job.profile.kind} {job.key.name} is resumed.")
-    if after.admitted_at and after.admitted_at != previous.admitted_at:
+    if after.dequeued_time and after.dequeued_time != previous.dequeued_time:
         yield Event(EventKind.ADMITTED, f"{job.profile.kind} {job.key.name} is admitted.")
 
 
@@ -171,7 +171,7 @@ def _blame(view: JobView, kind: PodState) -> list[str]:
 def _pending(view: JobView, after: JobRecord) -> Iterator[Event]:
     """Why the job makes no progress; once, and again only when the reason is another."""
     current, reported = after.pending, view.snapshot.job.record.pending
-    if current and (reported is None or replace(reported, since=current.since) != current):
+    if current and (reported is None or replace(reported, start_time=current.start_time) != current):
         kind = EventKind.CREATE_FAILED if current.kind is PendingKind.REJECTED else EventKind.REPLICA_PENDING
         yield Event(kind, pending.sentence(current, view), is_warning=True)
 

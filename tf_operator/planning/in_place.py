@@ -31,7 +31,7 @@ def with_resize_time(snapshot: Snapshot, resizes: Iterable[SizeChange], record: 
     """The record with the time of the resize, before any pod is changed."""
     if not is_wanted(snapshot) or not any(change.replaces_pods for change in resizes):
         return record
-    return replace(record, resized_at=snapshot.now)
+    return replace(record, resized_time=snapshot.now)
 
 
 def actions(snapshot: Snapshot, replicas: Iterable[Replica]) -> Iterator[Patch]:
@@ -98,7 +98,7 @@ def resized(snapshot: Snapshot, replicas: Iterable[Replica], *, is_new: bool) ->
 
 def has_lost_its_cluster(pod: Pod, snapshot: Snapshot) -> bool:
     """Whether its program was started before the last resize, and ended with an error after it."""
-    resized_at, main = snapshot.job.record.elastic.resized_at, pod.main
-    if not (pod.cluster_size and resized_at and main and main.exit_code and main.started_at and main.finished_at):
+    resized_time, main = snapshot.job.record.elastic.resized_time, pod.main
+    if not (pod.cluster_size and resized_time and main and main.exit_code and main.started_at and main.finished_at):
         return False
-    return main.started_at <= resized_at <= main.finished_at
+    return main.started_at <= resized_time <= main.finished_at

@@ -103,10 +103,10 @@ def _reported_before(view: JobView) -> PendingRecord | None:
     """What is reported already of a pod that still waits in the same stage, whatever its kubelet says now."""
     reported = view.snapshot.job.record.pending
     for replica in view.replicas if reported else ():
-        since = replica.waits_since
-        if reported and replica.pod and since and (replica.pod.uid, _whole(since)) == (reported.uid, reported.since):
+        pod, start = replica.pod, replica.waits_since
+        if reported and pod and start and (pod.uid, _whole(start)) == (reported.uid, reported.start_time):
             # The kubelet's own words say more than how long it takes.
-            has_words = bool(replica.pod.pending_reason) and not replica.pod.is_starting
+            has_words = bool(pod.pending_reason) and not pod.is_starting
             return None if has_words and reported.kind is PendingKind.STARTING else reported
     return None
 

@@ -239,8 +239,8 @@ def _is_from_before(pod: Pod, record: JobRecord) -> bool:
     """Whether a pod is from before the job was suspended or queued, or last went on after that."""
     if record.is_idle:
         return True
-    continued_at, made_at = record.continued_at, pod.created_at
-    return bool(continued_at and made_at and made_at < continued_at)
+    continued_time, made_at = record.continued_time, pod.created_at
+    return bool(continued_time and made_at and made_at < continued_time)
 
 
 def _is_dynamic(job: TrainingJob, kind: ReplicaType) -> bool:

@@ -107,6 +107,7 @@ def is_progress(view: JobView, old: JobRecord, new: JobRecord) -> bool:
         and old.restarts == new.restarts
         and old.disruptions == new.disruptions
         and old.restart_records == new.restart_records
+        and old.queue == new.queue
         and old.elastic == new.elastic
         and not any(old.of(kind).size is None and replica.size is not None for kind, replica in new.replicas.items())
     )
@@ -126,9 +127,9 @@ def _at_start(view: JobView, verdict: Verdict) -> JobRecord:
     if record.phase is JobPhase.NEW:
         record = record.changed(phase=JobPhase.CREATED)
     if record.phase is JobPhase.SUSPENDED and _is_resumed(view, verdict):
-        record = _at_its_start(record).changed(resumed_at=now)
+        record = _at_its_start(record).changed(resumed_time=now)
     elif record.phase is JobPhase.QUEUED and _is_admitted(view, verdict):
-        record = _at_its_start(record).changed(admitted_at=now)
+        record = _at_its_start(record).changed(dequeued_time=now)
     if not record.is_idle:
         record = record.changed(start_time=view.snapshot.noted(record.start_time))
     if record.start_time is None and verdict.phase not in IDLE and not verdict.is_malformed:
@@ -234,8 +235,8 @@ def _stopped(view: JobView, verdict: Verdict, record: JobRecord) -> JobRecord:
         phase=phase,
         failure=verdict.cause,
         completion_time=record.completion_time if is_idle else view.snapshot.now,
-        resumed_at=None if phase is JobPhase.SUSPENDED else record.resumed_at,
-        admitted_at=None if phase is JobPhase.QUEUED else record.admitted_at,
+        resumed_time=None if phase is JobPhase.SUSPENDED else record.resumed_time,
+        dequeued_time=None if phase is JobPhase.QUEUED else record.dequeued_time,
         restarting=None,
         first_failure=_first_failure(view, record) or evidence,
         pending=None,
@@ -250,7 +251,7 @@ def _cleaned_up(snapshot: Snapshot, record: JobRecord) -> JobRecord:
 
 def _current(view: JobView, record: JobRecord) -> JobPhase:
     """Restarting lasts until every replacement runs; then the job is what the deciding replica is."""
-    if record.continued_at != view.snapshot.job.record.continued_at:
+    if record.continued_time != view.snapshot.job.record.continued_time:
         return record.phase  # it goes on only now: what was lost is from before
     previous = record.phase
     begins = any(_is_lost_for_now(replica) or replica.is_resized for replica in view.replicas)
@@ -262,8 +263,9 @@ def _current(view: JobView, record: JobRecord) -> JobPhase:
 
 def _is_being_replaced(view: JobView, replica: Replica) -> bool:
     """Since the job last went on, that is: what was replaced before, that has replaced."""
-    continued_at, replaced_at = view.snapshot.job.record.continued_at, replica.record.at if replica.record else None
-    is_from_before = continued_at and replaced_at and replaced_at <= continued_at
+    continued_time = view.snapshot.job.record.continued_time
+    replaced_time = replica.record.time if replica.record else None
+    is_from_before = continued_time and replaced_time and replaced_time <= continued_time
     return replica.is_being_replaced and not is_from_before
 
 

@@ -74,13 +74,13 @@ def recorded(view: JobView, record: JobRecord, phase: JobPhase) -> JobRecord:
 
 def backoff_ends_at(record: RestartRecord | None, settings: Settings, *, now: datetime) -> datetime | None:
     """When the next pod of a replica may be created; ``None`` for at once."""
-    if record is None or not record.replaced or record.at is None or not record.attempts:
+    if record is None or not record.replaced or record.time is None or not record.attempts:
         return None
-    if is_ahead(record.at, now):
+    if is_ahead(record.time, now):
         return None
     delay: timedelta = settings.restart_delay * 2.0 ** min(record.attempts - 1, 30)
     try:
-        return record.at + min(delay, settings.longest_restart_delay)
+        return record.time + min(delay, settings.longest_restart_delay)
     except OverflowError:
         return None  # past the end of the calendar: an invalid time
 
@@ -113,7 +113,7 @@ class RestartTracker:
         attempts = 0 if record is None or job_view.ran_for_long(loss.pod, self._snapshot) else record.attempts
         uid, in_place = (loss.pod.uid, loss.pod.restarts) if loss.pod else ("", 0)
         self._records[key] = RestartRecord(
-            *key, uid, in_place, replaced=True, attempts=attempts + 1, at=_whole(self._snapshot.now)
+            *key, uid, in_place, replaced=True, attempts=attempts + 1, time=_whole(self._snapshot.now)
         )
         if loss.outcome is PodState.DISRUPTED:
             self._disruptions += 1
@@ -149,7 +149,7 @@ def _limit(restart_records: list[RestartRecord], snapshot: Snapshot) -> tuple[Re
     """
     present = {pod.uid for pod in snapshot.pods}
     gone = [record for record in restart_records if record.uid not in present]
-    gone.sort(key=lambda record: record.at.timestamp() if record.at else 0)
+    gone.sort(key=lambda record: record.time.timestamp() if record.time else 0)
     dropped = {(entry.type, entry.index) for entry in gone[: max(len(restart_records) - MOST_RECORDS, 0)]}
     return tuple(record for record in restart_records if (record.type, record.index) not in dropped)
 

@@ -16,7 +16,7 @@ NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 def account(**fields):
-    return RestartRecord(WORKER, 0, "u", **({"replaced": True, "attempts": 1, "at": MORNING} | fields))
+    return RestartRecord(WORKER, 0, "u", **({"replaced": True, "attempts": 1, "time": MORNING} | fields))
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_the_delay_doubles_up_to_five_minutes(attempts, seconds):
 
 @pytest.mark.parametrize(
     "kept",
-    [None, account(replaced=False), account(at=None), account(attempts=0), account(at=NEVER)],
+    [None, account(replaced=False), account(time=None), account(attempts=0), account(time=NEVER)],
     ids=["no account", "not given up", "no time", "no attempt", "end of the calendar"],
 )
 def test_a_pod_is_made_at_once_when_nothing_says_otherwise(kept):
@@ -77,7 +77,7 @@ def test_of_very_many_records_those_go_first_whose_pods_are_gone():
     seen.settle()
     gone = tuple(
         RestartRecord(
-            ReplicaType.WORKER, 9000 - index, f"gone-{index}", replaced=True, at=MORNING + timedelta(seconds=index)
+            ReplicaType.WORKER, 9000 - index, f"gone-{index}", replaced=True, time=MORNING + timedelta(seconds=index)
         )
         for index in range(restarts.MOST_RECORDS)
     )

@@ -57,7 +57,7 @@ def clusters(draw, waited=(timedelta(0), timedelta(minutes=3))):
             priority=draw(some.integers(0, 1)),
             elastic=ElasticRange(WORKER, min(least, workers), workers + draw(some.integers(0, 4))),
             workers=workers,
-            queued_at=NOW - draw(some.sampled_from(waited)),
+            queued_time=NOW - draw(some.sampled_from(waited)),
             longest=draw(some.sampled_from([None, timedelta(hours=1), timedelta(hours=2)])),
         )
         if draw(some.booleans()):
@@ -69,7 +69,7 @@ def clusters(draw, waited=(timedelta(0), timedelta(minutes=3))):
             bound = tuple(BoundPod(WORKER, index, f"{node}") for index, node in enumerate(pods))
             wanted = draw(some.sampled_from([0, workers + 1, workers + 9]))
             job = replace(
-                job, is_admitted=True, pods=bound, admitted_at=started, resized_at=resized, requested_workers=wanted
+                job, is_admitted=True, pods=bound, admitted_time=started, resized_time=resized, requested_workers=wanted
             )
         jobs.append(job)
     nodes = tuple(
@@ -91,7 +91,7 @@ def test_what_is_decided_fits_and_keeps_every_bound(found):
         job, gpus = decision.job, decision.job.worker.requests[0][1]
         assert job.elastic.least <= decision.workers <= max(job.elastic.most, job.requested_workers)
         if isinstance(decision, Resize):
-            is_due = job.resized_at is None or cluster.now - job.resized_at >= cluster.rules.resize_interval
+            is_due = job.resized_time is None or cluster.now - job.resized_time >= cluster.rules.resize_interval
             assert is_due or decision.is_as_asked
             taken[Resize] += max(decision.workers - job.workers, 0) * gpus
             taken["shrinks"] += decision.workers < job.workers

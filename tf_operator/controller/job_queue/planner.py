@@ -20,7 +20,7 @@ from tf_operator.controller.job_queue.set_aside import SetAside, find_culprit
 from tf_operator.controller.job_queue.unrecorded import Unrecorded
 from tf_operator.controller.job_queue.usage import NodeUsage
 from tf_operator.controller.metrics_hooks import QueueDecisions
-from tf_operator.job.record import ElasticRecord, ReplicaType
+from tf_operator.job.record import NOT_ELASTIC, ElasticRecord, QueueRecord, ReplicaType
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.machinery.cache.informer import Informer
 from tf_operator.machinery.clock import Clock
@@ -184,7 +184,7 @@ class QueuePlanner:
 
     async def _record(self, decision: Decision, source: JobSource, entry: QueuedEntry, now: datetime) -> None:
         job = entry.job
-        patch = source.api.elastic_patch(job, _record_of(decision, job, now))
+        patch = source.api.decision_patch(job, *_decided(decision, job, now))
         body = {"metadata": {"resourceVersion": job.resource_version}, "status": patch}
         try:
             await self.client.merge_patch(source.informer.resource, job.key, body, subresource="status")
@@ -200,20 +200,21 @@ class QueuePlanner:
         _log.info("decided", job=str(job.key), workers=decision.workers, decision=type(decision).__name__)
 
 
-def _record_of(decision: Decision, job: TrainingJob, now: datetime) -> ElasticRecord:
+def _decided(decision: Decision, job: TrainingJob, now: datetime) -> tuple[QueueRecord, ElasticRecord]:
     """What is remembered of a decision."""
-    spec, elastic = job.spec_of(ReplicaType.WORKER), job.record.elastic
+    spec, queue, elastic = job.spec_of(ReplicaType.WORKER), job.record.queue, job.record.elastic
     spec_count = spec.count if spec else None
     if isinstance(decision, Resize):
-        record = replace(elastic, resized_at=elastic.resized_at if decision.is_as_asked else now)
+        elastic = replace(elastic, resized_time=elastic.resized_time if decision.is_as_asked else now)
         if decision.servers != decision.job.servers:
-            record = replace(record, admitted_servers=decision.servers)
+            queue = replace(queue, admitted_servers=decision.servers)
         if decision.workers == decision.job.workers:
-            return record
-        return replace(record, workers=decision.workers, asked_for=spec_count, admitted=decision.workers)
-    started = ElasticRecord(node=decision.node, queued_at=elastic.queued_at or now, admitted_at=now)
-    record = admission.with_room(started, job, pods=pod_needs.digest(job))
+            return queue, elastic
+        queue = replace(queue, admitted_workers=decision.workers)
+        return queue, replace(elastic, workers=decision.workers, asked_for=spec_count)
+    started = QueueRecord(queued_time=queue.queued_time or now, admitted_time=now, node=decision.node)
+    queue = admission.with_room(started, job, pods=pod_needs.digest(job))
     if decision.workers == spec_count:
-        return record
-    admitted = None if record.admitted is None else decision.workers
-    return replace(record, workers=decision.workers, asked_for=spec_count, admitted=admitted)
+        return queue, NOT_ELASTIC
+    admitted = None if queue.admitted_workers is None else decision.workers
+    return replace(queue, admitted_workers=admitted), ElasticRecord(decision.workers, spec_count)

@@ -147,7 +147,7 @@ class QueueJobs:
         if any(waits or not error.is_tolerated for error in validate(snapshot.job)):
             return None
         job = snapshot.decided().job
-        workers, elastic = job.spec_of(ReplicaType.WORKER), record.elastic
+        workers = job.spec_of(ReplicaType.WORKER)
         counts = {spec.type for spec in (*requested.replicas, *job.replicas) if spec.count}
         specs = [spec for spec in job.replicas if spec.type in counts]
         if not specs or shapes.rules_of(map(pod_needs.pod_of, specs)) > shapes.MOST_RULES:
@@ -168,12 +168,12 @@ class QueueJobs:
             requested_servers=0 if is_outgrown else _requested_servers(snapshot.job),
             done=tuple(done),
             is_admitted=not waits,
-            queued_at=elastic.queued_at,
-            admitted_at=elastic.admitted_at,
-            resized_at=elastic.resized_at,
-            started_at=record.start_time,
+            queued_time=record.queue.queued_time,
+            admitted_time=record.queue.admitted_time,
+            resized_time=record.elastic.resized_time,
+            start_time=record.start_time,
             longest=_longest(job),
-            node=elastic.node,
+            node=record.queue.node,
             is_reserved=not is_outgrown,
         )
         return QueuedEntry(requested, queue_job, tuple({text_of(pod, "priorityClassName") for pod in pods.values()}))
@@ -201,15 +201,16 @@ def _bound(job: TrainingJob, pods: tuple[CountedPod, ...]) -> Iterator[BoundPod]
 
 def _requested_workers(job: TrainingJob, *, is_resized: bool) -> int:
     """How many workers the spec has, if the queue has not decided about this number before."""
-    workers, elastic = job.spec_of(ReplicaType.WORKER), job.record.elastic
-    is_news = workers and elastic.admitted is not None and not (is_resized and elastic.asked_for == workers.count)
+    workers, record = job.spec_of(ReplicaType.WORKER), job.record
+    is_decided = is_resized and workers and record.elastic.asked_for == workers.count
+    is_news = workers and record.queue.admitted_workers is not None and not is_decided
     return workers.count if workers and is_news else 0
 
 
 def _requested_servers(job: TrainingJob) -> int:
     """How many parameter servers the spec has, if there may be more of them than have room."""
     servers = job.spec_of(ReplicaType.PS)
-    return servers.count if servers and job.record.elastic.admitted_servers is not None else 0
+    return servers.count if servers and job.record.queue.admitted_servers is not None else 0
 
 
 def _longest(job: TrainingJob) -> timedelta | None:

@@ -87,23 +87,23 @@ def after(report: JobReport, stored: Conditions) -> Conditions:
 
 def _at_start(report: JobReport, conditions: Conditions) -> Conditions:
     """A job is Created from the first time on; one that goes on is no longer Suspended, or Queued."""
-    job, resumed_at, admitted_at = report.job, report.record.resumed_at, report.record.admitted_at
+    job, resumed_time, dequeued_time = report.job, report.record.resumed_time, report.record.dequeued_time
     if find(conditions, ConditionType.CREATED) is None:
         message = words.created(job)
         conditions = with_condition(
             conditions, ConditionType.CREATED, reason=Reason.CREATED, message=message, now=report.now
         )
     suspended = find(conditions, ConditionType.SUSPENDED)
-    if resumed_at and (suspended is None or suspended.is_true):
+    if resumed_time and (suspended is None or suspended.is_true):
         kind, message = ConditionType.SUSPENDED, words.resumed(job)
         conditions = with_condition(
-            conditions, kind, is_true=False, reason=Reason.RESUMED, message=message, now=resumed_at
+            conditions, kind, is_true=False, reason=Reason.RESUMED, message=message, now=resumed_time
         )
     queued = find(conditions, ConditionType.QUEUED)
-    if admitted_at and (queued is None or queued.is_true):
+    if dequeued_time and (queued is None or queued.is_true):
         kind, message = ConditionType.QUEUED, words.admitted(job)
         conditions = with_condition(
-            conditions, kind, is_true=False, reason=Reason.ADMITTED, message=message, now=admitted_at
+            conditions, kind, is_true=False, reason=Reason.ADMITTED, message=message, now=dequeued_time
         )
     return conditions
 

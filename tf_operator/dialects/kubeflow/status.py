@@ -40,6 +40,7 @@ _FIELDS: Final = frozenset(
         "restarting",
         "firstFailure",
         "pending",
+        "queue",
         "elastic",
         "restartRecords",
         "compactRestartRecords",
@@ -75,6 +76,7 @@ def read(stored: object) -> JobRecord:
         restart_records=codec.read_restart_records(_with_new_names(body)),
         first_failure=codec.read_first_failure(object_of(body, "firstFailure")),
         pending=codec.read_pending(object_of(body, "pending")),
+        queue=codec.read_queue(body),
         elastic=codec.read_elastic(object_of(body, "elastic")),
     )
     return _with_conditions(record, stored_conditions)
@@ -102,6 +104,7 @@ def write(report: JobReport, stored: Body) -> dict[str, Any]:
         restarting=codec.write_restarting(record.restarting),
         firstFailure=codec.write_first_failure(record.first_failure),
         pending=codec.write_pending(record.pending),
+        queue=codec.write_queue(record.queue),
         elastic=codec.write_elastic(record.elastic),
         **codec.write_restart_records(record.restart_records),
     )
@@ -121,8 +124,8 @@ def _with_conditions(record: JobRecord, stored: Conditions) -> JobRecord:
         record = replace(record, phase=JobPhase.CREATED)  # 1.9 loses the conditions of some that it has started
     return replace(
         record,
-        resumed_at=_left_at(stored, ConditionType.SUSPENDED),
-        admitted_at=_left_at(stored, ConditionType.QUEUED),
+        resumed_time=_left_at(stored, ConditionType.SUSPENDED),
+        dequeued_time=_left_at(stored, ConditionType.QUEUED),
     )
 
 

@@ -70,7 +70,7 @@ def phase_of(report: JobReport, lines: tuple[ReplicaLine, ...]) -> T9kPhase:
         return T9kPhase.UNKNOWN
     if record.first_run_time:
         return T9kPhase.RUNNING
-    return T9kPhase.RESUMING if record.resumed_at else T9kPhase.PENDING
+    return T9kPhase.RESUMING if record.resumed_time else T9kPhase.PENDING
 
 
 def write(report: JobReport, lines: tuple[ReplicaLine, ...], phase: T9kPhase, stored: Body) -> list[dict[str, Any]]:
@@ -147,7 +147,7 @@ def _replica_failure(lines: tuple[ReplicaLine, ...], condition: Body | None) -> 
 def _paused(report: JobReport, condition: Body | None) -> Statement | None:
     if report.record.phase is JobPhase.SUSPENDED:
         return Statement(words.PAUSED, words.IS_PAUSED, is_true=True)
-    if report.record.resumed_at:
+    if report.record.resumed_time:
         return Statement(words.RESUMED, words.IS_RESUMED)
     if condition is None:
         return None

@@ -22,7 +22,7 @@ def overrides(spec: Fields, record: JobRecord) -> Mapping[str, Override]:
     resumed = dict(_resume_overrides(pause))
     if debug.flag("enabled"):
         return debugged
-    was_paused = record.phase is JobPhase.SUSPENDED or record.resumed_at is not None
+    was_paused = record.phase is JobPhase.SUSPENDED or record.resumed_time is not None
     return resumed if was_paused else {}
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tf_operator.job.record import NOT_ELASTIC, ElasticRecord, JobPhase, JobRecord, ReplicaType
+from tf_operator.job.record import NOT_ELASTIC, NOT_IN_QUEUE, JobPhase, JobRecord, QueueRecord, ReplicaType
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.meta import Body
 from tf_operator.planning import pod_needs
@@ -33,7 +33,7 @@ def hold(snapshot: Snapshot) -> Hold | None:
 
 def is_outgrown(snapshot: Snapshot) -> bool:
     """Whether the job's pods ask for something else than what it was admitted with."""
-    admitted = snapshot.job.record.elastic.admitted_pods
+    admitted = snapshot.job.record.queue.admitted_pods
     return bool(admitted and snapshot.pods_digest) and admitted != snapshot.pods_digest
 
 
@@ -52,30 +52,30 @@ def requeued(snapshot: Snapshot, *, needs_pods: bool) -> Hold | None:
 def waits(job: TrainingJob) -> bool:
     """Whether a job has to wait for its admission. One that ran before there was a queue goes on."""
     record = job.record
-    return record.elastic.admitted_at is None and (record.start_time is None or record.is_idle)
+    return record.queue.admitted_time is None and (record.start_time is None or record.is_idle)
 
 
 def recorded(snapshot: Snapshot, record: JobRecord) -> JobRecord:
     """Since when a job waits, or how many workers have room; and nothing of a suspended one, which has given it up."""
-    elastic, has_job_queue = record.elastic, snapshot.settings.has_job_queue
+    queue, has_job_queue = record.queue, snapshot.settings.has_job_queue
     if record.phase is JobPhase.SUSPENDED:
-        return record.changed(elastic=NOT_ELASTIC)
+        return record.changed(queue=NOT_IN_QUEUE, elastic=NOT_ELASTIC)
     if record.phase is JobPhase.QUEUED and snapshot.hold and snapshot.hold.gives_up_room:
-        return record.changed(elastic=ElasticRecord(queued_at=snapshot.now))
-    if record.phase is JobPhase.QUEUED and has_job_queue and not elastic.queued_at:
-        return record.changed(elastic=replace(elastic, queued_at=snapshot.now))
+        return record.changed(queue=QueueRecord(queued_time=snapshot.now), elastic=NOT_ELASTIC)
+    if record.phase is JobPhase.QUEUED and has_job_queue and not queue.queued_time:
+        return record.changed(queue=replace(queue, queued_time=snapshot.now))
     if record.is_idle or record.is_finished:
         return record
-    pods = elastic.admitted_pods or snapshot.pods_digest
-    admitted = with_room(elastic, snapshot.job if has_job_queue else None, pods=pods if has_job_queue else "")
-    return record.changed(elastic=admitted) if admitted != elastic else record
+    pods = queue.admitted_pods or snapshot.pods_digest
+    admitted = with_room(queue, snapshot.job if has_job_queue else None, pods=pods if has_job_queue else "")
+    return record.changed(queue=admitted) if admitted != queue else record
 
 
-def with_room(elastic: ElasticRecord, job: TrainingJob | None, *, pods: str) -> ElasticRecord:
+def with_room(queue: QueueRecord, job: TrainingJob | None, *, pods: str) -> QueueRecord:
     """What is remembered of a job that has room for all its replicas: an edit may want more of them."""
     counts = {spec.type: spec.count for spec in job.replicas} if job else {}
     workers, servers = counts.get(ReplicaType.WORKER), counts.get(ReplicaType.PS)
-    return replace(elastic, admitted=workers, admitted_servers=servers, admitted_pods=pods)
+    return replace(queue, admitted_workers=workers, admitted_servers=servers, admitted_pods=pods)
 
 
 def near(pod: dict[str, Any], node: str) -> dict[str, Any]:

@@ -50,12 +50,12 @@ class QueueJob:
     """How many replicas of a type need no pod any more."""
     pods: tuple[BoundPod, ...] = ()
     is_admitted: bool = False
-    queued_at: datetime | None = None
-    admitted_at: datetime | None = None
-    resized_at: datetime | None = None
+    queued_time: datetime | None = None
+    admitted_time: datetime | None = None
+    resized_time: datetime | None = None
     node: str = ""
     """The node that its pods prefer."""
-    started_at: datetime | None = None
+    start_time: datetime | None = None
     """From when its deadline counts, if it runs."""
     longest: timedelta | None = None
     """How long it runs at most: its deadline; ``None`` if it has none."""
@@ -74,7 +74,7 @@ class QueueJob:
 
     def ends_at(self, now: datetime) -> datetime | None:
         """When it has ended at the latest, if that is known of it and it has room, or gets room now."""
-        since = (self.started_at or self.admitted_at) if self.is_admitted else now
+        since = (self.start_time or self.admitted_time) if self.is_admitted else now
         return min(since, now) + self.longest if since and self.longest is not None else None
 
     @property

@@ -83,7 +83,7 @@ def _with_resizes(
 ) -> Schedule:
     """Shrink for who has waited long enough, grow when nothing has started for long enough; else wait for that."""
     now, rules, resizes = cluster.now, cluster.rules, list[Resize]()
-    resizes_at = {job.uid: moment for job in running if (moment := _resized_at(job, now))}
+    resizes_at = {job.uid: moment for job in running if (moment := _resized_time(job, now))}
     moments = [moment + rules.resize_interval for moment in resizes_at.values()]
     moments += [schedule.wake_at] if schedule.wake_at else []
     if not schedule.decisions and not any(_leaves(job, cluster) for job in running):
@@ -193,7 +193,7 @@ def _start(cluster: Cluster, room: Room, job: QueueJob) -> Admit | None:
 
 def _leaves(job: QueueJob, cluster: Cluster) -> bool:
     """Whether workers that it has given up are still there. A pod that does not go holds up the others only so long."""
-    since = _resized_at(job, cluster.now)
+    since = _resized_time(job, cluster.now)
     return bool(since and job.leaving and cluster.now - since < cluster.rules.shrink_after)
 
 
@@ -310,14 +310,14 @@ def _grows(capacity: FreeCapacity, job: QueueJob, full: dict[Shape, int]) -> boo
 
 def _waits_since(job: QueueJob, now: datetime) -> datetime:
     """Since when a job has waited: not since before it was created, and not since a moment that is yet to come."""
-    if job.queued_at is None:
+    if job.queued_time is None:
         return now
-    return min(job.created if is_ahead(job.queued_at, now) else max(job.queued_at, job.created), now)
+    return min(job.created if is_ahead(job.queued_time, now) else max(job.queued_time, job.created), now)
 
 
-def _resized_at(job: QueueJob, now: datetime) -> datetime | None:
+def _resized_time(job: QueueJob, now: datetime) -> datetime | None:
     """When it was last resized; a moment that is yet to come was noted by a wrong clock, and holds up nobody."""
-    return None if job.resized_at is None or is_ahead(job.resized_at, now) else job.resized_at
+    return None if job.resized_time is None or is_ahead(job.resized_time, now) else job.resized_time
 
 
 def _due(job: QueueJob, cluster: Cluster) -> datetime:
@@ -327,10 +327,10 @@ def _due(job: QueueJob, cluster: Cluster) -> datetime:
 
 def _may_resize(job: QueueJob, cluster: Cluster) -> bool:
     """Whether it was not resized a moment ago."""
-    moment = _resized_at(job, cluster.now)
+    moment = _resized_time(job, cluster.now)
     return moment is None or cluster.now - moment >= cluster.rules.resize_interval
 
 
 def _last_start(running: Iterable[QueueJob], now: datetime) -> datetime:
-    starts = [job.admitted_at for job in running if job.admitted_at and not is_ahead(job.admitted_at, now)]
+    starts = [job.admitted_time for job in running if job.admitted_time and not is_ahead(job.admitted_time, now)]
     return max(starts, default=now - timedelta(days=1))

@@ -82,7 +82,7 @@ class World:
         if key.name in self.refused:
             raise errors.TooLarge(413, errors.Status())
         assert (resource, subresource) == (v1.RESOURCE, "status")
-        self.written.append((key.name, body["metadata"]["resourceVersion"], body["status"]["elastic"]))
+        self.written.append((key.name, body["metadata"]["resourceVersion"], body["status"]))
 
     def job(self, name="j", workers=2, *, version="1", namespace="ns", least=1, policy=None, **status):
         job = builders.tfjob(name).workers(workers, template=SLOT)
@@ -137,9 +137,9 @@ ADMITTED = {"queuedTime": "2026-01-01T00:00:00Z", "admittedTime": "2026-01-01T00
 RUNS = {
     "conditions": [{"type": "Created", "status": "True"}, {"type": "Running", "status": "True"}],
     "startTime": "2026-01-01T00:00:00Z",
-    "elastic": ADMITTED,
+    "queue": ADMITTED,
 }
-RUNS_WITH_TWO = RUNS | {"elastic": ADMITTED | {"admittedWorkers": 2}}
+RUNS_WITH_TWO = RUNS | {"queue": ADMITTED | {"admittedWorkers": 2}}
 
 
 DIGEST = "78da7e6645428a40"
@@ -153,7 +153,21 @@ async def test_an_admission_is_written_once_and_guarded_by_the_version_that_it_w
     await world.pass_seconds(20)
 
     (written,) = world.written
-    assert written == ("j", "1", ADMITTED | {"node": "n", "admittedWorkers": 2, "admittedPodsDigest": DIGEST})
+    queue = ADMITTED | {"node": "n", "admittedWorkers": 2, "admittedPodsDigest": DIGEST}
+    assert written == ("j", "1", {"queue": queue})
+
+
+async def test_jobs_that_an_older_version_had_in_the_queue_go_on_where_they_were():
+    """It kept what it decided in ``elastic``; the decision about a job takes it from there."""
+    world = World()
+    world.node(6)
+    older = ADMITTED | {"admittedWorkers": 2, "admittedPodsDigest": DIGEST, "node": "n"}
+    world.job("admitted", conditions=QUEUED, elastic=older)
+    world.job("waits", elastic={"queuedTime": ADMITTED["queuedTime"]})
+    await world.pass_seconds(8)
+
+    queue = older | {"admittedTime": world.written[0][2]["queue"]["admittedTime"]}
+    assert world.written == [("waits", "1", {"queue": queue, "elastic": None})]
 
 
 async def test_nothing_is_planned_before_the_caches_show_what_was_decided():
@@ -272,7 +286,7 @@ async def test_what_other_pods_hold_of_a_node_is_not_free_until_they_have_ended(
     world.pod("theirs")
     world.job(workers=2)
     await world.pass_seconds()
-    assert [body["workers"] for _, _, body in world.written] == [1]
+    assert [body["elastic"]["workers"] for _, _, body in world.written] == [1]
 
     world = World()
     world.node(2)
@@ -294,8 +308,8 @@ async def test_a_running_job_grows_and_its_number_is_recorded_beside_the_one_of_
     await world.pass_seconds(3)
 
     (found,) = [body for _, _, body in world.written]
-    assert found.pop("resizedTime")
-    assert found == {"workers": 3, "specWorkers": 2, "admittedWorkers": 3}
+    assert found["elastic"].pop("resizedTime")
+    assert found == {"elastic": {"workers": 3, "specWorkers": 2}, "queue": {"admittedWorkers": 3}}
 
 
 @pytest.mark.parametrize(
@@ -313,15 +327,19 @@ async def test_workers_that_an_edit_adds_wait_for_room_by_the_rank_of_their_job(
 
     (first, *_), (name, _, found) = world.written
     assert (first, name) == ("before", "scaled")
-    assert (found["workers"], found["specWorkers"], found["admittedWorkers"]) == (workers, 6, workers)
-    assert bool(found.get("resizedTime")) == is_resized
+    assert bool(found["elastic"].pop("resizedTime", None)) == is_resized
+    assert found == {"elastic": {"workers": workers, "specWorkers": 6}, "queue": {"admittedWorkers": workers}}
 
 
 @pytest.mark.parametrize(
     ("slots", "status", "expected"),
     [
-        (6, {"workers": 2, "specWorkers": 3}, {"admittedParameterServers": 3}),
-        (5, {}, {"admittedParameterServers": 2, "resizedTime": "2026-01-01T00:00:00Z"}),
+        (6, {"workers": 2, "specWorkers": 3}, {"queue": {"admittedParameterServers": 3}}),
+        (
+            5,
+            {},
+            {"queue": {"admittedParameterServers": 2}, "elastic": {"resizedTime": "2026-01-01T00:00:00Z"}},
+        ),
     ],
     ids=["all of them", "one of them"],
 )
@@ -335,8 +353,8 @@ async def test_parameter_servers_that_an_edit_adds_wait_for_room_by_the_rank_of_
         world.pod(f"scaled-{pod}", owner="scaled")
     job = builders.tfjob("scaled").workers(3 if status else 2, template=SLOT).parameter_servers(3, template=SLOT)
     job = job.elastic(1, 3, parameterServers={"minReplicas": 1, "maxReplicas": 3})
-    elastic = ADMITTED | {"admittedWorkers": 2, "admittedParameterServers": 1} | status
-    world.waits(job, **RUNS | {"elastic": elastic})
+    queue = ADMITTED | {"admittedWorkers": 2, "admittedParameterServers": 1}
+    world.waits(job, **RUNS | {"queue": queue, "elastic": status})
     await world.pass_seconds(2)
 
     (first, *_), (name, _, found) = world.written
@@ -352,17 +370,17 @@ async def test_a_job_remembers_for_how_many_parameter_servers_it_was_admitted():
     )
     await world.pass_seconds(2)
 
-    assert [found["admittedParameterServers"] for _, _, found in world.written] == [1]
+    assert [found["queue"]["admittedParameterServers"] for _, _, found in world.written] == [1]
 
 
 async def test_a_job_that_was_admitted_without_workers_asks_for_room_for_those_that_an_edit_adds():
     world = World()
     world.node(3)
-    none = RUNS_WITH_TWO | {"elastic": {"admittedWorkers": 0}}
+    none = RUNS_WITH_TWO | {"queue": {"admittedWorkers": 0}}
     world.waits(builders.tfjob("scaled").workers(2, template=SLOT).dynamic_workers(), **none)
     await world.pass_seconds(2)
 
-    assert [(name, found["admittedWorkers"]) for name, _, found in world.written] == [("scaled", 2)]
+    assert [(name, found["queue"]["admittedWorkers"]) for name, _, found in world.written] == [("scaled", 2)]
 
 
 @pytest.mark.parametrize(
@@ -374,9 +392,9 @@ async def test_a_job_that_asks_for_something_else_than_it_was_admitted_with_gets
     world = World()
     world.node(3)
     world.pod("edited-worker-0", owner="edited")
-    elastic = ADMITTED | {"admittedWorkers": 2, "admittedParameterServers": 0, "admittedPodsDigest": digest}
+    queue = ADMITTED | {"admittedWorkers": 2, "admittedParameterServers": 0, "admittedPodsDigest": digest}
     job = builders.tfjob("edited").workers(3, template=SLOT).dynamic_workers()
-    world.waits(job, **RUNS | {"elastic": elastic})
+    world.waits(job, **RUNS | {"queue": queue})
     world.waits(builders.tfjob("later").workers(2, template=SLOT), day=2)
     await world.pass_seconds(8)
 
@@ -609,8 +627,8 @@ async def test_room_is_kept_for_who_has_waited_long_and_said_once():
     world.job("runs", 2, version="7", **RUNS)
     for index in range(2):
         world.pod(f"runs-worker-{index}", owner="uid-runs")
-    world.job("large", 3, least=3, elastic={"queuedTime": "2025-12-31T23:50:00Z"})
-    world.job("small", 1, elastic={"queuedTime": "2025-12-31T23:59:00Z"})
+    world.job("large", 3, least=3, queue={"queuedTime": "2025-12-31T23:50:00Z"})
+    world.job("small", 1, queue={"queuedTime": "2025-12-31T23:59:00Z"})
     with capture_logs() as logs:
         await world.pass_seconds(10)
         world.node(3)

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from tf_operator.dialects import merge_patch
 from tf_operator.dialects.kubeflow import status as dialect
 from tf_operator.dialects.kubeflow.v1 import PROFILE
 from tf_operator.job.record import (
@@ -103,6 +104,19 @@ def test_a_restart_record_of_no_replica_is_passed_over(replica):
     found = dialect.read({"restartRecords": [{"replica": replica}, {"replica": "PS-0", "uid": "u"}]})
 
     assert found.restart_records == (RestartRecord(ReplicaType.PS, 0, "u"),)
+
+
+def test_what_an_older_version_kept_beside_the_number_of_workers_is_moved_by_the_next_write():
+    queue = {"queuedTime": TIME, "admittedTime": TIME, "admittedWorkers": 2, "admittedPodsDigest": "d", "node": "n"}
+    elastic = {"workers": 2, "specWorkers": 3}
+    stored = {"conditions": [{"type": "Running", "status": "True"}], "elastic": queue | elastic}
+
+    record = dialect.read(stored)
+    status = written(record, stored)
+
+    assert (status["queue"], status["elastic"]) == (queue, elastic)
+    assert dialect.read(status) == record
+    assert merge_patch.difference(stored, status)["elastic"] == dict.fromkeys(queue)
 
 
 def test_an_exit_code_of_0_is_written():

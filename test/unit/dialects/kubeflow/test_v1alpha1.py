@@ -15,7 +15,15 @@ from tf_operator.dialects.kubeflow.versions import v1alpha1
 from tf_operator.dialects.kubeflow.versions.conversion import ORIGIN, convert, without_notes
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.job.ranges import Indexes
-from tf_operator.job.record import ElasticRecord, FailureCause, JobPhase, JobRecord, ReplicaRecord, ReplicaType
+from tf_operator.job.record import (
+    ElasticRecord,
+    FailureCause,
+    JobPhase,
+    JobRecord,
+    QueueRecord,
+    ReplicaRecord,
+    ReplicaType,
+)
 from tf_operator.job.report import JobReport, ReplicaCounts
 from tf_operator.job.training_job import DecidingReplica, RestartPolicy, TrainingJob
 from tf_operator.meta import Body
@@ -371,7 +379,8 @@ def test_phase_state_and_reason_follow_from_the_status_of_v1(
 
 def test_a_job_of_the_queue_says_when_it_was_queued_and_ran_as_the_fork_did() -> None:
     queue = {
-        "elastic": ElasticRecord(workers=2, asked_for=1, queued_at=datetime(2018, 5, 9, 15, 19, 36, tzinfo=UTC)),
+        "queue": QueueRecord(queued_time=datetime(2018, 5, 9, 15, 19, 36, tzinfo=UTC)),
+        "elastic": ElasticRecord(workers=2, asked_for=1),
         "first_run_time": datetime(2018, 5, 9, 16, tzinfo=UTC),
         "replicas": {ReplicaType.WORKER: ReplicaRecord(completed=Indexes.of([]))},
     }

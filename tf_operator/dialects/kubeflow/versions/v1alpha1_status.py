@@ -85,14 +85,14 @@ def _fields(status: Body, spec: object) -> dict[str, Any]:
     }
     if record.replicas:
         fields["replicaStatuses"] = phases.rows(_counts(status, record, spec))
-    return fields | (_of_queue(status, record) if record.elastic.queued_at else {})
+    return fields | (_of_queue(status, record) if record.queue.queued_time else {})
 
 
 def _of_queue(status: Body, record: JobRecord) -> dict[str, Any]:
     """What the fork with auto-scaling said of the jobs in its queue."""
     started = record.first_run_time or record.all_running_time or (record.start_time if record.is_finished else None)
     times = {
-        "enqueueScheduleTime": record.elastic.queued_at,
+        "enqueueScheduleTime": record.queue.queued_time,
         "startRunTime": started,
         "jobFinishTime": record.completion_time,
     }

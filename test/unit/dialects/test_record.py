@@ -1,0 +1,38 @@
+"""Records as JSON: those of older versions are read, too."""
+
+import pytest
+
+from tf_operator.dialects import record
+from tf_operator.job.record import NOT_IN_QUEUE
+
+TIMES = {"queuedTime": "2026-03-01T08:00:00Z", "admittedTime": "2026-03-01T08:01:00Z"}
+QUEUE = TIMES | {"admittedWorkers": 2, "admittedParameterServers": 0, "admittedPodsDigest": "d", "node": "n"}
+ELASTIC = {"workers": 2, "specWorkers": 3, "resizedTime": "2026-03-01T08:02:00Z"}
+PENDING = {"type": "Waiting", "object": "j-worker-0", "uid": "u"}
+START = "2026-03-01T08:03:00Z"
+OLDER = {"resumedAt": START, "admittedAt": START, "pending": PENDING | {"since": START}, "elastic": QUEUE | ELASTIC}
+NEWER = {
+    "phase": "Running",
+    "resumedTime": START,
+    "dequeuedTime": START,
+    "pending": PENDING | {"startTime": START},
+    "queue": QUEUE,
+    "elastic": ELASTIC,
+}
+
+
+def test_a_record_of_an_older_version_is_read_and_written_with_the_names_of_this_one():
+    """It had the times of the queue beside the number of workers, and times that ended in ``At``."""
+    stored = record.read({"phase": "Running"} | OLDER)
+
+    assert stored == record.read(NEWER)
+    assert record.write(stored) == NEWER
+
+
+@pytest.mark.parametrize("older", [{"queuedTime": TIMES["queuedTime"]}, {"admittedWorkers": 0}], ids=str)
+def test_what_an_older_version_has_noted_after_this_one_counts(older):
+    """After a rollback it leaves what it does not know: a job that it has queued again has no room any more."""
+    queue = record.read_queue({"queue": QUEUE, "elastic": older})
+
+    assert queue.admitted_time is None
+    assert queue != NOT_IN_QUEUE
