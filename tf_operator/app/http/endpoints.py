@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from tf_operator.app.http import connections, metrics_auth
+from tf_operator.app.http import metrics_auth, policies
 from tf_operator.app.http.certificates import GivenCertificate, OwnCertificate
 from tf_operator.app.http.health import Health
 from tf_operator.app.http.metrics_auth import DECISION_WITHIN, Authorizer, Decision, Reviewer
@@ -26,7 +26,7 @@ from tf_operator.machinery.clock import Clock
 METRICS_PATH = "/metrics"
 SAMPLE_WITHIN = 1.0
 """Seconds for which a page waits for the numbers of the moment; without them it shows the last ones."""
-SCRAPES_AT_ONCE = connections.MOST // 2
+SCRAPES_AT_ONCE = policies.PAGES.most // 2
 """Requests that may wait for the page of metrics. They cannot be closed for others, and probes need places, too."""
 
 

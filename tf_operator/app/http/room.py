@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from tf_operator.app.http import connections
+from tf_operator.app.http import policies
 from tf_operator.machinery.clock import Clock
 
 SMALL: Final = 64 * 1024
@@ -22,7 +22,7 @@ SMALL: Final = 64 * 1024
 LARGEST: Final = 8 * 1024 * 1024
 """Decoded, JSON may take thirty times as much. etcd stores objects of 1.5 MiB, the API server accepts 3 MiB."""
 MOST: Final = 32 * 1024 * 1024
-FOR_SMALL: Final = SMALL * connections.MOST_KEPT
+FOR_SMALL: Final = SMALL * policies.REVIEWS.most
 STALLED: Final = 0.5
 """Seconds without a byte, after which a body makes way for others of its client."""
 
@@ -79,7 +79,7 @@ class BodyRoom:
 
     def __init__(self, clock: Clock, *, most: int = MOST, largest: int = LARGEST, small: int = SMALL) -> None:
         self._clock = clock
-        self._for_large = most - small * connections.MOST_KEPT
+        self._for_large = most - small * policies.REVIEWS.most
         self._largest, self._small = largest, small
         self._places: list[Place] = []
 

@@ -2,7 +2,7 @@
 
 A thread of its own, because a liveness probe has to find out whether the operator's event loop is stuck; a server on
 that loop would be stuck with it. An event loop, because clients that are slow or silent then cost a socket and no
-thread. ``connections`` bounds the number of connections and their time; after a page each is closed.
+thread. A policy bounds the number of connections and their time; after a page each is closed.
 
     with server.serving(Endpoint(address, {path: page})): ...     # ServerError when an address cannot be had
 
@@ -21,17 +21,16 @@ from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple, NoReturn, cast
+from typing import NamedTuple, cast
 
 from aiohttp import web
 
-from tf_operator.app.http import connections
-from tf_operator.app.http.connections import Connections
+from tf_operator.app.http import policies
 from tf_operator.app.http.room import BodyRoom, NeverFits, NoRoom, Place
 from tf_operator.app.options.flag_types import Address
-from tf_operator.machinery import sockets
 from tf_operator.machinery.clock import Clock, SystemClock
 from tf_operator.machinery.log import Logger
+from tf_operator.machinery.serving.connections import Connections
 
 _TEXT = {"Content-Type": "text/plain; charset=utf-8"}
 _CHUNK = 64 * 1024
@@ -42,8 +41,6 @@ _MOST_HEADERS = 32
 """So a request takes at most a megabyte; Prometheus sends ten headers."""
 _AGAIN = {**_TEXT, "Retry-After": "1"}
 """An API server then sends the same again, up to ten times."""
-_PAUSE = 0.1
-"""Seconds after which a connection is accepted again when the process has no file descriptor left."""
 # What aiohttp reports here are connections that broke and requests that are not HTTP: the other side's affair.
 _SILENT = logging.getLogger("tf_operator.app.http.aiohttp")
 _SILENT.disabled = True
@@ -163,11 +160,11 @@ class _ServerThread:
         self._started.set_result(lambda: loop.call_soon_threadsafe(task.cancel))
         async with asyncio.TaskGroup() as tasks:
             for endpoint, listener in self._endpoints:
-                tasks.create_task(_Site(endpoint, clock, tasks).accept(listener))
+                tasks.create_task(_Site(endpoint, clock, tasks).open.accept(listener))
 
 
 class _Site(web.Server):
-    """One endpoint: accepts its connections, and answers their requests."""
+    """One endpoint: answers the requests of its connections."""
 
     def __init__(self, endpoint: Endpoint, clock: Clock, tasks: asyncio.TaskGroup) -> None:
         super().__init__(
@@ -183,30 +180,17 @@ class _Site(web.Server):
         self._answers = endpoint.answers
         self._allowed = ("GET", "HEAD") * bool(self._pages) + ("POST",) * bool(self._answers)
         self._room = BodyRoom(clock)
-        self._clock = clock
-        most = connections.MOST_KEPT if self._answers else connections.MOST
-        self._open = Connections(self, clock, tasks=tasks, tls=endpoint.tls, most=most)
-
-    async def accept(self, listener: socket.socket) -> NoReturn:
-        """Accept connections until cancelled."""
-        while True:
-            try:
-                accepted = await sockets.accept(listener)
-            except OSError:
-                await self._clock.sleep(_PAUSE)
-            else:
-                self._open.add(accepted)
-                # While the backlog is full, ``accept`` returns without waiting: everything else needs a turn.
-                await self._clock.sleep(0)
+        policy = policies.REVIEWS if self._answers else policies.PAGES
+        self.open = Connections(self, policy, clock, tasks=tasks, tls=endpoint.tls)
 
     def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
         """The connection is closed, whoever closed it."""
         super().connection_lost(handler, exc)
-        self._open.on_lost(handler)
+        self.open.on_lost(handler)
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request, and close its connection unless it was one that others may follow."""
-        self._open.on_request_begun(request.protocol)
+        self.open.on_request_begun(request.protocol)
         reply, is_kept = HttpReply(503, b"There is no room for this body now; send it again.\n", _AGAIN), False
         with self._room.place(request.remote or "") as place:  # until the reply is read: who is slow makes no room
             try:
@@ -218,11 +202,11 @@ class _Site(web.Server):
                 reply = HttpReply(413, f"There is room for {error.args[0]} bytes.\n".encode())
             if reply.headers is _AGAIN:
                 await _drain(request)  # or the reply might be lost with the connection
-            self._open.on_reply(request.protocol)
-            place.make_way = partial(self._open.close, request.protocol)
+            self.open.on_reply(request.protocol)
+            place.make_way = partial(self.open.close, request.protocol)
             response = await self._send(request, reply, is_kept=is_kept)
         if is_kept:
-            self._open.on_reply_sent(request.protocol)
+            self.open.on_reply_sent(request.protocol)
         return response
 
     async def _answered(self, request: web.BaseRequest, place: Place) -> tuple[HttpReply, bool]:
@@ -233,7 +217,7 @@ class _Site(web.Server):
         # Before this counts as a request: who never sends the end of a body has no claim to a place.
         body = await _received(request, place.take) if has_body else b""
         place.is_complete = True
-        self._open.on_request(request.protocol)
+        self.open.on_request(request.protocol)
         reply = await self._reply(request, body)
         if has_body:
             place.take(max(0, len(reply.body) - len(body)))
@@ -279,6 +263,6 @@ async def _received(request: web.BaseRequest, take: Callable[[int], None]) -> by
 
 
 async def _drain(request: web.BaseRequest) -> None:
-    """Read the rest of a body, and keep nothing; ``connections`` says for how long."""
+    """Read the rest of a body, and keep nothing; the policy says for how long."""
     async for _ in request.content.iter_any():
         pass

@@ -27,9 +27,9 @@ from tf_operator.cli.ui.guard import BrowserGuard, NotLetIn
 from tf_operator.cli.ui.job_feed import JobCursor, JobFeed
 from tf_operator.cli.ui.log_feed import LogCursor, LogFeed
 from tf_operator.client import ApiError, AsyncTFJobs, NotFound
-from tf_operator.local.apiserver.http.connections import StreamingServer
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.log import Logger
+from tf_operator.machinery.serving.streaming import StreamingServer
 
 MOST_STREAMS: Final = 64
 """Pages that are looked at: one that is hidden has none."""
@@ -82,16 +82,10 @@ async def serving(
     listener: socket.socket, *, guard: BrowserGuard, board: Board, connect: Connect, clock: Clock
 ) -> AsyncIterator[None]:
     """Serve at a socket that listens, until the block is left; the socket is closed then."""
-    listener.settimeout(0)
     async with asyncio.TaskGroup() as tasks:
         site = Site(guard, board=board, connect=connect, feeds=SharedFeeds(tasks), clock=clock)
-        accepting = tasks.create_task(site.pool.accept(listener))
-        try:
+        async with site.accepting(listener, tls=None, ends_within=_ENDED_WITHIN):
             yield
-        finally:
-            accepting.cancel()
-            listener.close()
-            await site.end(_ENDED_WITHIN)
 
 
 class Site(StreamingServer):
@@ -100,7 +94,7 @@ class Site(StreamingServer):
     def __init__(
         self, guard: BrowserGuard, *, board: Board, connect: Connect, feeds: SharedFeeds, clock: Clock
     ) -> None:
-        super().__init__(self._answer, tls=None, clock=clock)
+        super().__init__(self._answer, clock)
         self._guard = guard
         self._board = board
         self._connect = connect
@@ -141,13 +135,13 @@ class Site(StreamingServer):
             raise _Answer(405, "Nothing can be changed here.")
         if http.path == "/":
             cookie = self._guard.redeem(http.query)
-            self.pool.admit(http.protocol)
+            self.admit(http)
             page = _ENTRANCE.format(path=self._guard.path)
             return web.Response(
                 text=page, content_type="text/html", charset="utf-8", headers={**_HEADERS, "Set-Cookie": cookie}
             )
         self._guard.check_session(http.headers)
-        self.pool.admit(http.protocol)
+        self.admit(http)
         if not http.path.startswith(self._guard.path):
             raise _Answer(404, "There is no such page.")
         return await self._page(http, http.path.removeprefix(self._guard.path))

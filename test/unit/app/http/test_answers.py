@@ -10,7 +10,7 @@ from functools import partial
 
 import pytest
 
-from tf_operator.app.http import connections, server
+from tf_operator.app.http import policies, server
 from tf_operator.app.http.room import BodyRoom
 from tf_operator.app.http.server import Endpoint, HttpReply
 from tf_operator.app.options.flag_types import Address
@@ -129,7 +129,7 @@ def test_clients_that_never_send_the_end_of_a_body_keep_nobody_out(url, monkeypa
 
     monkeypatch.setattr(server, "_received", receiving)
     with ExitStack() as stack:
-        for _ in range(connections.MOST_KEPT):
+        for _ in range(policies.REVIEWS.most):
             client = stack.enter_context(socket.create_connection(place(url)))
             client.sendall(REQUEST % 10 + b"1")
             assert begun.acquire(timeout=20)

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from prometheus_client import CollectorRegistry
 
 from support.fake_clock import FakeClock
-from tf_operator.app.http import connections, endpoints, server
+from tf_operator.app.http import endpoints, policies, server
 from tf_operator.app.metrics.exposition import Exposition
 from tf_operator.app.options.flag_types import Address
 from tf_operator.machinery import sockets
@@ -41,11 +41,11 @@ class Backlog:
 
 async def test_a_probe_is_answered_while_the_backlog_never_empties(monkeypatch):
     with ExitStack() as stack:
-        backlog = Backlog(stack, connections.MOST * 2)
+        backlog = Backlog(stack, policies.PAGES.most * 2)
         monkeypatch.setattr(sockets, "accept", backlog.accept)
         async with asyncio.TaskGroup() as tasks:
             endpoint = server.Endpoint(Address("", 0), {"/healthz": answer})
-            serving = tasks.create_task(server._Site(endpoint, FakeClock(), tasks).accept(None))
+            serving = tasks.create_task(server._Site(endpoint, FakeClock(), tasks).open.accept(None))
             while len(backlog.clients) < backlog.most:
                 await asyncio.sleep(0)
             received = backlog.clients[0].recv(1000)
@@ -62,13 +62,13 @@ def test_a_client_that_has_just_connected_is_not_closed_for_the_next_ones_while_
 
     pages = {"/metrics": long, "/healthz": answer}
     with server.serving(server.Endpoint(Address("127.0.0.1", 0), pages)) as (address,), ExitStack() as stack:
-        for _ in range(connections.MOST):
+        for _ in range(policies.PAGES.most):
             reader = stack.enter_context(socket.create_connection((address.host, address.port), timeout=10))
             reader.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
             assert reader.recv(4) == b"HTTP"
         probe, *_ = (
             stack.enter_context(socket.create_connection((address.host, address.port), timeout=10))
-            for _ in range(connections.MOST // 2)
+            for _ in range(policies.PAGES.most // 2)
         )
         probe.sendall(REQUEST)
 

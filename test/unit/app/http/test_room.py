@@ -3,11 +3,11 @@
 import pytest
 
 from support.fake_clock import FakeClock
-from tf_operator.app.http import connections
+from tf_operator.app.http import policies
 from tf_operator.app.http.room import LARGEST, MOST, SMALL, STALLED, BodyRoom, NeverFits, NoRoom, Place
 
 MIB = 1024 * 1024
-FOR_LARGE = MOST - SMALL * connections.MOST_KEPT
+FOR_LARGE = MOST - SMALL * policies.REVIEWS.most
 
 
 class Taken:
@@ -35,7 +35,7 @@ def taken():
 def test_a_small_body_has_room_at_every_connection_whatever_large_ones_take(taken):
     for number in range(FOR_LARGE // LARGEST):
         taken.place("greedy", number, LARGEST)
-    for number in range(connections.MOST_KEPT):
+    for number in range(policies.REVIEWS.most):
         taken.place("greedy", number, SMALL)
     taken.place("api server", "small", SMALL)
 

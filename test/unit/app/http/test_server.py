@@ -6,11 +6,12 @@ import time
 import urllib.error
 import urllib.request
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 
 import pytest
 import trustme
 
-from tf_operator.app.http import connections, server
+from tf_operator.app.http import policies, server
 from tf_operator.app.options.flag_types import Address
 
 ANYWHERE = Address("127.0.0.1", 0)
@@ -107,20 +108,20 @@ async def test_after_the_block_no_address_is_listened_on():
 @pytest.mark.parametrize("sent", [b"", b"GET /hea"], ids=["nothing", "half a request"])
 def test_clients_that_send_no_request_do_not_keep_others_from_a_page(sent):
     with served({"/healthz": answer}) as (address,), ExitStack() as idle:
-        for _ in range(connections.MOST + 5):
+        for _ in range(policies.PAGES.most + 5):
             connected(idle, address).sendall(sent)
         for _ in range(3):
             assert fetch(address, "/healthz")[0] == 200
 
 
 def test_a_client_that_sends_nothing_is_disconnected(monkeypatch):
-    monkeypatch.setattr(connections, "REQUEST_WITHIN", 0.1)
+    monkeypatch.setattr(policies, "PAGES", replace(policies.PAGES, request_within=0.1))
     with served({"/healthz": answer}) as (address,), ExitStack() as stack:
         assert connected(stack, address).recv(1) == b""
 
 
 def test_a_client_that_sends_a_byte_now_and_then_is_disconnected_all_the_same(monkeypatch):
-    monkeypatch.setattr(connections, "REQUEST_WITHIN", 0.3)
+    monkeypatch.setattr(policies, "PAGES", replace(policies.PAGES, request_within=0.3))
     with served({"/healthz": answer}) as (address,), ExitStack() as stack:
         slow = connected(stack, address, timeout=0.05)
         assert is_disconnected(slow, b"GET /healthz HTTP/1.1\r\nHost: ")
@@ -222,12 +223,11 @@ def test_each_connection_is_served_with_the_current_certificate(authority, tls):
 
 
 def test_clients_that_never_shake_hands_keep_no_others_from_a_page_and_are_disconnected(authority, tls, monkeypatch):
+    monkeypatch.setattr(policies, "PAGES", replace(policies.PAGES, request_within=1.0))
     endpoint = server.Endpoint(ANYWHERE, {"/a": answer}, lambda: tls)
     with server.serving(endpoint) as (address,), ExitStack() as idle:
-        for _ in range(connections.MOST):
+        for _ in range(policies.PAGES.most):
             connected(idle, address)
         for _ in range(3):
             assert fetch_safely(address, authority)[0] == 200
-
-        monkeypatch.setattr(connections, "REQUEST_WITHIN", 0.2)
         assert connected(idle, address).recv(1) == b""

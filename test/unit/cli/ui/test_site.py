@@ -14,7 +14,7 @@ from tf_operator.cli.ui import board, site
 from tf_operator.cli.ui.feed import SharedFeeds
 from tf_operator.cli.ui.guard import ASK_AGAIN, BrowserGuard
 from tf_operator.dialects import registry
-from tf_operator.local.apiserver.http.connections import WRITE_WITHIN
+from tf_operator.machinery.serving.streaming import WRITE_WITHIN
 from tf_operator.machinery.transport.requests import EVERYWHERE
 
 JOB = "tfjob.kubeflow.org/default/j"

@@ -22,12 +22,12 @@ from aiohttp import HttpVersion11, web
 
 from tf_operator.local.apiserver import failures
 from tf_operator.local.apiserver.http import pod_logs
-from tf_operator.local.apiserver.http.connections import StreamingServer
 from tf_operator.local.apiserver.http.guard import Guard
 from tf_operator.local.apiserver.messages import JSON, ApiFailure, Parts, Response
 from tf_operator.local.log_source import LogSource
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.log import Logger
+from tf_operator.machinery.serving.streaming import StreamingServer
 from tf_operator.machinery.transport.requests import Request
 from tf_operator.meta import key_of
 
@@ -87,16 +87,9 @@ async def serving(
     handle: Handle, listener: socket.socket, *, guard: Guard, tls: ssl.SSLContext, logs: LogSource, clock: Clock
 ) -> AsyncIterator[None]:
     """Serve at a socket that listens, until the block is left; the socket is closed then."""
-    site = _Site(handle, guard=guard, tls=tls, logs=logs, clock=clock)
-    listener.settimeout(0)
-    async with asyncio.TaskGroup() as tasks:
-        accepting = tasks.create_task(site.pool.accept(listener))
-        try:
-            yield
-        finally:
-            accepting.cancel()
-            listener.close()
-            await site.end(ENDED_WITHIN)
+    site = _Site(handle, guard=guard, logs=logs, clock=clock)
+    async with site.accepting(listener, tls=tls, ends_within=ENDED_WITHIN):
+        yield
 
 
 def listen(port: int = 0) -> socket.socket:
@@ -129,8 +122,8 @@ class _Protocol(web.RequestHandler):
 class _Site(StreamingServer):
     """Answers requests."""
 
-    def __init__(self, handle: Handle, *, guard: Guard, tls: ssl.SSLContext, logs: LogSource, clock: Clock) -> None:
-        super().__init__(self._answer, tls=tls, clock=clock)
+    def __init__(self, handle: Handle, *, guard: Guard, logs: LogSource, clock: Clock) -> None:
+        super().__init__(self._answer, clock)
         self._handle_request = handle
         self._guard = guard
         self._logs = logs
@@ -153,7 +146,7 @@ class _Site(StreamingServer):
     async def _answer(self, http: web.BaseRequest) -> web.StreamResponse:
         try:
             self._guard.check(http.headers)
-            self.pool.admit(http.protocol)
+            self.admit(http)
             return await self._dispatch(http)
         except ApiFailure as failure:
             return await self._send(http, Response.of(failure.status(), failure.code), closes=failure.code == 413)

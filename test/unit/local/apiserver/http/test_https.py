@@ -10,9 +10,12 @@ from types import SimpleNamespace
 import pytest
 
 from support.fake_clock import FakeClock
-from tf_operator.local.apiserver.http import connections, https
+from tf_operator.local.apiserver.http import https
 from tf_operator.local.apiserver.http.guard import Guard
 from tf_operator.local.apiserver.messages import Response
+from tf_operator.machinery.serving import streaming
+
+REQUEST_WITHIN = 5.0
 
 TOKEN = "Authorization: Bearer right"
 POD = {
@@ -20,6 +23,12 @@ POD = {
     "spec": {"nodeName": "local", "containers": [{"name": "main"}]},
     "status": {"containerStatuses": [{"name": "main", "state": {"running": {}}}]},
 }
+
+
+@pytest.fixture
+def few_places(monkeypatch):
+    """Before the server starts."""
+    monkeypatch.setattr(streaming, "MOST", 3)
 
 
 class Watch:
@@ -213,7 +222,7 @@ async def test_a_client_that_asks_first_sends_its_body_then(server):
 
 async def test_a_body_that_does_not_come_ends_in_time(server):
     reader, writer = await server.send("POST /a", "Content-Length: 2", body=b"{")
-    await settled(lambda: (server.clock.next_timer_in() or 0) > connections.ADMITTED_WITHIN)
+    await settled(lambda: (server.clock.next_timer_in() or 0) > REQUEST_WITHIN)
     await server.clock.advance(https.BODY_WITHIN + 1)
     assert (await answered(reader)).code == 408
     writer.close()
@@ -251,7 +260,7 @@ async def test_a_watch_that_nobody_reads_is_ended(server):
     async with asyncio.timeout(20):
         while not watch.is_closed:  # the system's buffers take a few pieces first
             await asyncio.sleep(0.05)
-            await server.clock.advance(connections.WRITE_WITHIN / 2 + 1)
+            await server.clock.advance(streaming.WRITE_WITHIN / 2 + 1)
     writer.transport.abort()
 
 
@@ -276,8 +285,7 @@ async def test_a_log_that_is_not_there_is_a_status(server, line, code):
     assert (answer.code, json.loads(answer.body)["code"]) == (code, code)
 
 
-async def test_clients_without_a_token_cannot_keep_others_out(server, monkeypatch):
-    monkeypatch.setattr(connections, "MOST", 4)
+async def test_clients_without_a_token_cannot_keep_others_out(few_places, server):
     reader, writer = await server.send("GET /a?watch=1")
     await answered(reader)
     silent = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(6)]
@@ -290,8 +298,7 @@ async def test_clients_without_a_token_cannot_keep_others_out(server, monkeypatc
     writer.close()
 
 
-async def test_a_connection_that_is_only_kept_gives_way_to_a_new_one_and_a_watch_does_not(server, monkeypatch):
-    monkeypatch.setattr(connections, "MOST", 3)
+async def test_a_connection_that_is_only_kept_gives_way_to_a_new_one_and_a_watch_does_not(few_places, server):
     reader, watching = await server.send("GET /a?watch=1")
     await answered(reader)
     kept = [await server.send("GET /a") for _ in range(2)]
@@ -330,7 +337,7 @@ async def test_a_client_that_asks_for_the_head_of_a_watch_gets_no_body(server):
 
 async def test_a_client_that_sends_nothing_is_closed_in_time(server):
     reader, writer = await server.connect()
-    await server.clock.advance(connections.ADMITTED_WITHIN + 1)
+    await server.clock.advance(REQUEST_WITHIN + 1)
     async with asyncio.timeout(20):
         assert await reader.read() == b""
     writer.close()

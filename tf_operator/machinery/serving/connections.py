@@ -1,17 +1,18 @@
-"""The connections of one endpoint: only so many at once, and each only for so long.
+"""The connections of one listener: only so many at once, and each only for so long, as a policy says.
 
-Anybody in the cluster may connect and then send nothing, send a byte now and then, or never read the reply. So a
-connection has a deadline for its request and one for everything. When all places are taken, a connection is closed for
-the new one: one of the client that has most of them, by its address, if that has more than the new one's would. Half of
-the places are kept for connections that have sent no request yet: while there are fewer of them, the oldest one whose
-reply is being sent is closed, otherwise the oldest of them. So the kubelet has the time to send its request, whatever
-the others do; without that, slow clients would have a healthy process restarted.
+Anybody may connect and then send nothing, send a byte now and then, or never read the reply. So a connection has a
+deadline for its request, and one for everything. When all places are taken, a connection is closed for the new one: one
+of the client that has most of them, by its address, if that has more than the new one's would. Half of the places are
+kept for connections that have sent no request yet: while there are fewer of them, the oldest one whose reply is being
+sent is closed, otherwise the oldest of them, those of clients that have proved who they are after all others. So the
+kubelet has the time to send its request, whatever the others do; without that, slow clients would have a healthy
+process restarted.
 
 A connection may be kept for another request, as long as its place is not needed: a TLS handshake costs more than the
-rest of a short request. Between two requests it counts as one that has sent none. So handshakes have a share of the
+rest of a short request. Between two requests it counts as one that has sent none. So handshakes may have a share of the
 time, by address: beyond it a connection waits for its handshake, within the time that it has for its request.
 
-One connection is one task of the loop that serves; ``server`` accepts them and reports how far each one is.
+One connection is one task of the loop that serves; the server reports how far each one is.
 """
 
 import asyncio
@@ -20,29 +21,36 @@ import socket
 import ssl
 from collections import Counter
 from collections.abc import Callable
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, NoReturn
 
 from tf_operator.machinery import sockets
 from tf_operator.machinery.clock import Clock, Timer
 from tf_operator.machinery.log import Logger
 
-MOST: Final = 32
-MOST_KEPT: Final = 128
-"""Where connections are kept: an API server keeps up to 25, and there may be several."""
-REQUEST_WITHIN: Final = 5.0
-"""Seconds for the TLS handshake and the request, or for the rest of a further request."""
-LONGEST: Final = 20.0
-"""Seconds from a request to the end of its reply; Prometheus waits for 10 s unless it is configured otherwise."""
-IDLE: Final = 120.0
-"""Seconds between two requests. Go's clients close a connection after 90 s: none sends when it is closed here."""
-HANDSHAKES: Final = 20.0
-"""TLS handshakes of one address in a second. Each takes a millisecond or two; an API server keeps its connections."""
 HANDSHAKES_AT_ONCE: Final = 128
 _MOST_CLIENTS: Final = 1000
 """More are remembered only while they have to wait."""
 _TLS_SHUTDOWN: Final = 1.0
+_PAUSE: Final = 0.1
+"""Seconds after which a connection is accepted again when the process has no file descriptor left."""
 
 _log = Logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionPolicy:
+    """How many connections there may be, and how long each may take. A limit of ``None`` is none."""
+
+    most: int
+    request_within: float = 5.0
+    """Seconds for the TLS handshake and the request, or for the rest of a further request."""
+    reply_within: float | None = None
+    """Seconds from a request to the end of its reply."""
+    idle_for: float | None = None
+    """Seconds between two requests."""
+    handshakes: float | None = None
+    """TLS handshakes of one address in a second. Each takes a millisecond or two."""
 
 
 class ConnectionStage(enum.Enum):
@@ -61,7 +69,7 @@ class ConnectionStage(enum.Enum):
 class AcceptedConnection:
     """One client."""
 
-    def __init__(self, accepted: socket.socket, protocol: asyncio.Protocol) -> None:
+    def __init__(self, accepted: socket.socket, protocol: asyncio.BaseProtocol) -> None:
         self.accepted = accepted
         self.client = _client_of(accepted)
         self.protocol = protocol
@@ -69,6 +77,8 @@ class AcceptedConnection:
         self.stage = ConnectionStage.WAITING
         self.is_idle = False
         """Between two requests."""
+        self.is_admitted = False
+        """Whether its client has proved who it is."""
         self.is_closed = asyncio.Event()
         self.limit: Timer | None = None
         self.task: asyncio.Task[None] | None = None
@@ -84,50 +94,69 @@ class AcceptedConnection:
 class HandshakeShare:
     """When each address may begin its next TLS handshake."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, policy: ConnectionPolicy) -> None:
         self._clock = clock
+        self._policy = policy
         self._due: dict[str, float] = {}
 
     def pause(self, client: str) -> float:
         """Seconds until one more may begin, which this client then does."""
-        now = self._clock.monotonic()
+        if self._policy.handshakes is None:
+            return 0.0
+        now, pace = self._clock.monotonic(), 1 / self._policy.handshakes
         if len(self._due) >= _MOST_CLIENTS:
             self._due = {name: due for name, due in self._due.items() if due > now}
-        due = max(self._due.get(client, 0.0), now - HANDSHAKES_AT_ONCE / HANDSHAKES)
-        if due - now < REQUEST_WITHIN:  # it is closed before
-            self._due[client] = due + 1 / HANDSHAKES
+        due = max(self._due.get(client, 0.0), now - HANDSHAKES_AT_ONCE * pace)
+        if due - now < self._policy.request_within:  # it is closed before
+            self._due[client] = due + pace
         return max(0.0, due - now)
 
 
 class Connections:
-    """The connections of one endpoint; all methods run on the loop that serves them."""
+    """The connections of one listener; all methods run on the loop that serves them."""
 
     def __init__(
         self,
-        make_protocol: Callable[[], asyncio.Protocol],
+        make_protocol: Callable[[], asyncio.BaseProtocol],
+        policy: ConnectionPolicy,
         clock: Clock,
         *,
         tasks: asyncio.TaskGroup,
         tls: Callable[[], ssl.SSLContext] | None = None,
-        most: int = MOST,
     ) -> None:
         """``tls`` is called for each connection, so a renewed certificate is used from the next one on."""
         self._make_protocol = make_protocol
         self._clock = clock
         self._tasks = tasks
         self._tls = tls
-        self._most = most
-        self._idle_places = most // 2
-        self._handshakes = HandshakeShare(clock)
-        self._open: dict[asyncio.Protocol, AcceptedConnection] = {}
+        self._policy = policy
+        self._handshakes = HandshakeShare(clock, policy)
+        self._is_reported = False
+        """Whether the log says that there are too many."""
+        self._open: dict[asyncio.BaseProtocol, AcceptedConnection] = {}
 
     def __len__(self) -> int:
         """How many places are taken."""
         return len(self._open) - self._count(ConnectionStage.CLOSING)
 
+    async def accept(self, listener: socket.socket) -> NoReturn:
+        """Accept and serve connections until cancelled; those that are open stay so."""
+        while True:
+            try:
+                accepted = await sockets.accept(listener)
+            except OSError:
+                await self._clock.sleep(_PAUSE)
+            else:
+                self.add(accepted)
+                # While the backlog is full, ``accept`` returns without waiting: everything else needs a turn.
+                await self._clock.sleep(0)
+
     def add(self, accepted: socket.socket) -> None:
         """Serve a connection, or close it when every place is taken by one that cannot be closed."""
-        if len(self) >= self._most and not self._close_one(_client_of(accepted)):
+        if len(self) >= self._policy.most and not self._close_one(_client_of(accepted)):
+            if not self._is_reported:
+                _log.warning("connections are refused: too many are open", open=len(self))
+            self._is_reported = True
             accepted.close()
             return
         connection = AcceptedConnection(accepted, self._make_protocol())
@@ -135,48 +164,53 @@ class Connections:
         connection.task = self._tasks.create_task(self._serve(connection))
         # Not by the task itself: one that is cancelled before it begins never runs.
         connection.task.add_done_callback(lambda _: self._ended(connection))
-        self._limit(connection, REQUEST_WITHIN)
+        self._limit(connection, self._policy.request_within)
 
-    def on_request_begun(self, protocol: asyncio.Protocol) -> None:
+    def on_request_begun(self, protocol: asyncio.BaseProtocol) -> None:
         """The connection of this protocol has sent the beginning of a request."""
         connection = self._open.get(protocol)
         if connection and connection.is_idle:
             connection.is_idle = False
-            self._limit(connection, REQUEST_WITHIN)
+            self._limit(connection, self._policy.request_within)
 
-    def on_request(self, protocol: asyncio.Protocol) -> None:
-        """The connection of this protocol has sent its request."""
+    def on_request(self, protocol: asyncio.BaseProtocol, *, is_admitted: bool = False) -> None:
+        """The connection of this protocol has sent its request, with which its client may prove who it is."""
         self._reached(protocol, ConnectionStage.PREPARING)
+        if is_admitted and (connection := self._open.get(protocol)):
+            connection.is_admitted = True
 
-    def on_reply(self, protocol: asyncio.Protocol) -> None:
+    def on_reply(self, protocol: asyncio.BaseProtocol) -> None:
         """The reply to this protocol's request is being sent."""
         self._reached(protocol, ConnectionStage.SENDING)
 
-    def on_reply_sent(self, protocol: asyncio.Protocol) -> None:
+    def on_reply_sent(self, protocol: asyncio.BaseProtocol) -> None:
         """The reply to this protocol's request is sent, and another request may follow."""
-        connection = self._open.pop(protocol, None)
-        if connection is None:
-            return
-        self._open[protocol] = connection  # it is the latest now
-        if connection.stage is not ConnectionStage.CLOSING:
+        connection = self._open.get(protocol)
+        if connection and connection.stage in {ConnectionStage.PREPARING, ConnectionStage.SENDING}:
+            self._open[protocol] = self._open.pop(protocol)  # it is the latest now
             connection.stage, connection.is_idle = ConnectionStage.WAITING, True
-            self._limit(connection, IDLE)
+            self._limit(connection, self._policy.idle_for)
 
-    def close(self, protocol: asyncio.Protocol) -> None:
+    def close(self, protocol: asyncio.BaseProtocol) -> None:
         """Close the connection of this protocol, whatever has not been sent."""
         if connection := self._open.get(protocol):
             self._close(connection)
 
-    def on_lost(self, protocol: asyncio.Protocol) -> None:
+    def close_all(self) -> None:
+        """Close every connection, whatever has not been sent."""
+        for connection in self._open.values():
+            self._close(connection)
+
+    def on_lost(self, protocol: asyncio.BaseProtocol) -> None:
         """The connection of this protocol is closed."""
         if connection := self._open.get(protocol):
             connection.is_closed.set()
 
-    def _reached(self, protocol: asyncio.Protocol, stage: ConnectionStage) -> None:
+    def _reached(self, protocol: asyncio.BaseProtocol, stage: ConnectionStage) -> None:
         connection = self._open.get(protocol)
         if connection and connection.stage is not ConnectionStage.CLOSING:
             if connection.stage is ConnectionStage.WAITING:
-                self._limit(connection, LONGEST)
+                self._limit(connection, self._policy.reply_within)
             connection.stage = stage
 
     def _close_one(self, client: str) -> bool:
@@ -184,22 +218,24 @@ class Connections:
         places = Counter(entry.client for entry in self._open.values() if entry.stage is not ConnectionStage.CLOSING)
         greediest, most = places.most_common(1)[0]
         stages = [ConnectionStage.WAITING, ConnectionStage.SENDING]
-        if self._count(ConnectionStage.WAITING) < self._idle_places:
+        if self._count(ConnectionStage.WAITING) < self._policy.most // 2:
             stages.reverse()
         if is_greedy := most > places[client] + 1:
             stages.append(ConnectionStage.PREPARING)
         for stage in stages:
-            for connection in self._open.values():  # in the order in which they came
+            # In the order in which they came.
+            for connection in sorted(self._open.values(), key=lambda each: each.is_admitted):
                 if connection.stage is stage and (connection.client == greediest or not is_greedy):
                     self._close(connection)
                     return True
         return False
 
-    def _limit(self, connection: AcceptedConnection, seconds: float) -> None:
+    def _limit(self, connection: AcceptedConnection, seconds: float | None) -> None:
         """Close it after this time, whatever was its limit before."""
         if connection.limit:
             connection.limit.cancel()
-        connection.limit = self._clock.call_at(self._clock.monotonic() + seconds, lambda: self._close(connection))
+        if seconds is not None:
+            connection.limit = self._clock.call_at(self._clock.monotonic() + seconds, lambda: self._close(connection))
 
     def _close(self, connection: AcceptedConnection) -> None:
         connection.stage = ConnectionStage.CLOSING
@@ -233,7 +269,7 @@ class Connections:
             lambda: connection.protocol,
             connection.accepted,
             ssl=context,
-            ssl_handshake_timeout=REQUEST_WITHIN if context else None,
+            ssl_handshake_timeout=self._policy.request_within if context else None,
             ssl_shutdown_timeout=_TLS_SHUTDOWN if context else None,
         )
 

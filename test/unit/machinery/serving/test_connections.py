@@ -2,19 +2,20 @@
 
 import asyncio
 import socket
+from dataclasses import replace
 
 import pytest
 
-from tf_operator.app.http import connections
-from tf_operator.app.http.connections import (
-    HANDSHAKES,
+from tf_operator.machinery.serving import connections
+from tf_operator.machinery.serving.connections import (
     HANDSHAKES_AT_ONCE,
-    IDLE,
-    LONGEST,
-    REQUEST_WITHIN,
+    ConnectionPolicy,
     Connections,
     HandshakeShare,
 )
+
+REQUEST_WITHIN, LONGEST, IDLE, HANDSHAKES = 5.0, 20.0, 120.0, 20.0
+POLICY = ConnectionPolicy(2, REQUEST_WITHIN, LONGEST, IDLE, HANDSHAKES)
 
 
 class Client:
@@ -49,10 +50,10 @@ class Protocol(asyncio.Protocol):
 class Served:
     """Connections with room for two, and their clients."""
 
-    def __init__(self, clock, tasks):
+    def __init__(self, clock, tasks, policy=POLICY):
         self.clients = []
         self.next_protocol = Protocol(self)
-        self.open = Connections(lambda: self.next_protocol, clock, tasks=tasks, most=2)
+        self.open = Connections(lambda: self.next_protocol, policy, clock, tasks=tasks)
 
     def connect(self):
         self.clients.append(Client(self))
@@ -92,6 +93,39 @@ async def test_one_whose_reply_is_being_sent_makes_room_when_all_have_asked(serv
     served.connect()
 
     assert await connected(clock, served) == [True, False, True]
+
+
+async def test_an_idle_one_whose_client_has_proved_who_it_is_makes_room_after_the_others(served, clock):
+    proved, unknown = served.connect(), served.connect()
+    await connected(clock, served)
+    served.open.on_request(proved.protocol, is_admitted=True)
+    served.open.on_reply_sent(proved.protocol)
+    served.open.on_request(unknown.protocol)
+    served.open.on_reply_sent(unknown.protocol)
+    served.connect()
+
+    assert await connected(clock, served) == [True, False, True]
+
+
+async def test_a_request_that_was_not_let_in_gets_no_more_time(served, clock):
+    client = served.connect()
+    await connected(clock, served)
+    served.open.on_reply_sent(client.protocol)
+    await clock.advance(REQUEST_WITHIN)
+
+    assert await connected(clock, served) == [False]
+
+
+async def test_a_reply_without_a_limit_lasts_for_as_long_as_its_client_reads(clock):
+    async with asyncio.TaskGroup() as tasks:
+        served = Served(clock, tasks, ConnectionPolicy(2, REQUEST_WITHIN))
+        client = served.connect()
+        await connected(clock, served)
+        served.open.on_request(client.protocol)
+        await clock.advance(10_000)
+        assert await connected(clock, served) == [True]
+
+        client.socket.close()
 
 
 async def test_none_makes_room_while_its_reply_is_being_made(served, clock):
@@ -184,8 +218,9 @@ async def test_handshakes_of_one_address_wait_for_their_share_of_the_time_and_ot
         begun.append(clock.monotonic())
         raise OSError("there is no certificate yet")
 
+    policy = replace(POLICY, most=len(addresses))
     async with asyncio.TaskGroup() as tasks:
-        served = Connections(asyncio.Protocol, clock, tasks=tasks, tls=refuse, most=len(addresses))
+        served = Connections(asyncio.Protocol, policy, clock, tasks=tasks, tls=refuse)
         for _ in addresses:
             accepted, client = socket.socketpair()
             served.add(accepted)
@@ -198,7 +233,7 @@ async def test_handshakes_of_one_address_wait_for_their_share_of_the_time_and_ot
 
 
 async def test_an_address_that_waits_too_long_for_a_handshake_does_not_wait_for_ever(clock):
-    share = HandshakeShare(clock)
+    share = HandshakeShare(clock, POLICY)
     pauses = [share.pause("flood") for _ in range(10_000)]
     assert max(pauses) <= REQUEST_WITHIN + 1 / HANDSHAKES
     assert [share.pause(f"{number}") for number in range(2_000)] == [0.0] * 2_000

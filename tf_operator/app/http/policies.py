@@ -1,0 +1,16 @@
+"""How many connections each endpoint has, and for how long: anybody in the cluster may connect."""
+
+from dataclasses import replace
+from typing import Final
+
+from tf_operator.machinery.serving.connections import ConnectionPolicy
+
+PAGES: Final = ConnectionPolicy(
+    most=32,
+    reply_within=20.0,  # Prometheus waits for 10 s unless it is configured otherwise
+    idle_for=120.0,  # Go's clients close a connection after 90 s: none sends when it is closed here
+    handshakes=20.0,
+)
+"""Of metrics and probes; after a page each connection is closed."""
+REVIEWS: Final = replace(PAGES, most=128)
+"""Of the webhook: an API server keeps up to 25 connections, and there may be several."""
