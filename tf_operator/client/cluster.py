@@ -9,8 +9,8 @@ job of the same name may run in production.
 """
 
 import os
-from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import takewhile
@@ -19,6 +19,7 @@ from typing import Final
 
 from tf_operator.client import last_cluster
 from tf_operator.client.job import NotPossible
+from tf_operator.client.local_transport import LocalTransport
 from tf_operator.local import kubeconfig as local_kubeconfig
 from tf_operator.local import state
 from tf_operator.local.state import StateFolder
@@ -134,7 +135,16 @@ async def connection(
 
     choice.check_kubeconfig()
     config = SharedConfig(choice.source(), clock=clock)
-    return await config.first(), Connection(config, clock=clock, user_agent="tfjob", pool_size=0)
+    connected = Connection(config, clock=clock, user_agent="tfjob", pool_size=0)
+    return await config.first(), _to_local(choice, connected, clock) if choice.folder else connected
+
+
+@asynccontextmanager
+async def _to_local(
+    choice: ClusterChoice, connection: AbstractAsyncContextManager[Transport], clock: Clock
+) -> AsyncIterator[Transport]:
+    async with connection as opened:
+        yield LocalTransport(opened, lambda: stopped(choice), clock)
 
 
 def choose(

@@ -4,7 +4,10 @@ import pytest
 
 from tf_operator.client import cluster, last_cluster
 from tf_operator.client.last_cluster import LastCluster
+from tf_operator.client.local_transport import LocalTransport
+from tf_operator.local import kubeconfig as local_kubeconfig
 from tf_operator.local.state import StateFolder
+from tf_operator.machinery.clock import SystemClock
 
 OURS = "tf-operator/local"
 UP = "the local server of {} does not run: tfjob local up"
@@ -53,6 +56,18 @@ def test_a_local_server_that_does_not_run_is_known_by_its_kubeconfig(environment
     folder.forget()
     assert cluster.stopped(found, environment) == said.format(folder.path)
     assert not cluster.is_local(found, "https://127.0.0.1:1", environment)
+
+
+async def test_a_connection_to_a_local_server_knows_when_that_is_gone(environment, tmp_path):
+    folder = StateFolder(tmp_path / OURS)
+    folder.create()
+    folder.record("https://127.0.0.1:1")
+    folder.kubeconfig.write_text(local_kubeconfig.text("https://127.0.0.1:1", authority=b"", token="t"))
+
+    _, connection = await cluster.connection(cluster.choose(environment=environment), SystemClock())
+
+    async with connection as transport:
+        assert isinstance(transport, LocalTransport)
 
 
 def test_a_local_server_may_have_a_folder_of_its_own(environment, tmp_path):
