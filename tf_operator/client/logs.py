@@ -17,9 +17,10 @@ from tf_operator.client.job import Job, NotPossible, read_job
 from tf_operator.client.pods import PODS, JobPod
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.machinery.clock import Clock
-from tf_operator.machinery.transport import errors, requests, responses
+from tf_operator.machinery.transport import errors, requests
 from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.requests import Request, Scope
+from tf_operator.machinery.transport.responses import LONGEST_LINE
 from tf_operator.meta import ObjectKey, parse_time, rfc3339, text_of, uid_of
 
 _GRACE: Final = 2.0
@@ -51,12 +52,33 @@ class LogOptions:
     """Of the run before the last restart in place."""
     tail: int | None = None
     longest: int | None = None
-    """Bytes of a line that are kept; without it a line that is longer than any line should be is an error."""
+    """Bytes of a line that are kept; without it, a line of more than 16 MiB comes as several."""
 
 
 def print_line(line: LogLine) -> None:
     """Print a line behind its replica, at once."""
     print(f"{line.replica} | {line.text}", flush=True)  # noqa: T201 (what the caller has asked for)
+
+
+class LinePieces:
+    """Lines of chunks as they arrive; one that does not end, as that of a progress bar, comes in long pieces."""
+
+    def __init__(self, longest: int = LONGEST_LINE) -> None:
+        self._longest = longest
+        self._partial = bytearray()
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The lines that ``chunk`` completes, and what has grown too long to be kept."""
+        *ended, rest = chunk.split(b"\n")
+        lines = []
+        for line in ended:
+            lines.append(bytes(self._partial + line))
+            self._partial.clear()
+        self._partial += rest
+        if len(self._partial) > self._longest:
+            lines.append(bytes(self._partial))
+            self._partial.clear()
+        return [line for line in lines if line.strip()]
 
 
 class LineCutter:
@@ -168,7 +190,7 @@ async def follow(client: ApiClient, pod: JobPod, options: LogOptions, clock: Clo
 async def _timed_lines(
     client: ApiClient, pod: JobPod, log_request: Request, longest: int | None
 ) -> AsyncGenerator[tuple[LogLine, datetime | None], None]:
-    splitter = responses.LineSplitter() if longest is None else LineCutter(longest)
+    splitter = LinePieces() if longest is None else LineCutter(longest)
     async with client.stream(log_request) as chunks:
         async for chunk in chunks:
             for line in splitter.feed(chunk):

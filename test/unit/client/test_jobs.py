@@ -362,6 +362,20 @@ async def test_of_long_lines_as_much_is_kept_as_was_asked_for(jobs, cluster):
         assert [line.text async for line in lines] == ["abcd", "jkl", "m"]
 
 
+@pytest.mark.parametrize("follow", [False, True])
+async def test_a_line_that_does_not_end_comes_in_pieces_and_what_follows_is_not_lost(jobs, cluster, follow):
+    """As of a progress bar, which a training writes over and over for hours."""
+    cluster.pod(cluster.job(), "worker-0")
+    cluster.report("j", "Succeeded")
+    bar = b"\r10%" * 1_000_000
+    cluster.logs["j-worker-0"] = [b"begins\n", *[bar] * 5, b"\nends\n"]
+
+    async with aclosing(jobs.logs("j", follow=follow)) as lines:
+        found = [line.raw async for line in lines]
+
+    assert (found[0], b"".join(found[1:-1]), found[-1]) == (b"begins", bar * 5, b"ends")
+
+
 async def test_followed_logs_have_every_run_of_every_replica_until_the_job_has_ended(jobs, cluster):
     job = cluster.job()
     cluster.pod(job, "chief-0")
