@@ -38,7 +38,7 @@ from tf_operator.local.node.process_node import ProcessNode, machine_capacity
 from tf_operator.local.node.processes.supervisor import SpawnerProcess
 from tf_operator.local.node.start import program
 from tf_operator.local.node.start.program import Interpreter
-from tf_operator.local.state import StateFolder
+from tf_operator.local.state import StateError, StateFolder
 from tf_operator.machinery.cache.factory import SharedInformerFactory
 from tf_operator.machinery.clock import Clock, SystemClock, Timer
 from tf_operator.machinery.events.event_object import Reporter
@@ -267,7 +267,8 @@ def install(server: ApiServer, body: Body) -> None:
         replacement: dict[str, Any] = {**body, "metadata": {**body["metadata"], **version}}
         answer = server.handle(requests.update(kind.resource, key, replacement))
     if not isinstance(answer, Response) or answer.code >= 300:
-        raise RuntimeError(f"{text_of(body, 'kind')} {key.name} cannot be installed: {answer}")
+        problem = text_of(msgspec.json.decode(answer.body), "message") if isinstance(answer, Response) else answer
+        raise StateError(f"{text_of(body, 'kind')} {key.name} cannot be installed: {problem}")
 
 
 def _client(transport: Transport, clock: Clock) -> ApiClient:

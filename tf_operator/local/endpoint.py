@@ -29,12 +29,13 @@ async def published(folder: StateFolder, handle: https.Handle, *, logs: LogSourc
     port = listener.getsockname()[1]
     address = f"https://127.0.0.1:{port}"
     guard = Guard(credentials.token, hosts=certificate.HOSTS, port=port)
-    async with https.serving(handle, listener, guard=guard, tls=credentials.tls, logs=logs, clock=clock):
+    with listener:  # it listens already: whoever reads the files finds it
         folder.write("port", str(port).encode())
         content = kubeconfig.text(address, authority=credentials.authority, token=credentials.token)
         folder.write(folder.kubeconfig.name, content.encode())
         folder.record(address)
-        yield address
+        async with https.serving(handle, listener, guard=guard, tls=credentials.tls, logs=logs, clock=clock):
+            yield address
 
 
 def _earlier_port(folder: StateFolder) -> int:

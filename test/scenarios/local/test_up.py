@@ -240,3 +240,15 @@ def test_a_server_that_cannot_start_says_why(local):
     assert up.stderr.startswith(f"tfjob local: {local.folder.journal} cannot be used (unable to open database file)")
     assert up.stderr.count("\n") == 1
     (local.folder.path / "journal.sqlite").rmdir()
+
+
+def test_a_server_that_cannot_write_its_files_says_so(local):
+    """As on a full disk, where its log cannot say it either."""
+    local.folder.create()
+    local.folder.kubeconfig.mkdir()
+    up = local.tfjob("up")
+
+    assert up.returncode == 1
+    assert up.stderr.startswith("tfjob local: the server cannot run: [Errno 21] Is a directory"), up.stderr
+    assert up.stderr.count("\n") == 1
+    local.folder.kubeconfig.rmdir()

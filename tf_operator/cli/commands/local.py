@@ -292,12 +292,12 @@ def _serve(folder: StateFolder, ready: int, lock: int) -> int:
         if descriptor >= 0:
             os.set_inheritable(descriptor, False)  # noqa: FBT003 (the function's own order)
     starter = StartingCommand(ready)
-    if lock >= 0:
-        folder.record("")
     from tf_operator.app import local  # noqa: PLC0415 (only this command needs the operator, and it takes its time)
     from tf_operator.local.apiserver.storage.journal import UnusableJournal  # noqa: PLC0415 (as above)
 
     try:
+        if lock >= 0:
+            folder.record("")
         return local.serve(folder, on_ready=lambda: starter.tell(_READY))
     except (sqlite3.Error, UnusableJournal) as error:
         way_out = "'tfjob local down --purge' deletes it with all jobs, logs and volumes; the data of volumes, in"
@@ -305,6 +305,8 @@ def _serve(folder: StateFolder, ready: int, lock: int) -> int:
         problem = StateError(f"{folder.journal} cannot be used ({error}); {way_out}")
     except StateError as error:
         problem = error
+    except OSError as error:  # a full disk, or no 127.0.0.1 as in a container with IPv6 alone
+        problem = StateError(f"the server cannot run: {error}")
     starter.tell(str(problem).encode()[:4000])
     raise problem
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from tf_operator.local.apiserver import failures
 from tf_operator.meta import Body, metadata_of, resource_version_of
 
 _LAYOUT = 1
@@ -45,6 +46,7 @@ class SqliteJournal:
         # SQLite gives the files beside it the mode of this one, which only this user may read.
         with suppress(OSError):  # SQLite says what is wrong
             os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        self._file = file
         self._connection = sqlite3.connect(file, isolation_level=None)
         self._connection.execute("pragma journal_mode = wal")
         self._connection.execute("pragma synchronous = normal")
@@ -61,14 +63,20 @@ class SqliteJournal:
         return (row[0] if row else 0), ((collection, path, _read(path, body)) for collection, path, body in objects)
 
     def write(self, version: int, collection: str, path: str, body: Body | None) -> None:
-        """Keep one commit (``None``: the object is deleted); when this returns, it is kept."""
+        """Keep one commit (``None``: the object is deleted); when this returns, it is kept. Else an ``ApiFailure``."""
+        raw = None if body is None else msgspec.json.encode(body)
+        try:
+            self._write(version, collection, path, raw)
+        except sqlite3.Error as error:  # a full disk, most of the time
+            raise failures.internal(f"{self._file} cannot be written: {error}") from error
+
+    def _write(self, version: int, collection: str, path: str, raw: bytes | None) -> None:
         execute = self._connection.execute
         with self._connection:
             execute("begin immediate")
-            if body is None:
+            if raw is None:
                 execute("delete from objects where collection = ? and path = ?", (collection, path))
             else:
-                raw = msgspec.json.encode(body)
                 execute("insert or replace into objects values (?, ?, ?)", (collection, path, raw))
             execute("insert or replace into counter values (1, ?)", (version,))
 

@@ -85,6 +85,20 @@ def test_a_definition_that_cannot_be_read_does_not_keep_the_server_from_starting
     assert call(server, "GET", "/api/v1/definitions/unreadable")[0] == 404
 
 
+def test_a_full_disk_is_said_to_whoever_writes(again, tmp_path):
+    server = again()
+    with sqlite3.connect(tmp_path / "journal.sqlite") as other:
+        other.execute("create trigger full before insert on objects begin select raise(abort, 'disk is full'); end")
+    other.close()
+
+    code, answer = call(server, "POST", TOYS, {"metadata": {"name": "a"}})
+
+    assert (code, answer["message"].partition(": ")[2]) == (
+        500,
+        f"{tmp_path / 'journal.sqlite'} cannot be written: disk is full",
+    )
+
+
 def test_what_could_not_be_kept_has_not_happened(again, monkeypatch):
     server = again()
     stream = watch(server, TOYS, resourceVersion="2")
