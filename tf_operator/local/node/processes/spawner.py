@@ -178,14 +178,14 @@ class Spawner:
         """Kill those that have left the group of a container that has ended: by now they are children of this process.
 
         Their own children are, once they are dead, which is another call of this. Who has overwritten the mark, as
-        programs do that set their title, is left alone until the end.
+        programs do that set their title, is left alone until no container runs: it may be one's of those.
         """
         running = {f"{MARK}={container}".encode() for container in self._children.values()}
         for pid in _children() - self._children.keys():
             with suppress(OSError):
                 variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
                 marks = {variable for variable in variables if variable.startswith(f"{MARK}=".encode())}
-                if marks and running.isdisjoint(marks):
+                if running.isdisjoint(marks) if marks else not running:
                     os.kill(pid, signal.SIGKILL)
 
     def _kill_everything(self) -> None:

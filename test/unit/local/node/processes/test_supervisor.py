@@ -18,6 +18,7 @@ from support.settle import eventually
 from tf_operator.local.node.processes import spawner
 from tf_operator.local.node.processes import supervisor as processes_module
 from tf_operator.local.node.processes.supervisor import Launch, Processes
+from tf_operator.local.process_identity import start_time
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -150,6 +151,18 @@ async def test_what_a_process_leaves_behind_is_killed_with_it(start, way):
     found = await start("sh", "-c", f"{way}\nsleep 0.1; exit 0").ended()
     assert found.status == 0
     await eventually(lambda: not marked(found.identity))
+
+
+async def test_what_has_left_its_group_and_lost_its_mark_is_killed_when_nothing_else_runs(start):
+    other = start("sleep", "100")
+    found = await start("sh", "-c", "env -i setsid sleep 100 & echo $!; sleep 0.1").ended()
+    stray = int(found.output)
+    await start("true").ended()
+    assert start_time(stray)  # it may be one of the other's
+
+    start.processes.signal(other.identity, signal.SIGKILL)
+    await other.ended()
+    await eventually(lambda: not start_time(stray))
 
 
 async def test_a_signal_reaches_the_main_process_and_sigkill_the_group(start):
