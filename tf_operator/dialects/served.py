@@ -86,6 +86,8 @@ class Conversion:
     """The newest first."""
     convert: Convert = _as_it_is
     """An object in any of its versions, in another one. Raises nothing but ``ConversionError``."""
+    is_piece: Callable[[Body], bool] = lambda _: False
+    """Whether an object lacks what its version requires, so that an API server may ask for it, but never stores it."""
     without_notes: Callable[[Body], dict[str, Any]] = dict
     """The object without what conversions have noted for the way back."""
 

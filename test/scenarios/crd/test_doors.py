@@ -451,6 +451,22 @@ async def test_what_is_fixed_cannot_be_written_to_the_status_either(client, plac
     assert job["status"] == {"x": 1}
 
 
+# --- Server-side apply ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", OLDER)
+async def test_a_manifest_of_an_older_version_can_be_rewritten_for_v1_and_back(client, place, version):
+    """An API server converts what is left of the job without the fields of the other manifest."""
+    manifest = old_job(version)
+    rewritten = v1.API.in_own_version(manifest)
+    before = await running(client, place, manifest)
+
+    for body in (rewritten, manifest, rewritten):
+        job = await client.patch(path(body["apiVersion"].rpartition("/")[2], place, "j"), body, "apply")
+        assert job["apiVersion"] == body["apiVersion"]
+        assert read(await client.get(TFJOBS.path(place, "j"))) == read(before)
+
+
 # --- Names ----------------------------------------------------------------------------------------------------------
 
 

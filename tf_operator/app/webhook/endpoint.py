@@ -118,7 +118,7 @@ def answers_of(apis: Iterable[ServedAPI], clock: Clock, older: Mapping[str, int]
 
     def answer(api: ServedAPI) -> Answer:
         count = partial(older.get, str(api.resource))
-        return _answer(review.refusing_new(api.conversion.convert, clock, count), share)
+        return _answer(review.refusing_new(api.conversion, clock, count), share)
 
     return {path_of(api): answer(api) for api in apis}
 

@@ -54,7 +54,7 @@ class _Review(msgspec.Struct):
 _REVIEW: Final = msgspec.json.Decoder(_Review)
 
 
-def refusing_new(convert: served.Convert, clock: Clock, older: Callable[[], int | None]) -> Convert:
+def refusing_new(conversion: served.Conversion, clock: Clock, older: Callable[[], int | None]) -> Convert:
     """The conversion that refuses an object that is being created, where it would be invalid.
 
     ``older``: in how many older versions objects may be stored; ``None`` while that is unknown.
@@ -63,7 +63,12 @@ def refusing_new(convert: served.Convert, clock: Clock, older: Callable[[], int 
     def refusing(body: Body, version: str) -> dict[str, Any]:
         created = parse_time(metadata_of(body).get("creationTimestamp"))
         is_new = created is None or clock.now() - created < NEW_FOR
-        return convert(body, version, is_written=False if older() else is_new or None)
+        try:
+            return conversion.convert(body, version, is_written=False if older() else is_new or None)
+        except ConversionError:
+            if not conversion.is_piece(body):
+                raise
+            return conversion.convert(body, version, is_written=False)
 
     return refusing
 

@@ -102,7 +102,7 @@ def test_a_review_that_cannot_be_answered_fails_with_a_sentence_for_the_user(fou
 
 def written(body, clock, older):
     """The response to whoever writes this, or reads what is stored."""
-    convert = review.refusing_new(v1.API.conversion.convert, clock, lambda: older)
+    convert = review.refusing_new(v1.API.conversion, clock, lambda: older)
     return json.loads(asyncio.run(review.answer(asked(body, version="kubeflow.org/v1"), convert)))["response"]
 
 
@@ -137,7 +137,7 @@ def test_what_is_being_created_is_refused_where_it_would_be_invalid_and_what_is_
 )
 def test_while_older_versions_are_stored_nothing_is_refused(older, status, mark, clock):
     """Whatever its tenants had an older operator store: one job that cannot be converted would break every list."""
-    misfit = {"tfReplicaSpecs": {"Worker": {"template": {"spec": {"tolerations": 5}}}}}
+    misfit = {"tfReplicaSpecs": {"Worker": {"template": {"spec": {"containers": [], "tolerations": 5}}}}}
     body = merge({**job("a", **misfit), "apiVersion": "kubeflow.org/v1beta1"}, mark)
     body["metadata"]["creationTimestamp"] = rfc3339(clock.now())
     response = written(body, clock, older)
@@ -147,3 +147,22 @@ def test_while_older_versions_are_stored_nothing_is_refused(older, status, mark,
         (stored,) = response["convertedObjects"]
         assert stored["metadata"]["annotations"].keys() == {LEFT_OUT}
         assert "fixed" not in stored.get("status", {})
+
+
+@pytest.mark.parametrize(
+    ("version", "spec"),
+    [
+        ("v1beta1", None),
+        ("v1beta1", {"tfReplicaSpecs": {"Worker": {"replicas": 2}}}),
+        ("v1alpha1", {"replicaSpecs": [{"tfReplicaType": "WORKER", "template": {"spec": {}}}]}),
+    ],
+    ids=["no spec", "no template", "no containers"],
+)
+@pytest.mark.parametrize("older", [None, 0])
+def test_a_piece_of_a_job_is_converted(version, spec, older, clock):
+    """The API server merges a server-side apply in all versions in which somebody has applied the job before."""
+    body = job("a") | {"apiVersion": f"kubeflow.org/{version}", "spec": spec, "status": {"fixed": {}}}
+
+    assert (
+        written({name: value for name, value in body.items() if value}, clock, older)["result"]["status"] == "Success"
+    )

@@ -110,6 +110,12 @@ def convert(body: Body, version: str, *, is_written: bool | None = None) -> dict
     return stored if version == STORED else _from_v1(stored, OLDER[version])
 
 
+def is_piece(body: Body) -> bool:
+    """Whether it lacks what its version requires: what is left of a job while a server-side apply is merged."""
+    version = text_of(body, "apiVersion").rpartition("/")[2]
+    return version in OLDER and stored_schema.has_gaps(_parts(body), version)
+
+
 def without_notes(body: Body) -> dict[str, Any]:
     """The object without what is noted for the way back to other versions: it stays in this one.
 
@@ -300,4 +306,4 @@ def _assemble(body: Body, version: str, parts: Body, changes: Mapping[str, str |
     return others | {"apiVersion": f"{GROUP}/{version}", "metadata": metadata} | dict(parts)
 
 
-CONVERSION: Final = Conversion(tuple(OLDER), convert, without_notes)
+CONVERSION: Final = Conversion(tuple(OLDER), convert, is_piece, without_notes)

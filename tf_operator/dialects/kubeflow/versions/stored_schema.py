@@ -32,6 +32,11 @@ def fitted(parts: Body) -> tuple[dict[str, Any], list[Misfit]]:
     return fit(parts, _schema())
 
 
+def has_gaps(parts: Body, version: str) -> bool:
+    """Whether something is missing that the schema of an older version requires."""
+    return any(misfit.value is None for misfit in fit(parts, _schema(version))[1])
+
+
 def has_lost_of_spec(misfits: list[Misfit]) -> bool:
     """Whether a value of the spec is left out."""
     return any(misfit.value is not None and misfit.field.startswith("spec") for misfit in misfits)
@@ -75,7 +80,8 @@ def _fields(text: object) -> list[str]:
 
 
 @cache
-def _schema() -> Body:
-    (version,) = Crd(_PACKAGE).load()["spec"]["versions"]
+def _schema(*older: str) -> Body:
+    """That of v1, or of one older version."""
+    *_, version = Crd(_PACKAGE, older="older_versions.json").load(*older)["spec"]["versions"]
     schema: Body = version["schema"]["openAPIV3Schema"]
     return schema
