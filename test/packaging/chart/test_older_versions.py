@@ -375,3 +375,13 @@ async def test_switching_older_versions_on_and_off_can_be_rolled_back(plane, cha
 
     chart.roll_back(2)
     await eventually(lambda: is_converted(plane, namespace, "j"), within=PATIENCE)
+
+
+@pytest.mark.parametrize("chart", [Chart, Chart4], ids=["helm-3", "helm-4"], indirect=True)
+async def test_an_operator_of_the_cluster_becomes_one_of_namespaces_and_back(plane, chart, namespace):
+    """Its certificate is then Helm's, and the operator's again."""
+    await store_jobs(plane, namespace)
+    for namespaces in ((), (namespace,), ()):
+        chart.forced = type(chart).forced  # the operator has written what Helm now has values for
+        chart.deploy(1, *OLDER, namespaces=namespaces)
+        await eventually(lambda: is_listed(plane), within=PATIENCE)

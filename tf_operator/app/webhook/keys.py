@@ -19,6 +19,7 @@ from typing import Final, Self
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from tf_operator.machinery import authority
 
@@ -119,17 +120,19 @@ def is_trusted(bundle: bytes, pair: Pair) -> bool:
 
 
 def _is_usable(pair: Pair, host: str, now: datetime) -> bool:
-    found = pair.parsed
-    is_valid = found is not None and found.not_valid_before_utc <= now < found.not_valid_after_utc
-    return found is not None and is_valid and bool(_authority_of(pair)) and _is_for(found, host)
-
-
-def _is_for(certificate: x509.Certificate, host: str) -> bool:
+    if pair.parsed is None:
+        return False
+    certificate, *authorities = x509.load_pem_x509_certificates(pair.certificate)
+    is_valid = all(each.not_valid_before_utc <= now < each.not_valid_after_utc for each in (certificate, *authorities))
+    # As it is drawn here: of other keys nobody knows whether OpenSSL and the API server take them.
+    has_known_key = isinstance(certificate.public_key(), ec.EllipticCurvePublicKey)
     try:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        limits = [each.extensions.get_extension_for_class(x509.BasicConstraints).value for each in authorities]
     except (x509.ExtensionNotFound, x509.DuplicateExtension, x509.UnsupportedGeneralNameType, ValueError):
         return False
-    return host in names.get_values_for_type(x509.DNSName)
+    is_signed = bool(limits) and all(limit.ca for limit in limits)
+    return is_valid and has_known_key and is_signed and host in names.get_values_for_type(x509.DNSName)
 
 
 def _drawn_at(certificate: x509.Certificate) -> datetime:
