@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from tf_operator.dialects.kubeflow import v1
-from tf_operator.dialects.kubeflow.versions import remainder
+from tf_operator.dialects.kubeflow.versions import remainder, stored_schema
 from tf_operator.dialects.kubeflow.versions.conversion import INCOMPLETE, ORIGIN, convert
 from tf_operator.dialects.kubeflow.versions.remainder import LARGEST, ROOM, size_of
 from tf_operator.dialects.kubeflow.versions.stored_schema import LEFT_OUT
@@ -308,6 +308,17 @@ def test_a_note_that_v1_would_not_take_back_is_ignored_in_the_older_version():
     forged = note(["cleanPodPolicy"], "Sometimes", back="None")
     stored = job("v1", annotations={"tf-operator.kubeflow.org/v1beta1-fields": forged})
     assert convert(stored, "v1beta1")["spec"]["cleanPodPolicy"] == "None"
+
+
+@pytest.mark.parametrize("version", ["v1alpha1", "v1alpha2", "v1beta1", "v1beta2"])
+def test_a_note_does_not_have_the_schema_asked_about_templates(version, monkeypatch):
+    """Anybody can write a note, and a template of a megabyte takes a second."""
+    fitted, fit = [], stored_schema.fitted
+    monkeypatch.setattr(stored_schema, "fitted", lambda parts: fitted.append(parts) or fit(parts))
+    stored = job("v1", annotations={f"tf-operator.kubeflow.org/{version}-fields": note(["cleanPodPolicy"], "All")})
+    convert(stored, version)
+
+    assert [parts["spec"]["tfReplicaSpecs"] for parts in fitted] == [{}, {}]
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ from tf_operator.dialects.kubeflow.versions import (
     v1alpha1_status,
     v1alpha2_to_v1beta2,
 )
+from tf_operator.dialects.kubeflow.versions.v1alpha2_to_v1beta2 import REPLICAS
 from tf_operator.dialects.record import object_of
 from tf_operator.dialects.replica_lists import generated_runtime_id
 from tf_operator.dialects.schema_fit import Misfit
@@ -238,14 +239,23 @@ def _spec_from_v1(body: Body, version: Version) -> dict[str, Any] | None:
     if not noted:
         return version.join(converted, version.split(converted))
     joined = version.join(converted, remainder.restore(version.split(converted), noted))
-    # Nobody notes what v1 does not take, and with it no write in this version would be accepted.
-    is_forged = _misfits(version, joined) > _misfits(version, converted)
-    return version.join(converted, version.split(converted)) if is_forged else joined
+    return version.join(converted, version.split(converted)) if _is_forged(version, joined, converted) else joined
 
 
-def _misfits(version: Version, spec: Body) -> int:
-    """In how many places v1 would not take a spec of an older version."""
-    return len(stored_schema.fitted({"spec": version.spec_to_v1(version.normalized(spec, ""))})[1])
+def _is_forged(version: Version, noted: Body, converted: Body) -> bool:
+    """Whether v1 takes less of a spec with a note than without: nobody notes that, and no such write is accepted.
+
+    Replicas that are the same in both are not looked at: their templates may be large.
+    """
+    with_note, without = (version.spec_to_v1(version.normalized(spec, "")) for spec in (noted, converted))
+    return _misfits(with_note, unlike=without) > _misfits(without, unlike=with_note)
+
+
+def _misfits(spec: Body, unlike: Body) -> int:
+    """In how many places v1 would not take a spec, but for replicas that are the same in another one."""
+    others = object_of(unlike, REPLICAS)
+    own = {kind: entry for kind, entry in object_of(spec, REPLICAS).items() if others.get(kind) != entry}
+    return len(stored_schema.fitted({"spec": {**spec, REPLICAS: own}})[1])
 
 
 def _restore(own: Body, text: object) -> dict[str, Any]:
