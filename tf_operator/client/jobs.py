@@ -55,10 +55,9 @@ class AsyncTFJobs:
         """Choose a cluster; nothing is sent yet.
 
         ``context`` and ``kubeconfig`` name it, or ``api_client``, a configured ``kubernetes.client.ApiClient``; without
-        them it is found as by ``tfjob`` (``client.cluster``), and a cluster that is only what is left is not changed:
-        ``ClusterNotNamed``. ``namespace``: empty for that of the context, or else ``default``. ``kind``: as
-        for kubectl, in any letter case; ``tfjob.kubeflow.org`` where several APIs have that kind. ``choice``: what
-        ``cluster.choose`` has found. ``transport``: in place of a connection of its own.
+        them it is found as by ``tfjob`` (``client.cluster``), and a cluster that nobody named is not changed:
+        ``ClusterNotNamed``. ``namespace``: empty for that of the context, or else ``default``. ``kind``: as in kubectl
+        or ``tfjob.kubeflow.org``. ``choice``: by ``cluster.choose``. ``transport``: in place of its own connection.
         """
         api = registry.find(kind)
         if api is None:
@@ -354,13 +353,11 @@ class AsyncTFJobs:
         """Delete a job with its pods: the job first, or with ``foreground`` when its pods have ended."""
         self._check_change()
         target = await self._resolve(job)
-        key = ObjectKey(target.namespace, target.name)
         propagation = "Foreground" if foreground else "Background"
-        await self.client.delete(self.api.resource, key, uid=target.uid, propagation=propagation)
+        await self.client.delete(self.api.resource, self._key(target), uid=target.uid, propagation=propagation)
 
     async def _set_suspended(self, job: str | Job, *, is_suspended: bool) -> Job:
-        current = await self._changeable(job)
-        return await self._patch(current, {"runPolicy": {"suspend": is_suspended}})
+        return await self._patch(await self._changeable(job), {"runPolicy": {"suspend": is_suspended}})
 
     async def _changeable(self, job: str | Job) -> Job:
         """The job as it is now, if it is one whose spec this client knows how to change."""
@@ -379,7 +376,7 @@ class AsyncTFJobs:
     async def _patch(self, job: Job, spec: Body) -> Job:
         """Change this very job, and none that has its name by now."""
         body = {"metadata": {"uid": job.uid}, "spec": spec}
-        return self._job(await self.client.merge_patch(self.api.resource, ObjectKey(job.namespace, job.name), body))
+        return self._job(await self.client.merge_patch(self.api.resource, self._key(job), body))
 
     async def _resolve(self, job: str | Job) -> Job:
         return job if isinstance(job, Job) else await self.get(job)
