@@ -1,9 +1,11 @@
-"""Reads a golden case: ``test/golden/<case>.input.yaml`` to an observation.
+"""Reads golden cases: each mapping of ``test/golden/<topic>.input.yaml`` to an observation.
 
-The job is one of a served API as it would be stored, and goes through its dialect, or through that of a made-up API of
-``profiles``. Children are spelt in short forms, one mapping
-each, whose fields are those of ``planning.snapshot``; a field that nothing reads is refused, because it would look as
-if it mattered. Where a case says nothing it is 08:10 on the first of March, and pods were made at 08:00.
+A case writes down what it is about. The job is one of a served API as it would be stored, and goes through its dialect,
+or through that of a made-up API of ``profiles``. Where a case leaves something out, it is the TFJob ``team/mnist`` of
+kubeflow.org/v1, which was started at 08:00 if it has a status; a replica has the template below, a condition may be
+``Running 08:00:10`` or ``Running=False 08:00:10``, it is 08:10 on the first of March, and pods were created at 08:00.
+``null`` leaves a field out for good. Children are spelt in short forms, one mapping each, whose fields are those of
+``planning.snapshot``; a field that nothing reads is refused, because it would look as if it mattered.
 """
 
 from collections.abc import Iterable, Mapping
@@ -44,9 +46,20 @@ PLAN: Final = ".plan.yaml"
 
 _NOW: Final = datetime(2026, 3, 1, 8, 10, tzinfo=UTC)
 _BEGINNING: Final = datetime(2026, 3, 1, 8, tzinfo=UTC)
+_DAY: Final = "2026-03-01T"
 _TYPES: Final = {kind.label: kind for kind in ReplicaType}
+_METADATA: Final = {"name": "mnist", "namespace": "team", "uid": "job-uid", "resourceVersion": "1", "generation": 1}
+_TEMPLATE: Final = {"spec": {"containers": [{"name": "tensorflow", "image": "training:test"}]}}
+_SELECTOR: Final = ",".join(
+    (
+        "training.kubeflow.org/job-name=mnist",
+        "training.kubeflow.org/operator-name=tfjob-controller",
+        "training.kubeflow.org/replica-type=",
+    )
+)
+_MESSAGES: Final = {"Created": "TFJob mnist is created.", "Running": "TFJob team/mnist is running."}
 _FIELDS: Final = {
-    *("title", "rules", "job", "now", "pods", "services", "podGroup", "extras", "rejected", "settings", "bodies"),
+    *("title", "job", "now", "pods", "services", "podGroup", "extras", "rejected", "settings", "bodies"),
     *("hold", "kueue"),
 }
 
@@ -59,26 +72,30 @@ class Malformed(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One case: what it shows, which rules of behaviour it is evidence for, and what is observed."""
+    """One case: what it shows, and what is observed."""
 
     name: str
     title: str
-    rules: tuple[int, ...]
     snapshot: Snapshot
     api: ServedAPI = v1.API
     bodies: tuple[str, ...] = ()
     """The replicas of which the plan file shows the bodies."""
 
 
-def names(root: Path) -> list[str]:
-    """The names of all cases."""
+def topics(root: Path) -> list[str]:
+    """The names of all files of cases."""
     return sorted(path.name.removesuffix(INPUT) for path in (root / FOLDER).glob(f"*{INPUT}"))
 
 
-def read(root: Path, name: str) -> Case:
-    """Read a case."""
-    fields = yaml.load((root / FOLDER / f"{name}{INPUT}").read_text(encoding="utf-8"), yaml.CSafeLoader)
+def read(root: Path, topic: str) -> dict[str, Case]:
+    """Read the cases of a topic, by their names."""
+    entries = yaml.load((root / FOLDER / f"{topic}{INPUT}").read_text(encoding="utf-8"), yaml.CSafeLoader)
+    return {name: _case(name, fields) for name, fields in entries.items()}
+
+
+def _case(name: str, fields: Yaml) -> Case:
     _refuse_others(fields, _FIELDS | (profiles.FIELDS if "profile" in fields else set()), name)
+    fields = fields | {"job": full_job(fields["job"])}
     api = profiles.api_of(fields)
     job = api.read_object(fields["job"])
     now = _time(fields.get("now"), _NOW)
@@ -94,7 +111,76 @@ def read(root: Path, name: str) -> Case:
         kueue=kueue.read(fields["kueue"], job) if "kueue" in fields else None,
         hold=Hold(*fields["hold"]) if "hold" in fields else None,
     )
-    return Case(name, fields["title"], tuple(fields.get("rules", ())), snapshot, api, tuple(fields.get("bodies", ())))
+    return Case(name, fields["title"], snapshot, api, tuple(fields.get("bodies", ())))
+
+
+def full_job(entry: Yaml) -> Yaml:
+    """The object of a case, with what the case leaves out. That of another API is written out."""
+    job: Yaml = entry | {"metadata": _without_nulls(_METADATA | entry.get("metadata", {}))}
+    if "apiVersion" in entry:
+        return job
+    job = {"apiVersion": "kubeflow.org/v1", "kind": "TFJob"} | job
+    match job.get("spec"):
+        case {"tfReplicaSpecs": dict(replicas)} as spec:
+            full = {name: _with_default(replica, "template", _TEMPLATE) for name, replica in replicas.items()}
+            job["spec"] = spec | {"tfReplicaSpecs": full}
+    if isinstance(status := job.get("status"), dict):
+        job["status"] = _full_status(status)
+    return job
+
+
+def _full_status(status: Yaml) -> Yaml:
+    full = with_full_conditions(_without_nulls({"startTime": f"{_DAY}08:00:00Z", "observedGeneration": 1} | status))
+    if isinstance(statuses := status.get("replicaStatuses"), dict):
+        full["replicaStatuses"] = {
+            name: _with_default(entry, "selector", f"{_SELECTOR}{name.lower()}") for name, entry in statuses.items()
+        }
+    return full
+
+
+def with_full_conditions(status: Yaml) -> Yaml:
+    """The status with each condition written out."""
+    if not isinstance(conditions := status.get("conditions"), list):
+        return status
+    return status | {"conditions": [_condition(entry) if isinstance(entry, str) else entry for entry in conditions]}
+
+
+def with_short_conditions(status: Yaml) -> Yaml:
+    """The status with those conditions in their short form that have one."""
+    if not isinstance(conditions := status.get("conditions"), list):
+        return status
+    return status | {"conditions": [_short_condition(entry) for entry in conditions]}
+
+
+def _condition(text: str) -> Yaml:
+    name, _, clock = text.partition(" ")
+    kind, _, status = name.partition("=")
+    time = f"{_DAY}{clock}Z"
+    return {
+        "type": kind,
+        "status": status or "True",
+        "reason": f"TFJob{kind}",
+        "message": _MESSAGES.get(kind, ""),
+        "lastUpdateTime": time,
+        "lastTransitionTime": time,
+    }
+
+
+def _short_condition(entry: Yaml) -> str | Yaml:
+    status = "" if entry.get("status") == "True" else f"={entry.get('status')}"
+    text = f"{entry.get('type')}{status} {str(entry.get('lastUpdateTime', '')).removeprefix(_DAY).removesuffix('Z')}"
+    return text if _condition(text) == entry else entry
+
+
+def _with_default(entry: object, field: str, value: object) -> object:
+    """The mapping with the field; null is a field that is not there, and what is no mapping stays as it is."""
+    if not isinstance(entry, dict):
+        return entry
+    return {name: content for name, content in ({field: value} | entry).items() if name != field or content is not None}
+
+
+def _without_nulls(entry: Yaml) -> Yaml:
+    return {name: value for name, value in entry.items() if value is not None}
 
 
 def _pod(entry: Yaml, job: TrainingJob) -> Pod:
@@ -112,12 +198,12 @@ def _pod(entry: Yaml, job: TrainingJob) -> Pod:
         index=int(index),
         phase=entry["phase"],
         is_terminating=entry.get("terminating", False),
-        deletion_deadline=parse_time(entry.get("deletionDeadline")),
+        deletion_deadline=_time(entry.get("deletionDeadline")),
         is_gone=entry.get("gone", False),
         reason=entry.get("reason", ""),
         message=entry.get("message", ""),
         is_disrupted=entry.get("disrupted", False) or "disruptedAt" in entry,
-        disrupted_at=parse_time(entry.get("disruptedAt")),
+        disrupted_at=_time(entry.get("disruptedAt")),
         restart_policy=RestartPolicy(entry["restartPolicy"]) if "restartPolicy" in entry else None,
         main=_main(entry.get("main"), is_running=entry["phase"] == "Running" and "main" not in entry),
         max_exit_code=entry.get("maxExitCode"),
@@ -128,7 +214,7 @@ def _pod(entry: Yaml, job: TrainingJob) -> Pod:
         is_restarting=entry.get("restarting", False),
         is_stopped=entry.get("stopped", False),
         pending_reason=entry.get("pendingReason", ""),
-        waits_since=parse_time(entry.get("waitsSince")),
+        waits_since=_time(entry.get("waitsSince")),
         is_starting=entry.get("starting", False),
         created_at=_time(entry.get("created"), _BEGINNING),
         cluster_size=entry.get("clusterSize", ""),
@@ -146,7 +232,7 @@ def _main(entry: Yaml | None, *, is_running: bool) -> MainContainer | None:
         reason=entry.get("reason", ""),
         message=entry.get("message", ""),
         started_at=_time(entry.get("started"), _BEGINNING),
-        finished_at=parse_time(entry.get("finished")),
+        finished_at=_time(entry.get("finished")),
     )
 
 
@@ -230,8 +316,9 @@ def _accelerator(resource: str, entry: Yaml) -> Accelerator:
     return Accelerator(resource, volumes, variables, entry.get("replacement", ""))
 
 
-def _time(text: object, default: datetime) -> datetime:
-    return parse_time(text) or default
+def _time(text: str | None, default: datetime | None = None) -> datetime | None:
+    """A time, or one on the day of the cases: ``08:00:10``."""
+    return parse_time(text if text is None or "T" in text else f"{_DAY}{text}Z") or default
 
 
 def _refuse_others(entry: Mapping[str, Any], fields: Iterable[str], where: str) -> None:

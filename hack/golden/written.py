@@ -5,29 +5,37 @@ children only of the replicas that a case asks for.
 """
 
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
 
-from golden.case import FOLDER, PLAN, Case, names, read
+from golden.case import FOLDER, PLAN, Case, read, topics, with_short_conditions
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.meta import GroupVersionResource
 from tf_operator.planning.actions import Action, Count, Create, Delete, DeleteCollection, Event, Patch, Plan
 from tf_operator.planning.plan import make_plan
 
 Yaml = dict[str, Any]
+_WIDTH: Final = 130
 _HEADER: Final = "# Written by hack/generate golden. A change here is a change of behaviour: say why it is right.\n"
 
 
 def plans(root: Path) -> dict[Path, str]:
     """Every plan file, by its path in the repository."""
-    return {FOLDER / f"{name}{PLAN}": plan_text(read(root, name)) for name in names(root)}
+    return {FOLDER / f"{topic}{PLAN}": plans_text(read(root, topic)) for topic in topics(root)}
 
 
-def plan_text(case: Case) -> str:
-    """The plan file of a case. Pods that are looked for are not found, and nothing was said about others."""
+def plans_text(cases: Mapping[str, Case]) -> str:
+    """The plan file of a topic."""
+    return _HEADER + "\n".join(compact({name: plan_of(case)}) for name, case in cases.items())
+
+
+def plan_of(case: Case) -> Yaml:
+    """What a plan file says of a case. Pods that are looked for are not found, and nothing was said about others."""
     plan = make_plan(case.snapshot)
     names = plan.looks_for
     if names:
@@ -38,7 +46,7 @@ def plan_text(case: Case) -> str:
     content: Yaml = {
         "asksAbout": pods,
         "looksFor": list(names),
-        "status": case.api.status_patch(plan.report) or "unchanged",
+        "status": with_short_conditions(case.api.status_patch(plan.report)) or "unchanged",
         "record": plan.status_first,
         "actions": [_action(action) for action in plan.actions]
         + ["delete the job"] * plan.deletes_job
@@ -48,8 +56,7 @@ def plan_text(case: Case) -> str:
         "counts": [_count(count, case.api) for count in plan.counts],
         "requeueAfter": None if plan.requeue_after is None else plan.requeue_after.total_seconds(),
     }
-    filled = {name: value for name, value in content.items() if value not in ([], {}, None)}
-    return _HEADER + yaml.dump(filled, Dumper=_Plain, sort_keys=False, width=120, allow_unicode=True)
+    return {name: value for name, value in content.items() if value not in ([], {}, None)}
 
 
 class _Plain(yaml.CSafeDumper):
@@ -57,6 +64,40 @@ class _Plain(yaml.CSafeDumper):
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ANN401, ARG002 (as PyYAML has it)
         return True
+
+
+def compact(content: Yaml) -> str:
+    """As YAML in few lines, below the first two levels."""
+    stream = StringIO()
+    dumper = _Plain(stream, sort_keys=False, width=_WIDTH, allow_unicode=True)
+    node = dumper.represent_data(content)
+    _fold(node, 0)
+    dumper.open()
+    dumper.serialize(node)
+    dumper.close()
+    return stream.getvalue()
+
+
+def _fold(node: yaml.Node, level: int) -> None:
+    """Sets which collections are written in one line: the outermost that fit, and a flat one in up to three."""
+    if isinstance(node, yaml.ScalarNode):
+        return
+    is_flat = all(isinstance(child, yaml.ScalarNode) for child in _children(node))
+    node.flow_style = level > 1 and _length(node) <= (3 * _WIDTH if is_flat else _WIDTH - 2 * level)
+    for child in _children(node):
+        _fold(child, level + 1)
+
+
+def _length(node: yaml.Node) -> int:
+    """About as many characters as it takes in one line."""
+    if isinstance(node, yaml.ScalarNode):
+        return len(node.value) + 4
+    return 2 + sum(_length(child) for child in _children(node))
+
+
+def _children(node: yaml.CollectionNode) -> Iterator[yaml.Node]:
+    for entry in node.value:
+        yield from entry if isinstance(entry, tuple) else (entry,)
 
 
 def _action(action: Action) -> str | Yaml:

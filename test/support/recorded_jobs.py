@@ -7,21 +7,28 @@ from typing import Any
 
 import yaml
 
+from golden import case
 from support.resources import Json
 from support.simulator import Simulator, simulated
 from tf_operator.dialects import registry
 
 ROOT = Path(__file__).resolve().parents[2]
-CASES = sorted(path.name.removesuffix(".plan.yaml") for path in (ROOT / "test/golden").glob("*.plan.yaml"))
 
 
 @cache
-def golden(case: str) -> Json:
-    """The job of a case as it is stored after the plan; shared, so nobody changes it."""
-    job: Json = _read(f"{case}.input.yaml")["job"]
-    status = _read(f"{case}.plan.yaml")["status"]
-    job["metadata"]["creationTimestamp"] = "2026-03-01T08:00:00Z"
-    return job if status == "unchanged" else merged(job, {"status": status})
+def golden() -> dict[str, Json]:
+    """The job of each golden case as it is stored after the plan; shared, so nobody changes one."""
+    jobs = {}
+    for topic in case.topics(ROOT):
+        plans = _read(topic, case.PLAN)
+        for name, entry in _read(topic, case.INPUT).items():
+            jobs[name] = _stored(case.full_job(entry["job"]), plans[name]["status"])
+    return jobs
+
+
+def _stored(job: Json, status: Json | str) -> Json:
+    job = {**job, "metadata": {**job["metadata"], "creationTimestamp": "2026-03-01T08:00:00Z"}}
+    return job if isinstance(status, str) else merged(job, {"status": case.with_full_conditions(status)})
 
 
 def merged(body: Mapping[str, Any], patch: Mapping[str, Any]) -> Json:
@@ -51,6 +58,6 @@ def lived(job: Json, *moves: Callable[[Simulator], None]) -> Json:
     return dict(body)
 
 
-def _read(name: str) -> Json:
-    body: Json = yaml.load((ROOT / "test/golden" / name).read_text(encoding="utf-8"), yaml.CSafeLoader)
+def _read(topic: str, suffix: str) -> Json:
+    body: Json = yaml.load((ROOT / case.FOLDER / f"{topic}{suffix}").read_text(encoding="utf-8"), yaml.CSafeLoader)
     return body

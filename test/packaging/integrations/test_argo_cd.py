@@ -54,8 +54,7 @@ MEANINGS = {"Succeeded": "Healthy", "Failed": "Degraded", "Suspended": "Suspende
 
 def test_the_last_condition_of_every_golden_case_is_its_health():
     types = set()
-    for case in recorded_jobs.CASES:
-        job = recorded_jobs.golden(case)
+    for case, job in recorded_jobs.golden().items():
         if job["kind"] != "TFJob" or not job.get("status", {}).get("conditions"):
             continue
         last = job["status"]["conditions"][-1]

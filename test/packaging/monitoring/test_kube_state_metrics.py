@@ -179,7 +179,7 @@ NEW = {"state": set(), "state_info": {}, "start_time": {}, "replicas_active": {}
     ids=["running", "failed", "without a status", "mlkube", "T9k"],
 )
 def test_the_metrics_say_what_the_status_says(case, has_status, expected):
-    job = golden(case)
+    job = golden()[case]
     scraped = scrape(job if has_status else job | {"status": {}})
     for name in {"state", "phase"} & scraped.keys():
         scraped[name] = {state for state, value in scraped[name].items() if value}
