@@ -41,7 +41,7 @@ _OF_JOBS: Final = {
         "started",
         "resized",
     ),
-    *("placed", "namespace", "done", "deadline", "wants", "wantsPs"),
+    *("placed", "namespace", "done", "deadline", "wants", "wantsPs", "holds"),
 }
 
 Yaml = dict[str, Any]
@@ -114,6 +114,8 @@ def _job(name: str, entry: Yaml) -> QueueJob:
     containers = [{"resources": {"requests": entry["asks"]}}]
     shape, of_servers = (shapes.shape_of({"containers": containers, **pod}) for pod in pods)
     workers, nodes = entry["workers"], entry.get("at")
+    # What each of its pods holds, if another than it asks for now.
+    held = shapes.requests_of({"containers": [{"resources": {"requests": entry.get("holds", entry["asks"])}}]})
     needs = [
         ReplicaNeed(ReplicaType.PS, entry.get("ps", 0), of_servers),
         ReplicaNeed(ReplicaType.WORKER, workers, shape),
@@ -129,7 +131,7 @@ def _job(name: str, entry: Yaml) -> QueueJob:
         requested_workers=entry.get("wants", 0),
         requested_servers=entry.get("wantsPs", 0),
         done=((ReplicaType.WORKER, entry["done"]),) if "done" in entry else (),
-        pods=tuple(BoundPod(ReplicaType.WORKER, index, node) for index, node in enumerate(nodes or ()) if node),
+        pods=tuple(BoundPod(ReplicaType.WORKER, index, node, held) for index, node in enumerate(nodes or ()) if node),
         is_admitted=nodes is not None,
         queued_time=_moment(entry["queued"]) if "queued" in entry else None,
         admitted_time=_moment(entry.get("started", 0)) if nodes is not None else None,

@@ -56,7 +56,8 @@ class Life:
         held = {**self.going, **self.workers}
         if not held:
             return self.job
-        return replace(self.job, pods=tuple(BoundPod(WORKER, index, node) for index, node in held.items()))
+        requests = self.job.worker.requests
+        return replace(self.job, pods=tuple(BoundPod(WORKER, index, node, requests) for index, node in held.items()))
 
 
 class Day:

@@ -66,7 +66,7 @@ def clusters(draw, waited=(timedelta(0), timedelta(minutes=3))):
                 total[node] += gpus
             resized = draw(some.sampled_from([None, NOW - timedelta(minutes=2), NOW - timedelta(hours=1)]))
             started = NOW - draw(some.sampled_from([timedelta(0), timedelta(minutes=3)]))
-            bound = tuple(BoundPod(WORKER, index, f"{node}") for index, node in enumerate(pods))
+            bound = tuple(BoundPod(WORKER, index, f"{node}", shape.requests) for index, node in enumerate(pods))
             wanted = draw(some.sampled_from([0, workers + 1, workers + 9]))
             job = replace(
                 job, is_admitted=True, pods=bound, admitted_time=started, resized_time=resized, requested_workers=wanted

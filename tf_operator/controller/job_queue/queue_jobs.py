@@ -196,7 +196,7 @@ def _bound(job: TrainingJob, pods: tuple[CountedPod, ...]) -> Iterator[BoundPod]
     for pod in pods:
         place = naming.replica_of(job.key.name, pod.metadata.name, job.profile.names) if pod.node else None
         if place:
-            yield BoundPod(*place, pod.node)
+            yield BoundPod(*place, pod.node, pod.requests)
 
 
 def _requested_workers(job: TrainingJob, *, is_resized: bool) -> int:

@@ -174,10 +174,10 @@ class FreeCapacity:
                 column = self._column(name)
                 column[node] = max(column[node] - amount * count, min(column[node], 0))
 
-    def give(self, node: str, shape: Shape | None) -> None:
+    def give(self, node: str, shape: Shape) -> None:
         """A pod of this shape on this node is given up, if the node is one that counts."""
         index = self._index.get(node)
-        if index is not None and shape is not None:
+        if index is not None:
             self._move(Placed(index, shape, -1))
             self._without_room.clear()
 

@@ -9,7 +9,7 @@ from tf_operator.job.record import ReplicaType
 from tf_operator.job.training_job import ElasticRange
 from tf_operator.meta import ObjectKey
 from tf_operator.planning.job_queue.capacity import Group
-from tf_operator.planning.job_queue.shapes import Shape
+from tf_operator.planning.job_queue.shapes import Amounts, Shape
 
 
 class ReplicaNeed(NamedTuple):
@@ -26,6 +26,13 @@ class BoundPod(NamedTuple):
     type: ReplicaType
     ordinal: int
     node: str
+    requests: Amounts
+    """What it holds there, whatever its template says now."""
+
+    @property
+    def shape(self) -> Shape:
+        """What is free again without it; where it may be, is settled."""
+        return Shape(self.requests)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,14 +133,14 @@ class QueueJob:
         return next((need.shape for need in self.needs if need.type is kind), None)
 
     @property
-    def worker_nodes(self) -> dict[int, str]:
-        """Where its workers are that are on a node, by their index."""
-        return {pod.ordinal: pod.node for pod in self.pods if pod.type is ReplicaType.WORKER}
+    def bound_workers(self) -> dict[int, BoundPod]:
+        """Its workers that are on a node, by their index."""
+        return {pod.ordinal: pod for pod in self.pods if pod.type is ReplicaType.WORKER}
 
     @property
-    def leaving(self) -> tuple[str, ...]:
-        """The nodes on which there are still workers that the job has given up."""
-        return tuple(pod.node for pod in self.pods if pod.type is ReplicaType.WORKER and pod.ordinal >= self.workers)
+    def leaving(self) -> tuple[BoundPod, ...]:
+        """The workers that the job has given up, and that are still on a node."""
+        return tuple(pod for pod in self.pods if pod.type is ReplicaType.WORKER and pod.ordinal >= self.workers)
 
 
 def left_alone(jobs: Iterable[QueueJob], uids: Collection[str]) -> Iterator[QueueJob]:

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, Self
 
 from tf_operator.job.record import ReplicaType
 from tf_operator.planning.job_queue.capacity import FreeCapacity, Group, Placed
-from tf_operator.planning.job_queue.jobs import QueueJob
+from tf_operator.planning.job_queue.jobs import BoundPod, QueueJob
 from tf_operator.planning.job_queue.shapes import Shape
 
 TURN: Final = 12
@@ -107,11 +107,11 @@ class Room:
         if self._reservation:
             self._rest.take(placed)
 
-    def give(self, node: str, job: QueueJob) -> None:
-        """A worker of this job on this node is given up."""
-        self._free.give(node, job.worker)
+    def give(self, pod: BoundPod) -> None:
+        """A pod is given up."""
+        self._free.give(pod.node, pod.shape)
         if self._reservation:
-            self._rest.give(node, job.worker)
+            self._rest.give(pod.node, pod.shape)
 
     def _open_to(self, job: QueueJob) -> tuple[FreeCapacity, ...]:
         reservation = self._reservation

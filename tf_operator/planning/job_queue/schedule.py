@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from tf_operator.job.record import ReplicaType
 from tf_operator.planning.job_queue import reservation
 from tf_operator.planning.job_queue.capacity import FreeCapacity, Node, Placed, most_on
-from tf_operator.planning.job_queue.jobs import Admit, Decision, QueueJob, Resize, Schedule
+from tf_operator.planning.job_queue.jobs import Admit, BoundPod, Decision, QueueJob, Resize, Schedule
 from tf_operator.planning.job_queue.reservation import Held, Reservation, Room
 from tf_operator.planning.job_queue.shapes import MOST_RULES, Places, Shape
 from tf_operator.planning.snapshot import is_ahead
@@ -126,11 +126,10 @@ def _considered(jobs: Iterable[QueueJob]) -> Iterator[QueueJob]:
 
 def _bound(free: FreeCapacity, job: QueueJob) -> Iterator[Placed]:
     """Where its pods are that are on a node which counts."""
-    shapes = {need.type: need.shape for need in job.needs}
     for pod in job.pods:
         node = free.index_of(pod.node)
-        if node is not None and pod.type in shapes:
-            yield Placed(node, shapes[pod.type], 1)
+        if node is not None:
+            yield Placed(node, pod.shape, 1)
 
 
 def _reserve(free: FreeCapacity, job: QueueJob) -> Iterator[Placed]:
@@ -203,8 +202,8 @@ def _favoured(
     """For whom workers are given up, as far as the queue is still the same, and its room when they are gone."""
     later = room.copy()
     for other in leaving:
-        for node in other.leaving:
-            later.give(node, other)
+        for pod in other.leaving:
+            later.give(pod)
     for job in _by_claim((job for job in waiting if _due(job, cluster) <= cluster.now), cluster):
         placed = later.place(job, job.least)
         if placed is not None:
@@ -247,22 +246,23 @@ class _Step(NamedTuple):
     job: QueueJob
     workers: int
     """How many are left then."""
-    node: str
-    """Where it is; empty for nowhere."""
+    pod: BoundPod | None
+    """``None`` if it is on no node."""
 
 
 def _steps(givers: Sequence[QueueJob]) -> Iterator[_Step]:
     """Workers in the order in which they are given up: all of one job before the next, as each is resized once."""
     for job in sorted(givers, key=lambda job: (job.priority, job.least - job.workers, job.uid)):
-        nodes = job.worker_nodes
+        pods = job.bound_workers
         for index in range(job.workers - 1, job.least - 1, -1):
-            yield _Step(job, index, nodes.get(index, ""))
+            yield _Step(job, index, pods.get(index))
 
 
 def _after(room: Room, steps: Iterable[_Step]) -> Room:
     later = room.copy()
-    for job, _, node in steps:
-        later.give(node, job)
+    for step in steps:
+        if step.pod:
+            later.give(step.pod)
     return later
 
 
