@@ -15,8 +15,9 @@ from typing import Final
 
 from tf_operator.app import signals
 from tf_operator.app.local import this_interpreter
+from tf_operator.local.node.machine import machine_capacity
 from tf_operator.local.node.node_parts import NODES, NodeSettings
-from tf_operator.local.node.process_node import ProcessNode, machine_capacity, node_status
+from tf_operator.local.node.process_node import ProcessNode, node_status
 from tf_operator.machinery.clock import SystemClock
 from tf_operator.machinery.ratelimit import TokenBucket
 from tf_operator.machinery.transport.client import ApiClient

@@ -20,9 +20,9 @@ from aiohttp import web
 
 from lab.control_plane.plane import ControlPlane
 from tf_operator.local.node.logs.node_logs import NodeLogs
+from tf_operator.local.node.machine import Interpreter, machine_capacity
 from tf_operator.local.node.node_parts import NodeSettings
-from tf_operator.local.node.process_node import ProcessNode, machine_capacity
-from tf_operator.local.node.start.program import Interpreter
+from tf_operator.local.node.process_node import ProcessNode
 from tf_operator.machinery.clock import SystemClock
 from tf_operator.machinery.ratelimit import TokenBucket
 from tf_operator.machinery.transport.client import ApiClient

@@ -32,12 +32,11 @@ from tf_operator.local.apiserver.server import ApiServer
 from tf_operator.local.apiserver.storage.store import Journal
 from tf_operator.local.log_source import LogSource
 from tf_operator.local.log_transport import LogTransport
-from tf_operator.local.node import usage
+from tf_operator.local.node import machine, usage
+from tf_operator.local.node.machine import Interpreter, machine_capacity
 from tf_operator.local.node.node_parts import NodeSettings
-from tf_operator.local.node.process_node import ProcessNode, machine_capacity
+from tf_operator.local.node.process_node import ProcessNode
 from tf_operator.local.node.processes.supervisor import SpawnerProcess
-from tf_operator.local.node.start import program
-from tf_operator.local.node.start.program import Interpreter
 from tf_operator.local.state import StateError, StateFolder
 from tf_operator.machinery.cache.factory import SharedInformerFactory
 from tf_operator.machinery.clock import Clock, SystemClock, Timer
@@ -215,7 +214,7 @@ def published(cluster: LocalCluster, folder: StateFolder) -> AbstractAsyncContex
 
 def this_interpreter() -> Interpreter:
     """That of the shell in which this was typed, with its variables, in its folder."""
-    return Interpreter(program.user_python(os.environ), dict(os.environ), str(Path.cwd()))
+    return Interpreter(machine.user_python(os.environ), dict(os.environ), str(Path.cwd()))
 
 
 def make_operator(

@@ -19,10 +19,10 @@ from tf_operator.local.apiserver.server import ApiServer
 from tf_operator.local.log_transport import LogTransport
 from tf_operator.local.node import listeners, process_node
 from tf_operator.local.node.claims import CLAIMS
+from tf_operator.local.node.machine import Interpreter, machine_capacity
 from tf_operator.local.node.node_parts import NODES, PODS, SERVICES, NodeSettings
-from tf_operator.local.node.process_node import ProcessNode, machine_capacity
+from tf_operator.local.node.process_node import ProcessNode
 from tf_operator.local.node.run import pod_runner, status_writer
-from tf_operator.local.node.start.program import Interpreter
 from tf_operator.machinery.clock import SystemClock
 from tf_operator.machinery.events.event_object import EVENTS
 from tf_operator.machinery.ratelimit import TokenBucket
@@ -298,7 +298,7 @@ async def test_a_node_that_is_cordoned_takes_no_pods_until_it_is_not(machine):
     key = ObjectKey("", "local")
     await eventually(lambda: machine.node._nodes.store.get(key))
     await machine.client.merge_patch(NODES, key, {"spec": {"unschedulable": True}})
-    await eventually(lambda: machine.node._nodes.store.get(key).body.get("spec"))
+    await eventually(lambda: machine.node._nodes.store.get(key).spec.unschedulable)
     await machine.pod("waiting", "exit 0")
     pod = await machine.wait("waiting", lambda pod: pod["status"].get("conditions"))
     (condition,) = pod["status"]["conditions"]

@@ -13,7 +13,7 @@ from tf_operator.cli.run.local_flags import LocalFlagError
 from tf_operator.client import AsyncTFJobs, cluster
 from tf_operator.client.cluster import ClusterChoice
 from tf_operator.dialects import registry
-from tf_operator.local.node.start.program import user_python
+from tf_operator.local.node.machine import user_python
 from tf_operator.meta import Body
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from tf_operator.local.node.start.program import PYTHON_ANNOTATION
+from tf_operator.local.node.machine import PYTHON_ANNOTATION
 
 IMAGE: Final = "tensorflow/tensorflow:2.19.0"
 _OWN_IMAGE: Final = "registry.example.com/NAME:1"

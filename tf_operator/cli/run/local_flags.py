@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from tf_operator.cli import session
 from tf_operator.client.run import local_objects
-from tf_operator.local.node.start.program import python_at, user_python
+from tf_operator.local.node.machine import python_at, user_python
 from tf_operator.meta import Body
 
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

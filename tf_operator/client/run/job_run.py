@@ -17,7 +17,7 @@ from tf_operator.client.run import following, local_objects, submission, tensorf
 from tf_operator.client.run.following import JobWatcher
 from tf_operator.client.run.submission import Submitter
 from tf_operator.dialects import registry
-from tf_operator.local.node.start.program import user_python
+from tf_operator.local.node.machine import user_python
 from tf_operator.machinery.clock import Clock
 from tf_operator.meta import Body
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from tf_operator.local.node.start.program import PYTHON_ANNOTATION
+from tf_operator.local.node.machine import PYTHON_ANNOTATION
 from tf_operator.meta import Body
 
 _VOLUME: Final = "tfjob-run"

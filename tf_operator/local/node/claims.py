@@ -13,14 +13,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from tf_operator.local.node.cached_objects import CachedObject, read_object
-from tf_operator.local.node.containers import mapping_of, spec_of, status_of
+from tf_operator.local.node.cached_objects import LocalClaim, read_claim
 from tf_operator.local.node.node_parts import NodeParts
 from tf_operator.machinery.cache.informer import Informer
 from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport import errors
 from tf_operator.machinery.transport.requests import Resource
-from tf_operator.meta import Body, ObjectKey, text_of
+from tf_operator.meta import ObjectKey
 
 CLAIMS: Final = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 _DELETED: Final = ".deleted"
@@ -33,9 +32,9 @@ class ClaimKeeper:
     def __init__(self, parts: NodeParts, *, is_used: Callable[[ObjectKey], bool]) -> None:
         self._parts = parts
         self._is_used = is_used
-        self._claims = Informer(CLAIMS, client=parts.client, clock=parts.clock, decode=read_object)
+        self._claims = Informer(CLAIMS, client=parts.client, clock=parts.clock, decode=read_claim)
         self._claims.add_handler(self)
-        self._unbound: dict[str, CachedObject] = {}
+        self._unbound: dict[str, LocalClaim] = {}
         self._uids: set[str] = set()
         self._deleted: dict[str, ObjectKey] = {}
         self._changed = asyncio.Event()
@@ -56,18 +55,18 @@ class ClaimKeeper:
         for mark in (self._parts.settings.folder / "claims").glob(f"*/*/*{_DELETED}"):
             _remove(mark.with_suffix(""))
 
-    def on_add(self, item: CachedObject) -> None:
+    def on_add(self, item: LocalClaim) -> None:
         """There is a claim."""
         if item.metadata.uid not in self._uids:  # once: a controller of volumes may be of another mind
             self._uids.add(item.metadata.uid)
-            if text_of(status_of(item.body), "phase") != "Bound":
+            if item.status.phase != "Bound":
                 self._unbound[item.metadata.uid] = item
                 self._changed.set()
 
-    def on_update(self, old: CachedObject, new: CachedObject) -> None:
+    def on_update(self, old: LocalClaim, new: LocalClaim) -> None:
         """A claim has changed."""
 
-    def on_delete(self, last: CachedObject, *, final_state_known: bool) -> None:  # noqa: ARG002 (the handler's form)
+    def on_delete(self, last: LocalClaim, *, final_state_known: bool) -> None:  # noqa: ARG002 (the handler's form)
         """A claim is gone."""
         self._uids.discard(last.metadata.uid)
         self._unbound.pop(last.metadata.uid, None)
@@ -84,7 +83,7 @@ class ClaimKeeper:
     async def _bind_all(self) -> None:
         while self._unbound:
             uid, item = self._unbound.popitem()
-            patch = {"metadata": {"uid": uid}, "status": bound(item.body)}
+            patch = {"metadata": {"uid": uid}, "status": bound(item)}
             try:
                 await self._parts.client.merge_patch(CLAIMS, item.metadata.key, patch, subresource="status")
             except (errors.NotFound, errors.Conflict):
@@ -99,11 +98,10 @@ class ClaimKeeper:
                 await asyncio.to_thread(_remove, self._parts.settings.claim_folder(key, uid))
 
 
-def bound(claim: Body) -> dict[str, Any]:
+def bound(claim: LocalClaim) -> dict[str, Any]:
     """The status of a claim that has its volume, which is as large as was asked for."""
-    spec = spec_of(claim)
-    requests = mapping_of(mapping_of(spec, "resources"), "requests")
-    return {"phase": "Bound", "accessModes": spec.get("accessModes") or [], "capacity": dict(requests)}
+    spec = claim.spec
+    return {"phase": "Bound", "accessModes": list(spec.access_modes), "capacity": spec.resources.requests}
 
 
 def _mark(folder: Path) -> Path:

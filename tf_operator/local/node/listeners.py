@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from tf_operator.local.node.addresses import RANGE
-from tf_operator.local.node.containers import LocalPod
 from tf_operator.local.node.node_parts import PODS, NodeParts
+from tf_operator.local.node.pod import LocalPod
 from tf_operator.machinery.events.event_object import Reference, reference_to
-from tf_operator.meta import ObjectKey, controller_of
+from tf_operator.meta import ObjectKey
 
 _EVERY: Final = 3.0
 _TABLES: Final = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
@@ -63,8 +63,7 @@ class ListenerWatch:
 
 def subject_of(pod: LocalPod) -> Reference:
     """What is warned of: the job, or a pod without one."""
-    owner = controller_of(pod.body)
-    if owner is None:
+    if (owner := pod.owner) is None:
         return reference_to(PODS, pod.key, pod.uid)
     return Reference(owner.api_version, owner.kind, ObjectKey(pod.key.namespace, owner.name), owner.uid)
 

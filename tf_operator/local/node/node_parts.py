@@ -4,13 +4,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tf_operator.local.node.addresses import Addresses
-from tf_operator.local.node.containers import LocalPod
 from tf_operator.local.node.logs.container_log import MOST_BYTES
 from tf_operator.local.node.logs.node_logs import NodeLogs
+from tf_operator.local.node.machine import Capacity, Interpreter
+from tf_operator.local.node.pod import LocalPod
 from tf_operator.local.node.processes.memory_limits import MemoryLimits
 from tf_operator.local.node.processes.supervisor import Processes
-from tf_operator.local.node.start.downward import Capacity
-from tf_operator.local.node.start.program import Interpreter
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.events.event_object import Severity, reference_to
 from tf_operator.machinery.events.recorder import EventRecorder

@@ -18,19 +18,20 @@ from typing import Any
 import msgspec
 
 from tf_operator.local import short_paths
+from tf_operator.local.node import pod as pods
 from tf_operator.local.node import scheduling
-from tf_operator.local.node.addresses import Addresses, PodNames
-from tf_operator.local.node.cached_objects import CachedObject, read_object
+from tf_operator.local.node.addresses import LOOPBACK, Addresses, PodNames
+from tf_operator.local.node.cached_objects import LocalNode, LocalService, read_node, read_service
 from tf_operator.local.node.claims import ClaimKeeper
-from tf_operator.local.node.containers import LocalPod, list_of, local_pod, mapping_of, spec_of
 from tf_operator.local.node.listeners import ListenerWatch
 from tf_operator.local.node.logs.node_logs import NodeLogs
+from tf_operator.local.node.machine import Capacity
 from tf_operator.local.node.node_parts import NODES, PODS, SERVICES, NodeParts, NodeSettings
+from tf_operator.local.node.pod import LocalPod
 from tf_operator.local.node.processes import memory_limits
 from tf_operator.local.node.processes.supervisor import Processes, SpawnerProcess
 from tf_operator.local.node.run import pod_report
 from tf_operator.local.node.run.pod_runner import PodRunner
-from tf_operator.local.node.start.downward import Capacity
 from tf_operator.local.node.start.pod_setup import container_ports
 from tf_operator.local.node.usage import UsageMeter
 from tf_operator.machinery.cache.informer import Informer
@@ -41,7 +42,7 @@ from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport import errors, requests
 from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.requests import Request
-from tf_operator.meta import Body, ObjectKey, controller_of, key_of, labels_of, metadata_of, rfc3339, text_of, uid_of
+from tf_operator.meta import Body, ObjectKey, rfc3339
 
 _log = Logger(__name__)
 _PAUSE = 1.0
@@ -75,9 +76,9 @@ class ProcessNode:
             limits=memory_limits.find(),
         )
         self.logs = self._parts.logs
-        self._pods = Informer(PODS, client=client, clock=clock, decode=read_object)
-        self._services = Informer(SERVICES, client=client, clock=clock, decode=read_object)
-        self._nodes = Informer(NODES, client=client, clock=clock, decode=read_object)
+        self._pods = Informer(PODS, client=client, clock=clock, decode=pods.read)
+        self._services = Informer(SERVICES, client=client, clock=clock, decode=read_service)
+        self._nodes = Informer(NODES, client=client, clock=clock, decode=read_node)
         self._claims = ClaimKeeper(self._parts, is_used=self._is_used)
         self._runners: dict[str, PodRunner] = {}
         self._pod_tasks: set[asyncio.Task[None]] = set()
@@ -140,36 +141,30 @@ class ProcessNode:
         """What the pods use now."""
         return self._meter.metrics((runner.sessions() for runner in self._runners.values()), now)
 
-    def on_add(self, item: CachedObject) -> None:
+    def on_add(self, item: LocalPod) -> None:
         """There is a pod."""
-        body, uid = item.body, item.metadata.uid
-        node = text_of(spec_of(body), "nodeName")
-        if runner := self._runners.get(uid):
-            runner.on_changed(body)
+        if runner := self._runners.get(item.uid):
+            runner.on_changed(item)
         elif self._is_ending:
             return
-        elif node == self._parts.settings.name:
-            self._take(body)
-        elif (
-            not node
-            and not text_of(metadata_of(body), "deletionTimestamp")
-            and not list_of(spec_of(body), "schedulingGates")
-        ):
+        elif item.spec.node_name == self._parts.settings.name:
+            self._take(item)
+        elif not (item.spec.node_name or item.deletion or item.spec.scheduling_gates):
             own = self._nodes.store.get(ObjectKey("", self._parts.settings.name))
-            reason = scheduling.refusal(own.body, body) if own else ""
+            reason = scheduling.refusal(own, item) if own else ""
             work = self._refuse(item, reason) if reason else self._bind(item)
-            self._spawn(work, f"schedule {item.metadata.key}", self._binding)
+            self._spawn(work, f"schedule {item.key}", self._binding)
 
-    def on_update(self, old: CachedObject, new: CachedObject) -> None:  # noqa: ARG002 (the handler's form)
+    def on_update(self, old: LocalPod, new: LocalPod) -> None:  # noqa: ARG002 (the handler's form)
         """A pod has changed."""
         self.on_add(new)
 
-    def on_delete(self, last: CachedObject, *, final_state_known: bool) -> None:  # noqa: ARG002 (the handler's form)
+    def on_delete(self, last: LocalPod, *, final_state_known: bool) -> None:  # noqa: ARG002 (the handler's form)
         """A pod is gone."""
-        if runner := self._runners.get(last.metadata.uid):
+        if runner := self._runners.get(last.uid):
             runner.on_gone()
         else:
-            self._parts.logs.remove(last.metadata.key, last.metadata.uid)
+            self._parts.logs.remove(last.key, last.uid)
 
     async def _watch_pods(self) -> None:
         """Watch pods, once it is known what may occur in them, and whether they are taken."""
@@ -181,7 +176,7 @@ class ProcessNode:
     def _look_again(self) -> None:
         """The node has changed: it may take pods that it has refused."""
         for item in self._pods.store:
-            if not text_of(spec_of(item.body), "nodeName"):
+            if not item.spec.node_name:
                 self.on_add(item)
 
     def _is_used(self, claim: ObjectKey) -> bool:
@@ -190,28 +185,27 @@ class ProcessNode:
     async def _clean_logs(self) -> None:
         """Logs stay until their pod is deleted, perhaps while no node ran."""
         await self._pods.wait_synced()
-        self._parts.logs.keep_only({item.metadata.uid for item in self._pods.store})
+        self._parts.logs.keep_only({item.uid for item in self._pods.store})
 
-    def _take(self, body: Body) -> None:
-        self._parts.logs.know(key_of(body), uid_of(body))
-        if pod_report.is_final(body) and not text_of(metadata_of(body), "deletionTimestamp"):
+    def _take(self, pod: LocalPod) -> None:
+        self._parts.logs.know(pod.key, pod.uid)
+        if pod_report.is_final(pod) and not pod.deletion:
             return
-        pod = local_pod(body)
         names = PodNames(
             self._parts.addresses,
             pod.uid,
             pod.key.namespace,
             hosts=_NamesIn(self._services, pod.key.namespace),
-            own=lambda: self._service_of(body) or pod.key,
+            own=lambda: self._service_of(pod) or pod.key,
             own_ports=container_ports(pod),
         )
         self._greet(pod)
-        self._runners[pod.uid] = runner = PodRunner(self._parts, body, names)
-        self._spawn(self._run(runner, body), f"pod {pod.key}", self._pod_tasks)
+        self._runners[pod.uid] = runner = PodRunner(self._parts, pod, names)
+        self._spawn(self._run(runner, pod), f"pod {pod.key}", self._pod_tasks)
 
     def _greet(self, pod: LocalPod) -> None:
         """Say once for each job what stands for its images."""
-        owner = controller_of(pod.body)
+        owner = pod.owner
         who = owner.uid if owner else pod.uid
         if who not in self._greeted:
             self._greeted.add(who)
@@ -221,15 +215,14 @@ class ProcessNode:
             message = f"images are not used: the programs of {name} run in the environment of {interpreter.python}"
             self._parts.event(pod, "ImageNotUsed", message)
 
-    async def _run(self, runner: PodRunner, body: Body) -> None:
-        pod = local_pod(body)
+    async def _run(self, runner: PodRunner, pod: LocalPod) -> None:
         try:
             await runner.run()
         except Exception as error:  # noqa: BLE001 (a pod that no node could run harms no other)
             # As text: a log that renders the local variables of a huge pod stops the loop for a minute.
             _log.error("a pod cannot be run", pod=str(pod.key), trace=traceback.format_exc())
             runner.on_gone()
-            await self._fail(body, error)
+            await self._fail(pod, error)
         finally:
             self._runners.pop(pod.uid, None)
             self._claims.on_pod_ended()
@@ -238,25 +231,25 @@ class ProcessNode:
             if self._pods.store.by_uid(pod.uid) is None:
                 self._parts.logs.remove(pod.key, pod.uid)
 
-    async def _fail(self, body: Body, error: Exception) -> None:
+    async def _fail(self, pod: LocalPod, error: Exception) -> None:
         while isinstance(error, ExceptionGroup):
             error = error.exceptions[0]
         status = pod_report.rejected("NodeFailure", f"{type(error).__name__}: {error}", now=self._parts.clock.now())
-        patch = {"metadata": {"uid": uid_of(body)}, "status": status}
+        patch = {"metadata": {"uid": pod.uid}, "status": status}
         with suppress(errors.ApiError):
-            await self._parts.client.merge_patch(PODS, local_pod(body).key, patch, subresource="status")
+            await self._parts.client.merge_patch(PODS, pod.key, patch, subresource="status")
 
-    def _service_of(self, body: Body) -> ObjectKey | None:
+    def _service_of(self, pod: LocalPod) -> ObjectKey | None:
         """The Service by which the pod is reached."""
-        labels, namespace = labels_of(body), text_of(metadata_of(body), "namespace")
+        labels = pod.metadata.labels
         for service in self._services.store:
-            selector = mapping_of(spec_of(service.body), "selector")
-            is_same = service.metadata.namespace == namespace
+            selector = service.spec.selector
+            is_same = service.metadata.namespace == pod.key.namespace
             if is_same and selector and all(labels.get(name) == value for name, value in selector.items()):
                 return service.metadata.key
         return None
 
-    async def _bind(self, item: CachedObject) -> None:
+    async def _bind(self, item: LocalPod) -> None:
         """Take a pod that has no node; a watch event says when it has."""
         metadata = item.metadata
         target = {"apiVersion": "v1", "kind": "Node", "name": self._parts.settings.name}
@@ -278,11 +271,11 @@ class ProcessNode:
             else:
                 return
 
-    async def _refuse(self, item: CachedObject, reason: str) -> None:
+    async def _refuse(self, item: LocalPod, reason: str) -> None:
         """Say that a pod waits for this node, unless it is known."""
-        status = pod_report.unscheduled(item.body, reason, now=self._parts.clock.now())
+        status = pod_report.unscheduled(item, reason, now=self._parts.clock.now())
         if status:
-            self._parts.event(local_pod(item.body), "FailedScheduling", reason, "Warning")
+            self._parts.event(item, "FailedScheduling", reason, "Warning")
             patch = {"metadata": {"uid": item.metadata.uid}, "status": status}
             with suppress(errors.ApiError):
                 await self._parts.client.merge_patch(PODS, item.metadata.key, patch, subresource="status")
@@ -313,22 +306,22 @@ class _NodeChanges:
     def __init__(self, call: Callable[[], None]) -> None:
         self._call = call
 
-    def on_add(self, item: CachedObject) -> None:
+    def on_add(self, item: LocalNode) -> None:
         """There is a Node."""
 
-    def on_update(self, old: CachedObject, new: CachedObject) -> None:
+    def on_update(self, old: LocalNode, new: LocalNode) -> None:
         """A Node has changed, perhaps only its status."""
-        if spec_of(old.body) != spec_of(new.body):
+        if old.spec != new.spec:
             self._call()
 
-    def on_delete(self, last: CachedObject, *, final_state_known: bool) -> None:
+    def on_delete(self, last: LocalNode, *, final_state_known: bool) -> None:
         """A Node is gone."""
 
 
 class _NamesIn:
     """The names of the Services of a namespace, as they are when asked."""
 
-    def __init__(self, services: Informer[CachedObject], namespace: str) -> None:
+    def __init__(self, services: Informer[LocalService], namespace: str) -> None:
         self._services = services
         self._namespace = namespace
 
@@ -345,15 +338,10 @@ def node_status(capacity: Capacity, now: str) -> dict[str, Any]:
         "capacity": amounts,
         "allocatable": amounts,
         "conditions": [ready | {"lastTransitionTime": now, "lastHeartbeatTime": now}],
-        "addresses": [{"type": "InternalIP", "address": pod_report.ADDRESS}],
+        "addresses": [{"type": "InternalIP", "address": LOOPBACK}],
         "nodeInfo": {
             "architecture": {"x86_64": "amd64", "aarch64": "arm64"}.get(machine.machine, machine.machine),
             "operatingSystem": machine.sysname.lower(),
             "kernelVersion": machine.release,
         },
     }
-
-
-def machine_capacity() -> Capacity:
-    """What this machine has."""
-    return Capacity(os.cpu_count() or 1, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))

@@ -5,34 +5,29 @@ There is one node, and requests are not counted. ``NoExecute`` keeps new pods aw
 
 from typing import Final
 
-from tf_operator.local.node.containers import list_of, spec_of
-from tf_operator.meta import Body, text_of
+from tf_operator.local.node.cached_objects import LocalNode, NodeTaint
+from tf_operator.local.node.pod import LocalPod, PodToleration
 
-_CORDON: Final[Body] = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+_CORDON: Final = NodeTaint("node.kubernetes.io/unschedulable", effect="NoSchedule")
 _KEEPS_AWAY: Final = frozenset({"NoSchedule", "NoExecute"})
 
 
-def refusal(node: Body, pod: Body) -> str:
+def refusal(node: LocalNode, pod: LocalPod) -> str:
     """Why the node does not take the pod, in words of kube-scheduler; empty if it does."""
     reason = ""
-    if spec_of(node).get("unschedulable") is True and not _is_tolerated(_CORDON, pod):
+    if node.spec.unschedulable and not _is_tolerated(_CORDON, pod):
         reason = "1 node(s) were unschedulable"
-    elif any(not _is_tolerated(taint, pod) for taint in list_of(spec_of(node), "taints")):
+    elif any(not _is_tolerated(taint, pod) for taint in node.spec.taints):
         reason = "1 node(s) had untolerated taint(s)"
     return f"0/1 nodes are available: {reason}." if reason else ""
 
 
-def _is_tolerated(taint: Body, pod: Body) -> bool:
+def _is_tolerated(taint: NodeTaint, pod: LocalPod) -> bool:
     """Whether the taint means nothing to the pod."""
-    if text_of(taint, "effect") not in _KEEPS_AWAY:
-        return True
-    return any(_tolerates(toleration, taint) for toleration in list_of(spec_of(pod), "tolerations"))
+    return taint.effect not in _KEEPS_AWAY or any(_tolerates(entry, taint) for entry in pod.spec.tolerations)
 
 
-def _tolerates(toleration: Body, taint: Body) -> bool:
-    key, operator = text_of(toleration, "key"), text_of(toleration, "operator") or "Equal"
-    if text_of(toleration, "effect") not in ("", text_of(taint, "effect")) or key not in ("", text_of(taint, "key")):
+def _tolerates(toleration: PodToleration, taint: NodeTaint) -> bool:
+    if toleration.effect not in ("", taint.effect) or toleration.key not in ("", taint.key):
         return False
-    if operator == "Exists":
-        return True
-    return bool(key) and text_of(toleration, "value") == text_of(taint, "value")
+    return toleration.operator == "Exists" or (bool(toleration.key) and toleration.value == taint.value)

@@ -13,7 +13,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from tf_operator.meta import Body, GroupVersionResource, key_of, labels_of, rfc3339
+from tf_operator.local.node.pod import LocalPod
+from tf_operator.meta import Body, GroupVersionResource, rfc3339
 
 POD_METRICS: Final = GroupVersionResource("metrics.k8s.io", "v1beta1", "pods", "PodMetrics")
 WINDOW: Final = timedelta(seconds=10)
@@ -56,7 +57,7 @@ class UsageMeter:
         self._readings: dict[int, tuple[_Reading, _Reading]] = {}
         """By session: the one that a rate is taken from, and the one that will be next."""
 
-    def metrics(self, pods: Iterable[tuple[Body, Iterable[ContainerSession]]], now: datetime) -> Iterator[Body]:
+    def metrics(self, pods: Iterable[tuple[LocalPod, Iterable[ContainerSession]]], now: datetime) -> Iterator[Body]:
         """The metrics of the pods that have containers that run."""
         used, readings = _by_session(self._proc), self._readings
         self._readings = {}
@@ -78,9 +79,9 @@ class UsageMeter:
                 yield _body(pod, containers, now, window)
 
 
-def _body(pod: Body, containers: list[Body], now: datetime, window: timedelta) -> Mapping[str, Any]:
-    key, labels = key_of(pod), dict(labels_of(pod))
-    metadata = {"name": key.name, "namespace": key.namespace, "creationTimestamp": rfc3339(now), "labels": labels}
+def _body(pod: LocalPod, containers: list[Body], now: datetime, window: timedelta) -> Mapping[str, Any]:
+    name, namespace, labels = pod.key.name, pod.key.namespace, pod.metadata.labels
+    metadata = {"name": name, "namespace": namespace, "creationTimestamp": rfc3339(now), "labels": labels}
     return {
         "kind": POD_METRICS.kind,
         "apiVersion": POD_METRICS.api_version,

@@ -10,7 +10,7 @@ import pytest
 from tf_operator.cli import main
 from tf_operator.cli.manifests.starter import Starter
 from tf_operator.client.manifests import kube_yaml, validate
-from tf_operator.local.node.start.program import PYTHON_ANNOTATION
+from tf_operator.local.node.machine import PYTHON_ANNOTATION
 
 SIZES = [(1, 0, False), (0, 0, True), (3, 2, True), (2, 1, False)]
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from tf_operator.cli.run import local_flags
-from tf_operator.local.node.start.program import PYTHON_ANNOTATION
+from tf_operator.local.node.machine import PYTHON_ANNOTATION
 
 
 def flags(mount=(), python=None, env_file=None):

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from tf_operator.local.node import listeners
-from tf_operator.local.node.containers import local_pod
 from tf_operator.local.node.listeners import Listener, ListenerWatch
+from tf_operator.local.node.pod import pod_of
 
 HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
 END = "00000000:00000000 00:00000000 00000000     0        0 78643 1 00000000f2556ab6 100 0 0 10 0"
@@ -54,7 +54,7 @@ def test_a_port_is_exposed_if_something_listens_beside_loopback(tables, address,
 def pod(name, job=""):
     owner = {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "name": job, "uid": f"uid-of-{job}", "controller": True}
     metadata = {"name": name, "namespace": "ns", "uid": name, "ownerReferences": [owner] if job else []}
-    return local_pod({"metadata": metadata, "spec": {"containers": []}})
+    return pod_of({"metadata": metadata, "spec": {"containers": []}})
 
 
 async def test_each_job_is_warned_of_once(tables, clock):

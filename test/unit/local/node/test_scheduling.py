@@ -1,7 +1,10 @@
 """Which pods a node takes that is cordoned or tainted."""
 
+import msgspec
 import pytest
 
+from tf_operator.local.node.cached_objects import LocalNode
+from tf_operator.local.node.pod import pod_of
 from tf_operator.local.node.scheduling import refusal
 
 CORDONED = "0/1 nodes are available: 1 node(s) were unschedulable."
@@ -10,7 +13,7 @@ GPU = {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
 
 
 def pod(*tolerations):
-    return {"spec": {"tolerations": [*tolerations]}}
+    return pod_of({"spec": {"tolerations": tolerations}})
 
 
 @pytest.mark.parametrize(
@@ -33,4 +36,4 @@ def pod(*tolerations):
     ],
 )
 def test_a_pod_is_taken_if_it_tolerates_the_taints_of_the_node(node, tolerations, why):
-    assert refusal({"spec": node}, pod(*tolerations)) == why
+    assert refusal(msgspec.convert({"metadata": {}, "spec": node}, LocalNode), pod(*tolerations)) == why

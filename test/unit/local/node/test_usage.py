@@ -6,10 +6,11 @@ from datetime import timedelta
 import pytest
 
 from support.fake_clock import FakeClock
+from tf_operator.local.node.pod import pod_of
 from tf_operator.local.node.usage import ContainerSession, UsageMeter
 
 TICKS, PAGE = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
-POD = {"metadata": {"name": "p", "namespace": "ns", "labels": {"a": "b"}}}
+POD = pod_of({"metadata": {"name": "p", "namespace": "ns", "labels": {"a": "b"}}})
 
 
 @pytest.fixture

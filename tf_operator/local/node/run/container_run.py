@@ -10,13 +10,13 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tf_operator.local.node.containers import End, LocalContainer, LocalPod, mapping_of
 from tf_operator.local.node.logs.container_log import ContainerLog
 from tf_operator.local.node.node_parts import NodeParts
+from tf_operator.local.node.pod import STARTUP, Action, LocalContainer, LocalPod
 from tf_operator.local.node.processes.supervisor import Launch
 from tf_operator.local.node.run import probes
 from tf_operator.local.node.run.probes import Probe, Tally
-from tf_operator.meta import text_of
+from tf_operator.local.node.runtime import End
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -100,8 +100,8 @@ class ContainerRun:
         self._container_id = f"{_SCHEME}{pid}"
         self._listener.on_run_started(self.container, self._container_id)
         if not self._has_ended.is_set():
-            self._begin_probes(has_started=not self.container.has_probe("startupProbe"))
-            if hook := self._hook("postStart"):
+            self._begin_probes(has_started=STARTUP not in self.container.probes)
+            if hook := self.container.spec.lifecycle.post_start:
                 self._begin(self._post_start(hook))
 
     def on_failed(self, problem: str) -> None:
@@ -147,7 +147,7 @@ class ContainerRun:
     def _message(self, code: int) -> str:
         """The termination message: what the program wrote, or else the end of its log."""
         text = _end(self._message_file)
-        policy = text_of(self.container.spec, "terminationMessagePolicy")
+        policy = self.container.spec.termination_message_policy
         return text or (self._log.last_words() if code and policy == "FallbackToLogsOnError" else "")
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
@@ -156,7 +156,7 @@ class ContainerRun:
     def _begin_probes(self, *, has_started: bool) -> None:
         """The startup probe is alone until it has succeeded."""
         for probe in probes.probes_of(self.container):
-            if has_started is (probe.kind != "startupProbe"):
+            if has_started is (probe.kind != STARTUP):
                 self._begin(self._probe(probe))
 
     def _cancel(self) -> None:
@@ -171,14 +171,14 @@ class ContainerRun:
         def left() -> float:
             return began + grace() - clock.monotonic()
 
-        if hook := self._hook("preStop"):
+        if hook := self.container.spec.lifecycle.pre_stop:
             is_over = asyncio.Event()
             running = self._tasks.create_task(self._run_hook(hook, within=grace()), name=self._identity)
             self._running.append(running)  # it ends with the container, too
             running.add_done_callback(lambda _: is_over.set())
             if not await self._is_set(is_over, left):
                 running.cancel()
-        number = getattr(signal, _stop_signal(self.container), signal.SIGTERM)
+        number = getattr(signal, self.container.spec.lifecycle.stop_signal, signal.SIGTERM)
         if not self._has_ended.is_set():
             self._parts.processes.signal(self._identity, number)
         if not await self._is_set(self._has_ended, left):
@@ -192,18 +192,15 @@ class ContainerRun:
                     await event.wait()
         return event.is_set()
 
-    def _hook(self, name: str) -> dict[str, Any]:
-        return dict(mapping_of(mapping_of(self.container.spec, "lifecycle"), name))
-
-    async def _run_hook(self, hook: dict[str, Any], *, within: float) -> str:
+    async def _run_hook(self, hook: Action, *, within: float) -> str:
         """Run a hook; why it failed, ``""`` if it did not."""
         probe = Probe("hook", hook, initial_delay=0, period=1, timeout=within, successes=1, failures=1)
-        if (pause := mapping_of(hook, "sleep").get("seconds")) is not None:
-            await self._parts.clock.sleep(min(float(pause), within))
+        if hook.sleep:
+            await self._parts.clock.sleep(min(float(hook.sleep.seconds), within))
             return ""
         return await self._ask(probe)
 
-    async def _post_start(self, hook: dict[str, Any]) -> None:
+    async def _post_start(self, hook: Action) -> None:
         if problem := await self._run_hook(hook, within=3600.0):
             self._parts.event(self._pod, "FailedPostStartHook", f"PostStartHook failed: {problem}", "Warning")
             self._parts.processes.signal(self._identity, signal.SIGTERM)
@@ -221,13 +218,13 @@ class ContainerRun:
             if verdict is not None and verdict is not last:
                 last = verdict
                 self._listener.on_verdict(self.container, probe, problem)
-                if verdict and probe.kind == "startupProbe":
+                if verdict and probe.kind == STARTUP:
                     self._begin_probes(has_started=True)
                     return
             await self._parts.clock.sleep(probe.period)
 
     async def _ask(self, probe: Probe) -> str:
-        if not mapping_of(probe.action, "exec"):
+        if not probe.command:
             return await probes.answers(probe, self.container, clock=self._parts.clock, port_of=self._port_of)
         command = replace(self._launch, argv=[self._launch.visible(word) for word in probe.command])
         once = _Command()
@@ -278,7 +275,3 @@ def _end(file: Path) -> str:
         finally:
             os.close(descriptor)
     return ""
-
-
-def _stop_signal(container: LocalContainer) -> str:
-    return text_of(mapping_of(container.spec, "lifecycle"), "stopSignal") or "SIGTERM"

@@ -12,7 +12,8 @@ from datetime import datetime, timedelta
 from enum import Enum, auto
 
 from tf_operator.job.restart_rules import RESTARTING_ALL
-from tf_operator.local.node.containers import LocalContainer, LocalPod, Role, Runtime
+from tf_operator.local.node.pod import LocalContainer, LocalPod, Role
+from tf_operator.local.node.runtime import Runtime
 
 Runtimes = Mapping[str, Runtime]
 
@@ -53,7 +54,7 @@ def next_step(pod: LocalPod, runtimes: Runtimes, *, since: datetime, now: dateti
     ending = Ending.NODE if node_ends else ending_of(pod, runtimes, since=since, now=now)
     if ending:
         return _end(pod, runtimes, ending)
-    due = since + timedelta(seconds=pod.deadline_seconds) if pod.deadline_seconds is not None else None
+    due = _deadline(pod, since)
     if sources := [runtimes[member.name] for member in pod.containers if _restarts_all(member, runtimes[member.name])]:
         return _restart_all(runtimes, sources, due)
     start, times = [], [due] if due else []
@@ -73,9 +74,14 @@ def ending_of(pod: LocalPod, runtimes: Runtimes, *, since: datetime, now: dateti
     """Why all containers of the pod have to end, if they have to."""
     if pod.deletion:
         return Ending.DELETED
-    if pod.deadline_seconds is not None and now >= since + timedelta(seconds=pod.deadline_seconds):
+    if (due := _deadline(pod, since)) and now >= due:
         return Ending.DEADLINE
     return Ending.COMPLETED if _is_completed(pod, runtimes) else None
+
+
+def _deadline(pod: LocalPod, since: datetime) -> datetime | None:
+    seconds = pod.spec.active_deadline_seconds
+    return None if seconds is None else since + timedelta(seconds=seconds)
 
 
 def is_initialized(pod: LocalPod, runtimes: Runtimes) -> bool:

@@ -5,30 +5,55 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
+
 from tf_operator.job.restart_rules import RESTARTING_ALL
-from tf_operator.local.node.containers import (
-    End,
-    LocalContainer,
-    LocalPod,
-    Problem,
-    Role,
-    Runtime,
-    list_of,
-    mapping_of,
-    status_of,
-)
+from tf_operator.local.node.addresses import LOOPBACK
+from tf_operator.local.node.pod import LocalContainer, LocalPod, Part, Role
 from tf_operator.local.node.run import lifecycle
 from tf_operator.local.node.run.lifecycle import Ending, PodStep, Runtimes
-from tf_operator.meta import Body, parse_time, rfc3339, text_of
+from tf_operator.local.node.runtime import End, Problem, Runtime
+from tf_operator.meta import Body, parse_time, rfc3339
 
-ADDRESS = "127.0.0.1"
-"""Of the node and of each pod: a pod has ports of its own, not an address."""
 _DEADLINE = Problem("DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
 _CREATING = Problem("ContainerCreating", "")
 _INITIALIZING = Problem("PodInitializing", "")
 _NEVER = datetime.fromtimestamp(0, UTC)
 """The start of a program that could not be started, as containerd reports it: the pod was not rejected."""
 _FINAL = frozenset({"Succeeded", "Failed"})
+
+
+class _StateEntry(Part, frozen=True):
+    """That a container waits, runs or has ended."""
+
+    exit_code: int = 0
+    signal: int = 0
+    reason: str = ""
+    message: str = ""
+    started_at: str = ""
+    finished_at: str = ""
+    container_id: str = msgspec.field(default="", name="containerID")
+
+
+class _StateOf(Part, frozen=True):
+    waiting: _StateEntry | None = None
+    running: _StateEntry | None = None
+    terminated: _StateEntry | None = None
+
+
+class _ContainerStatus(Part, frozen=True):
+    """What an earlier node has reported of a container."""
+
+    name: str = ""
+    restart_count: int = 0
+    container_id: str = msgspec.field(default="", name="containerID")
+    state: _StateOf = _StateOf()
+    last_state: _StateOf = _StateOf()
+
+
+class _Status(Part, frozen=True):
+    container_statuses: tuple[_ContainerStatus, ...] = ()
+    init_container_statuses: tuple[_ContainerStatus, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +70,9 @@ class _State:
         return self.runtime.end if self.waiting and self.runtime.end else self.runtime.previous
 
 
-def is_final(body: Body) -> bool:
+def is_final(pod: LocalPod) -> bool:
     """Whether the stored pod is over, whatever becomes of its containers."""
-    return status_of(body).get("phase") in _FINAL
+    return pod.status.get("phase") in _FINAL
 
 
 def report(pod: LocalPod, runtimes: Runtimes, step: PodStep, *, since: datetime, now: datetime) -> dict[str, Any]:
@@ -56,10 +81,10 @@ def report(pod: LocalPod, runtimes: Runtimes, step: PodStep, *, since: datetime,
     phase = _phase(pod, states, step)
     status = {
         "phase": phase,
-        "hostIP": ADDRESS,
-        "hostIPs": [{"ip": ADDRESS}],
-        "podIP": ADDRESS,
-        "podIPs": [{"ip": ADDRESS}],
+        "hostIP": LOOPBACK,
+        "hostIPs": [{"ip": LOOPBACK}],
+        "podIP": LOOPBACK,
+        "podIPs": [{"ip": LOOPBACK}],
         "startTime": rfc3339(since),
         "conditions": _conditions(pod, runtimes, states, phase=phase, now=now, step=step),
         "containerStatuses": [_entry(state) for state in states if state.container.role is Role.MAIN],
@@ -71,9 +96,9 @@ def report(pod: LocalPod, runtimes: Runtimes, step: PodStep, *, since: datetime,
     return status
 
 
-def unscheduled(pod: Body, reason: str, *, now: datetime) -> dict[str, Any]:
+def unscheduled(pod: LocalPod, reason: str, *, now: datetime) -> dict[str, Any]:
     """The status of a pod that no node takes; empty if it says so already."""
-    conditions = list_of(status_of(pod), "conditions")
+    conditions = pod.conditions
     old_condition: Body = next((entry for entry in conditions if entry.get("type") == "PodScheduled"), {})
     if old_condition.get("message") == reason:
         return {}
@@ -90,48 +115,41 @@ def rejected(reason: str, message: str, *, now: datetime) -> dict[str, Any]:
 
 def recovered(pod: LocalPod, now: datetime) -> dict[str, Runtime]:
     """What an earlier node has reported of the pod: what ran then was killed since."""
-    status = status_of(pod.body)
-    entries = {
-        text_of(entry, "name"): entry
-        for field in ("containerStatuses", "initContainerStatuses")
-        for entry in list_of(status, field)
+    status = msgspec.convert(pod.status, _Status)
+    entries = {entry.name: entry for entry in (*status.container_statuses, *status.init_container_statuses)}
+    return {
+        container.name: _recovered(entries.get(container.name, _ContainerStatus()), now) for container in pod.containers
     }
-    return {container.name: _recovered(entries.get(container.name, {}), now) for container in pod.containers}
 
 
 def began_at(pod: LocalPod) -> datetime | None:
     """Since when a node has the pod."""
-    return parse_time(status_of(pod.body).get("startTime"))
+    return parse_time(pod.status.get("startTime"))
 
 
-def _recovered(entry: Body, now: datetime) -> Runtime:
-    state, last = mapping_of(entry, "state"), mapping_of(entry, "lastState")
-    restarts, identity = entry.get("restartCount"), text_of(entry, "containerID")
-    end = _read_end(mapping_of(state, "terminated"))
-    previous = _read_end(mapping_of(last, "terminated"))
-    if running := mapping_of(state, "running"):
+def _recovered(entry: _ContainerStatus, now: datetime) -> Runtime:
+    state, identity = entry.state, entry.container_id
+    end, previous = _end_of(state.terminated), _end_of(entry.last_state.terminated)
+    if state.running:
         message = "The container could not be located when the node was restarted"
-        end = End(137, now, parse_time(running.get("startedAt")), 9, "ContainerStatusUnknown", message, identity)
-    is_reset = text_of(mapping_of(state, "waiting"), "reason") == RESTARTING_ALL
+        end = End(137, now, parse_time(state.running.started_at), 9, "ContainerStatusUnknown", message, identity)
+    is_reset = state.waiting is not None and state.waiting.reason == RESTARTING_ALL
     if end is None and not is_reset:
         end, previous = previous, None  # it waited for its restart
-    count = restarts if isinstance(restarts, int) else 0
-    return Runtime(container_id=identity, end=end, previous=previous, restarts=count, is_reset=is_reset)
+    return Runtime(container_id=identity, end=end, previous=previous, restarts=entry.restart_count, is_reset=is_reset)
 
 
-def _read_end(body: Body) -> End | None:
-    code, finished = body.get("exitCode"), parse_time(body.get("finishedAt"))
-    if not isinstance(code, int) or finished is None:
+def _end_of(entry: _StateEntry | None) -> End | None:
+    if entry is None or (finished := parse_time(entry.finished_at)) is None:
         return None
-    number = body.get("signal")
     return End(
-        code,
+        entry.exit_code,
         finished,
-        parse_time(body.get("startedAt")),
-        signal=number if isinstance(number, int) else 0,
-        reason=text_of(body, "reason"),
-        message=text_of(body, "message"),
-        container_id=text_of(body, "containerID"),
+        parse_time(entry.started_at),
+        signal=entry.signal,
+        reason=entry.reason,
+        message=entry.message,
+        container_id=entry.container_id,
     )
 
 
@@ -164,7 +182,7 @@ def _entry(state: _State) -> dict[str, Any]:
     runtime = state.runtime
     entry = {
         "name": state.container.name,
-        "image": text_of(state.container.spec, "image"),
+        "image": state.container.spec.image,
         "imageID": "",
         "ready": _is_ready(state),
         "started": runtime.has_started,
@@ -210,8 +228,8 @@ def _is_ready(state: _State) -> bool:
 
 def _phase(pod: LocalPod, states: list[_State], step: PodStep) -> str:
     """The kubelet's rules. A pod is not final before its last process has ended."""
-    if is_final(pod.body):
-        return str(status_of(pod.body)["phase"])
+    if is_final(pod):
+        return str(pod.status["phase"])
     mains = [state for state in states if state.container.role is Role.MAIN]
     runtimes = {state.container.name: state.runtime for state in states}
     if step.is_over:
@@ -234,8 +252,8 @@ def _conditions(
     done = Problem("PodCompleted" if phase == "Succeeded" else "PodFailed", "")
     if phase in _FINAL:
         containers, waits = done, (done if phase == "Succeeded" else waits)
-    gates = [text_of(gate, "conditionType") for gate in list_of(pod.spec, "readinessGates")]
-    met = {entry["type"] for entry in list_of(status_of(pod.body), "conditions") if entry.get("status") == "True"}
+    gates = [gate.condition_type for gate in pod.spec.readiness_gates]
+    met = {entry["type"] for entry in pod.conditions if entry.get("status") == "True"}
     closed = _named([gate for gate in gates if gate not in met], "ReadinessGatesNotReady", "readiness gates not met")
     own = {
         "PodReadyToStartContainers": (phase not in _FINAL, None),
@@ -249,7 +267,7 @@ def _conditions(
             done if phase in _FINAL else Problem("RestartAllContainersStarted", "") if step.is_restarting else None
         )
         own["AllContainersRestarting"] = (step.is_restarting, restart)
-    old_conditions = {text_of(entry, "type"): entry for entry in list_of(status_of(pod.body), "conditions")}
+    old_conditions = {entry["type"]: entry for entry in pod.conditions}
     written = [
         _condition(name, old_conditions.get(name, {}), is_true=is_true, problem=problem, now=now)
         for name, (is_true, problem) in own.items()

@@ -15,21 +15,22 @@ from typing import Any
 
 from tf_operator import quantity
 from tf_operator.local.node.addresses import PodNames
-from tf_operator.local.node.containers import End, LocalContainer, Problem, Runtime, local_pod, mapping_of
 from tf_operator.local.node.listeners import Listener
 from tf_operator.local.node.node_parts import PODS, NodeParts
+from tf_operator.local.node.pod import READINESS, STARTUP, LocalContainer, LocalPod
 from tf_operator.local.node.run import lifecycle, pod_report
 from tf_operator.local.node.run.container_run import ContainerRun, process_number
 from tf_operator.local.node.run.lifecycle import PodStep
 from tf_operator.local.node.run.probes import Probe
 from tf_operator.local.node.run.status_writer import PodStatusWriter
+from tf_operator.local.node.runtime import End, Problem, Runtime
 from tf_operator.local.node.start.pod_setup import PodSetup
 from tf_operator.local.node.start.program import CannotStart, bare_ports, launch, unseen_mounts
 from tf_operator.local.node.start.volumes import CLAIM, Configs, references
 from tf_operator.local.node.usage import ContainerSession
 from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport import errors
-from tf_operator.meta import Body, ObjectKey
+from tf_operator.meta import ObjectKey
 
 _log = Logger(__name__)
 _PAUSE = 1.0
@@ -41,16 +42,16 @@ _RETRY = timedelta(seconds=2)
 class PodRunner:
     """Runs one pod until it is gone. ``run`` in a task; the other methods say what has happened."""
 
-    def __init__(self, parts: NodeParts, body: Body, names: PodNames) -> None:
+    def __init__(self, parts: NodeParts, pod: LocalPod, names: PodNames) -> None:
         self._parts = parts
-        self._pod = local_pod(body)
+        self._pod = pod
         self._names = names
         self._since = pod_report.began_at(self._pod) or parts.clock.now()
         self._runtimes: dict[str, Runtime] = pod_report.recovered(self._pod, parts.clock.now())
         self._containers = {container.name: container for container in self._pod.containers}
         self._runs: dict[str, ContainerRun] = {}
         self._setup = PodSetup(parts, self._pod, names)
-        self._writer = PodStatusWriter(parts, body)
+        self._writer = PodStatusWriter(parts, pod)
         self._changed = asyncio.Event()
         self._is_gone = False
         self._node_ends = False
@@ -61,7 +62,7 @@ class PodRunner:
         """Run the pod until it is gone, or is over and was deleted, or nothing of it runs when the node ends."""
         async with asyncio.TaskGroup() as tasks:
             writing = tasks.create_task(self._writer.run(), name=f"status of {self._pod.key}")
-            if not pod_report.is_final(self._pod.body):
+            if not pod_report.is_final(self._pod):
                 await self._run_containers(tasks)
             while not (self._pod.deletion or self._is_left):
                 await self._wait(None)
@@ -72,19 +73,19 @@ class PodRunner:
             writing.cancel()
         await asyncio.to_thread(shutil.rmtree, self._parts.settings.pod_folder(self._pod), ignore_errors=True)
 
-    def sessions(self) -> tuple[Body, list[ContainerSession]]:
+    def sessions(self) -> tuple[LocalPod, list[ContainerSession]]:
         """The pod, and its containers that run."""
         running = [(name, runtime, runtime.started_at) for name, runtime in self._runtimes.items()]
-        return self._pod.body, [
+        return self._pod, [
             ContainerSession(name, process_number(runtime.container_id), began)
             for name, runtime, began in running
             if began is not None
         ]
 
-    def on_changed(self, body: Body) -> None:
+    def on_changed(self, pod: LocalPod) -> None:
         """The pod has this version now."""
-        self._pod = local_pod(body)
-        self._writer.is_newest(body)
+        self._pod = pod
+        self._writer.is_newest(pod)
         self._changed.set()
 
     @property
@@ -144,14 +145,14 @@ class PodRunner:
     def on_verdict(self, container: LocalContainer, probe: Probe, problem: str) -> None:
         """A probe has its verdict."""
         runtime = self._runtimes[container.name]
-        if probe.kind == "readinessProbe":
+        if probe.kind == READINESS:
             self._set(container, replace(runtime, is_ready=not problem and runtime.has_started))
         elif problem:
             message = f"Container {container.name} failed {probe.kind}, will be restarted"
             self._parts.event(self._pod, "Killing", message)
             self._stop(container.name)
-        elif probe.kind == "startupProbe":
-            self._set(container, replace(runtime, has_started=True, is_ready=not container.has_probe("readinessProbe")))
+        elif probe.kind == STARTUP:
+            self._set(container, replace(runtime, has_started=True, is_ready=READINESS not in container.probes))
 
     def _set(self, container: LocalContainer, runtime: Runtime) -> None:
         self._runtimes[container.name] = runtime
@@ -244,8 +245,7 @@ class PodRunner:
 
     def _group(self, container: LocalContainer, restarts: int) -> str:
         """The control group of a run, if it has a limit and the system keeps it."""
-        memory = mapping_of(mapping_of(container.spec, "resources"), "limits").get("memory")
-        limit, limits = quantity.parse(memory), self._parts.limits
+        limit, limits = quantity.parse(container.spec.resources.limits.get("memory")), self._parts.limits
         group = limits.make(f"{self._pod.uid}-{container.name}-{restarts}", int(limit)) if limit and limits else None
         return str(group) if group else ""
 
@@ -286,14 +286,14 @@ class PodRunner:
     def _report(self, step: PodStep) -> None:
         now, runtimes = self._parts.clock.now(), dict(self._runtimes)
 
-        def make(body: Body) -> dict[str, Any]:
-            return pod_report.report(local_pod(body), runtimes, step, since=self._since, now=now)
+        def make(pod: LocalPod) -> dict[str, Any]:
+            return pod_report.report(pod, runtimes, step, since=self._since, now=now)
 
         self._writer.want(make)
 
     async def _confirm_deletion(self) -> None:
         """Say that nothing of the pod is left: the API server may forget it."""
-        if not pod_report.is_final(self._pod.body):
+        if not pod_report.is_final(self._pod):
             await self._writer.wait_written()
         while True:
             try:

@@ -4,34 +4,33 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tf_operator.local.node.containers import status_of
 from tf_operator.local.node.node_parts import PODS, NodeParts
+from tf_operator.local.node.pod import LocalPod, pod_of
 from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport import errors
-from tf_operator.meta import Body, key_of, resource_version_of, uid_of
 
 _log = Logger(__name__)
 _PAUSE = 1.0
 """After a failure."""
 
-MakeStatus = Callable[[Body], Mapping[str, Any]]
+MakeStatus = Callable[[LocalPod], Mapping[str, Any]]
 """From the pod as it is stored to the status that it should have: conditions of others are kept."""
 
 
 class PodStatusWriter:
     """The stored status of one pod."""
 
-    def __init__(self, parts: NodeParts, body: Body) -> None:
+    def __init__(self, parts: NodeParts, pod: LocalPod) -> None:
         self._parts = parts
-        self._body = body
+        self._pod = pod
         self._make: MakeStatus | None = None
         self._requested = asyncio.Event()
         self._written = asyncio.Event()
 
-    def is_newest(self, body: Body) -> None:
+    def is_newest(self, pod: LocalPod) -> None:
         """The pod was seen in this version."""
-        if _version(body) > _version(self._body):
-            self._body = body
+        if _version(pod) > _version(self._pod):
+            self._pod = pod
 
     def want(self, make: MakeStatus) -> None:
         """Write this status, and no earlier one."""
@@ -56,7 +55,7 @@ class PodStatusWriter:
             except errors.NotFound:
                 self._written.set()  # as far as it can be
             except errors.ApiError as error:
-                _log.warning("the status of a pod cannot be written", pod=str(key_of(self._body)), error=str(error))
+                _log.warning("the status of a pod cannot be written", pod=str(self._pod.key), error=str(error))
                 await self._parts.clock.sleep(_PAUSE)
                 self._requested.set()
 
@@ -64,26 +63,27 @@ class PodStatusWriter:
         make = self._make
         if make is None:
             return
-        status, stored = make(self._body), status_of(self._body)
+        status, stored = make(self._pod), self._pod.status
         changed: dict[str, Any] = {name: value for name, value in status.items() if stored.get(name) != value}
         changed |= {name: None for name in ("reason", "message") if name in stored and name not in status}
         if changed:
             # With the version: the list of conditions is replaced, and others add theirs.
-            metadata = {"uid": uid_of(self._body), "resourceVersion": resource_version_of(self._body)}
+            metadata = {"uid": self._pod.uid, "resourceVersion": self._pod.metadata.resource_version}
             patch = {"metadata": metadata, "status": changed}
-            self.is_newest(await self._parts.client.merge_patch(PODS, key_of(self._body), patch, subresource="status"))
+            body = await self._parts.client.merge_patch(PODS, self._pod.key, patch, subresource="status")
+            self.is_newest(pod_of(body))
         if make is self._make:
             self._written.set()
 
     async def _read_again(self) -> None:
-        pod = await self._parts.client.get(PODS, key_of(self._body))
-        if uid_of(pod) != uid_of(self._body):
+        pod = pod_of(await self._parts.client.get(PODS, self._pod.key))
+        if pod.uid != self._pod.uid:
             self._written.set()
             return
         self.is_newest(pod)
         self._requested.set()
 
 
-def _version(body: Body) -> int:
-    text = resource_version_of(body)
+def _version(pod: LocalPod) -> int:
+    text = pod.metadata.resource_version
     return int(text) if text.isdecimal() else 0

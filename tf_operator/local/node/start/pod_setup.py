@@ -7,15 +7,16 @@ from pathlib import Path
 from tf_operator.local import short_paths
 from tf_operator.local.node.addresses import PodNames
 from tf_operator.local.node.claims import CLAIMS
-from tf_operator.local.node.containers import LocalContainer, LocalPod, Problem, list_of, mapping_of
 from tf_operator.local.node.node_parts import NodeParts
+from tf_operator.local.node.pod import LocalContainer, LocalPod
 from tf_operator.local.node.processes.supervisor import Launch
+from tf_operator.local.node.runtime import Problem
 from tf_operator.local.node.start import volumes
 from tf_operator.local.node.start.program import CannotStart, Surroundings, file_values
 from tf_operator.local.node.start.volumes import CLAIM, SECRET, VolumeSources
 from tf_operator.machinery.transport import errors
 from tf_operator.machinery.transport.requests import Resource
-from tf_operator.meta import Body, ObjectKey, text_of, uid_of
+from tf_operator.meta import Body, ObjectKey, uid_of
 
 _RESOURCES = {
     volumes.CONFIG_MAP: Resource("", "v1", "configmaps", "ConfigMap"),
@@ -63,7 +64,7 @@ class PodSetup:
         """Raise ``CannotStart`` if the program has no folder to run in."""
         if os.path.isdir(program.cwd):  # noqa: PTH112 (a name with a null byte is no folder either)
             return
-        if named := text_of(container.spec, "workingDir"):
+        if named := container.spec.working_dir:
             problem = f"workingDir {named} does not exist on this machine: images are not used, so make the folder"
         else:
             problem = (
@@ -92,13 +93,12 @@ class PodSetup:
 
 def container_ports(pod: LocalPod) -> frozenset[int]:
     """The ports that the containers of a pod declare."""
-    entries = (entry for container in pod.containers for entry in list_of(container.spec, "ports"))
-    return frozenset(port for entry in entries if isinstance(port := entry.get("containerPort"), int))
+    return frozenset(port.container_port for container in pod.containers for port in container.spec.ports)
 
 
 def _data(body: Body, *, is_secret: bool) -> dict[str, bytes]:
-    plain = file_values(mapping_of(body, "data"), is_binary=is_secret)
-    return plain | file_values(mapping_of(body, "binaryData"), is_binary=True)
+    plain = file_values(body.get("data") or {}, is_binary=is_secret)
+    return plain | file_values(body.get("binaryData") or {}, is_binary=True)
 
 
 def _make_volumes(pod: LocalPod, sources: VolumeSources) -> dict[str, Path]:

@@ -14,20 +14,17 @@ one way that works everywhere is better than two.
 import base64
 import os
 import re
-import sys
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 from tf_operator.job.constants import TF_CONFIG
-from tf_operator.local.node.containers import LocalContainer, LocalPod, Problem, list_of, mapping_of
+from tf_operator.local.node.machine import Capacity, Interpreter
+from tf_operator.local.node.pod import ConfigReference, ContainerSpec, LocalContainer, LocalPod, ValueSource
 from tf_operator.local.node.processes.supervisor import Launch
-from tf_operator.local.node.start.downward import Capacity, field_value, resource_value
-from tf_operator.meta import Body, text_of
+from tf_operator.local.node.runtime import Problem
+from tf_operator.local.node.start.downward import field_value, resource_value
 
-PYTHON_ANNOTATION = "tf-operator.kubeflow.org/python"
-"""On a pod: the interpreter, or the folder of a virtual environment, that it runs in."""
 DEFAULT_MESSAGE_PATH = "/dev/termination-log"
 _VARIABLE = re.compile(r"\$\$|\$\((?P<name>[-._a-zA-Z0-9]+)\)")
 _PYTHON = re.compile(r"python3?")
@@ -41,34 +38,6 @@ class CannotStart(Exception):
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.message)
         self.problem = problem
-
-
-@dataclass(frozen=True, slots=True)
-class Interpreter:
-    """What is used in place of images."""
-
-    python: str
-    variables: Mapping[str, str]
-    """What every process finds in its environment."""
-    folder: str = ""
-    """Where programs run that name no working directory, as an image has one; empty: in a folder of their own."""
-
-    def of(self, pod: LocalPod) -> "Interpreter":
-        """The interpreter that the pod's annotation names, or this one."""
-        annotations = mapping_of(mapping_of(pod.body, "metadata"), "annotations")
-        named = text_of(annotations, PYTHON_ANNOTATION)
-        return replace(self, python=python_at(named)) if named else self
-
-
-def python_at(named: str) -> str:
-    """The interpreter that a path names: itself, or that of a virtual environment."""
-    return str(Path(named) / "bin" / "python") if Path(named).is_dir() else named
-
-
-def user_python(variables: Mapping[str, str]) -> str:
-    """The interpreter in a shell with these variables: of the virtual environment that is active, else this one."""
-    active = variables.get("VIRTUAL_ENV", "")
-    return python_at(active) if active and os.access(python_at(active), os.X_OK) else sys.executable
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,38 +72,35 @@ class Surroundings:
 def launch(pod: LocalPod, container: LocalContainer, around: Surroundings) -> Launch:
     """The program; raises ``CannotStart``."""
     spec = container.spec
-    words = [word for field in ("command", "args") for word in spec.get(field) or ()]
-    if not spec.get("command"):
+    if not spec.command:
         message = f"container {container.name!r} has no command: images are not used here, so name its program there"
         raise CannotStart(Problem("CreateContainerError", message))
     declared = environment(pod, container, around)
-    paths = _Paths(around, text_of(spec, "terminationMessagePath"))
+    paths = _Paths(around, spec.termination_message_path)
 
     def visible(text: str) -> str:
         return around.replaced(paths.replaced(text))
 
-    argv = [visible(expanded(word, declared)) for word in words]
+    argv = [visible(expanded(word, declared)) for word in (*spec.command, *spec.args)]
     if _PYTHON.fullmatch(argv[0]):
         argv[0] = around.interpreter.python
     env = _inherited(around) | {name: visible(value) for name, value in declared.items()}
-    cwd = visible(text_of(spec, "workingDir")) or around.interpreter.folder or around.folder
+    cwd = visible(spec.working_dir) or around.interpreter.folder or around.folder
     return Launch(argv, env, cwd, visible)
 
 
 def environment(pod: LocalPod, container: LocalContainer, around: Surroundings) -> dict[str, str]:
     """The variables of the container, as it declares them: ``envFrom`` first, each of ``env`` may use those before."""
     variables: dict[str, str] = {}
-    for entry in list_of(container.spec, "envFrom"):
-        prefix = text_of(entry, "prefix")
-        for field, kind in (("configMapRef", "ConfigMap"), ("secretRef", "Secret")):
-            if reference := mapping_of(entry, field):
-                data = _config(around, kind, reference) or {}
-                variables |= {prefix + name: value.decode(errors="replace") for name, value in data.items()}
-    for entry in list_of(container.spec, "env"):
-        source = mapping_of(entry, "valueFrom")
-        value = _sourced(pod, container, around, source) if source else expanded(text_of(entry, "value"), variables)
+    for source in container.spec.env_from:
+        for kind, reference in (("ConfigMap", source.config_map_ref), ("Secret", source.secret_ref)):
+            data = _config(around, kind, reference) if reference else None
+            variables |= {source.prefix + name: value.decode(errors="replace") for name, value in (data or {}).items()}
+    for entry in container.spec.env:
+        origin = entry.value_from
+        value = _sourced(pod, container, around, origin) if origin else expanded(entry.value, variables)
         if value is not None:
-            variables[text_of(entry, "name")] = value
+            variables[entry.name] = value
     return variables
 
 
@@ -168,9 +134,8 @@ def file_values(data: Mapping[str, Any], *, is_binary: bool) -> dict[str, bytes]
     }
 
 
-def _texts(spec: Body) -> list[str]:
-    words = [word for field in ("command", "args") for word in spec.get(field) or ()]
-    return [*words, text_of(spec, "workingDir"), *(text_of(entry, "value") for entry in list_of(spec, "env"))]
+def _texts(spec: ContainerSpec) -> list[str]:
+    return [*spec.command, *spec.args, spec.working_dir, *(entry.value for entry in spec.env)]
 
 
 def _inherited(around: Surroundings) -> dict[str, str]:
@@ -189,29 +154,28 @@ def _variable(name: str) -> str:
     return _NOT_IN_NAME.sub("_", name).upper()
 
 
-def _sourced(pod: LocalPod, container: LocalContainer, around: Surroundings, source: Body) -> str | None:
+def _sourced(pod: LocalPod, container: LocalContainer, around: Surroundings, source: ValueSource) -> str | None:
     """A value from somewhere else; ``None`` if it is optional and missing."""
-    if reference := mapping_of(source, "fieldRef"):
-        return field_value(pod, text_of(reference, "fieldPath"))
-    if reference := mapping_of(source, "resourceFieldRef"):
-        return resource_value(pod, container, reference, around.capacity)
-    for field, kind in (("configMapKeyRef", "ConfigMap"), ("secretKeyRef", "Secret")):
-        if reference := mapping_of(source, field):
-            data, key = _config(around, kind, reference), text_of(reference, "key")
+    if source.field_ref:
+        return field_value(pod, source.field_ref.field_path)
+    if source.resource_field_ref:
+        return resource_value(pod, container, source.resource_field_ref, around.capacity)
+    for kind, reference in (("ConfigMap", source.config_map_key_ref), ("Secret", source.secret_key_ref)):
+        if reference:
+            data, key = _config(around, kind, reference), reference.key
             if data is not None and key in data:
                 return data[key].decode(errors="replace")
-            if reference.get("optional") is not True:
-                where = f"{kind} {pod.key.namespace}/{text_of(reference, 'name')}"
+            if not reference.optional:
+                where = f"{kind} {pod.key.namespace}/{reference.name}"
                 raise CannotStart(_config_error(f"couldn't find key {key} in {where}"))
             return None
     raise CannotStart(_config_error("a variable has a source that this node does not know"))
 
 
-def _config(around: Surroundings, kind: str, reference: Body) -> Mapping[str, bytes] | None:
-    name = text_of(reference, "name")
-    data = around.configs.get((kind, name))
-    if data is None and reference.get("optional") is not True:
-        raise CannotStart(_config_error(f'{kind.lower()} "{name}" not found'))
+def _config(around: Surroundings, kind: str, reference: ConfigReference) -> Mapping[str, bytes] | None:
+    data = around.configs.get((kind, reference.name))
+    if data is None and not reference.optional:
+        raise CannotStart(_config_error(f'{kind.lower()} "{reference.name}" not found'))
     return data
 
 

@@ -8,15 +8,20 @@ and not again when they change. There are no service account tokens: nothing of 
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
-from tf_operator.local.node.containers import LocalPod, Problem, list_of, mapping_of
-from tf_operator.local.node.start.downward import Capacity, field_value, resource_value
+from tf_operator.local.node.machine import Capacity
+from tf_operator.local.node.pod import ContainerSpec, LocalPod, Volume, VolumeFile, VolumeSource
+from tf_operator.local.node.runtime import Problem
+from tf_operator.local.node.start.downward import field_value, resource_value
 from tf_operator.local.node.start.program import CannotStart, Mount
-from tf_operator.meta import Body, text_of
 
 Configs = Mapping[tuple[str, str], Mapping[str, bytes] | None]
 CONFIG_MAP, SECRET, CLAIM = "ConfigMap", "Secret", "PersistentVolumeClaim"
+_CONFIGS: Mapping[str, str] = {"configMap": CONFIG_MAP, "secret": SECRET}
+_OWN_FOLDERS = frozenset({"emptyDir", "ephemeral", "projected", "downwardAPI", *_CONFIGS})
+"""The kinds of volumes that are folders of the pod."""
 _DEFAULT_MODE, _OWN_MODE = 0o644, 0o600
 """That of a volume which names none, by the API server; and what a Secret has then, for there is one user here."""
 
@@ -57,102 +62,99 @@ def references(pod: LocalPod) -> set[tuple[str, str]]:
 
 def make_volumes(pod: LocalPod, sources: VolumeSources) -> dict[str, Path]:
     """The folder of each volume, with its content; raises ``CannotStart``."""
-    folders = {}
-    for volume in list_of(pod.spec, "volumes"):
-        name = text_of(volume, "name")
-        folders[name] = _make(pod, volume, sources)
-    return folders
+    return {volume.name: _make(pod, volume, sources) for volume in pod.volumes}
 
 
-def mounts_of(spec: Body, folders: Mapping[str, Path]) -> tuple[Mount, ...]:
+def mounts_of(spec: ContainerSpec, folders: Mapping[str, Path]) -> tuple[Mount, ...]:
     """What stands for each path where a container mounts a volume."""
     return tuple(_mounts(spec, folders))
 
 
-def _mounts(spec: Body, folders: Mapping[str, Path]) -> Iterator[Mount]:
-    for entry in list_of(spec, "volumeMounts"):
-        name, path = text_of(entry, "name"), "/" + text_of(entry, "mountPath").strip("/")
-        if entry.get("subPathExpr"):
+def _mounts(spec: ContainerSpec, folders: Mapping[str, Path]) -> Iterator[Mount]:
+    for entry in spec.volume_mounts:
+        name, path = entry.name, "/" + entry.mount_path.strip("/")
+        if entry.sub_path_expr:
             raise _mount_error(f"volume {name!r} is mounted by subPathExpr, which this node does not know: use subPath")
         if path == "/":
             raise _mount_error(f"volume {name!r} is mounted at '/', in place of the whole image: name a folder")
         source = folders.get(name)
         if source is None:
             raise _mount_error(f"there is no volume {name!r}")
-        source = _inside(source, text_of(entry, "subPath"))
+        source = _inside(source, entry.sub_path)
         if not source.exists():
             source.mkdir(parents=True)
         yield Mount(name, path, str(source))
 
 
-def _make(pod: LocalPod, volume: Body, sources: VolumeSources) -> Path:
-    name = text_of(volume, "name")
-    if host := mapping_of(volume, "hostPath"):
-        return _host_path(host)
-    if claim := mapping_of(volume, "persistentVolumeClaim"):
-        return _claim(text_of(claim, "claimName"), sources)
+def _make(pod: LocalPod, volume: Volume, sources: VolumeSources) -> Path:
+    name, kind, source = volume.name, volume.kind, volume.source
+    if kind == "hostPath":
+        return _host_path(source)
+    if kind == "persistentVolumeClaim":
+        return _claim(source.claim_name, sources)
+    if kind not in _OWN_FOLDERS:
+        raise _mount_error(f"volume {name!r} is of kind {kind}, which a node without a cluster cannot provide")
     folder = _inside(sources.pod_folder / "volumes", name)
     folder.mkdir(parents=True, exist_ok=True)
-    projected = mapping_of(volume, "projected")
-    kinds = {"configMap", "secret", "downwardAPI"}.intersection(volume)
-    if projected or kinds:
-        files: dict[str, _File] = {}
-        for part in list_of(projected, "sources") if projected else [{kind: volume[kind] for kind in kinds}]:
-            files |= _files(pod, part, sources, default=projected.get("defaultMode"))
-        _write(folder, files)
-    elif not {"emptyDir", "ephemeral"}.intersection(volume):
-        kind = next((field for field in volume if field != "name"), "emptyDir")
-        if kind != "emptyDir":
-            raise _mount_error(f"volume {name!r} is of kind {kind}, which a node without a cluster cannot provide")
+    files: dict[str, _File] = {}
+    for part_kind, part in _parts(volume):
+        files |= _files(pod, part_kind, part, sources, default=source.default_mode if kind == "projected" else None)
+    _write(folder, files)
     return folder
 
 
-def _files(pod: LocalPod, part: Body, sources: VolumeSources, *, default: object) -> dict[str, _File]:
-    """The files of one source, by their path in the volume; ``default`` is the mode of a projected volume."""
-    field = next((field for field in ("downwardAPI", "configMap", "secret") if field in part), "")
-    source = mapping_of(part, field)
-    if field == "downwardAPI":
-        items = list_of(source, "items")
-        content = {text_of(item, "path"): _downward(pod, item, sources.capacity) for item in items}
-    elif field:
-        kind = {"configMap": CONFIG_MAP, "secret": SECRET}[field]
-        content = _selected(source, kind, text_of(source, "name") or text_of(source, "secretName"), sources.configs)
+def _parts(volume: Volume) -> Iterator[tuple[str, VolumeSource]]:
+    """What the files of a volume come from, by kind."""
+    if volume.kind == "projected":
+        yield from (entry for part in volume.source.sources for entry in part.items())
     else:
-        content = {}  # a serviceAccountToken, or what is newer than this node
-    of_all = _mode(source.get("defaultMode"), _mode(default, _DEFAULT_MODE))
-    if field == "secret" and of_all == _DEFAULT_MODE:
+        yield volume.kind, volume.source
+
+
+def _files(
+    pod: LocalPod, kind: str, source: VolumeSource, sources: VolumeSources, *, default: int | None
+) -> dict[str, _File]:
+    """The files of one source, by their path in the volume; ``default`` is the mode of a projected volume."""
+    if kind == "downwardAPI":
+        content = {item.path: _downward(pod, item, sources.capacity) for item in source.items}
+    elif kind in _CONFIGS:
+        content = _selected(source, _CONFIGS[kind], sources.configs)
+    else:
+        return {}  # a serviceAccountToken, or what is newer than this node
+    of_all = _mode(source.default_mode, _mode(default, _DEFAULT_MODE))
+    if kind == "secret" and of_all == _DEFAULT_MODE:
         of_all = _OWN_MODE
-    modes = {text_of(item, "path"): _mode(item.get("mode"), of_all) for item in list_of(source, "items")}
+    modes = {item.path: _mode(item.mode, of_all) for item in source.items}
     return {path: _File(data, modes.get(path, of_all)) for path, data in content.items()}
 
 
-def _mode(mode: object, default: int) -> int:
-    return mode & 0o777 if isinstance(mode, int) else default
+def _mode(mode: int | None, default: int) -> int:
+    return default if mode is None else mode & 0o777
 
 
-def _selected(source: Body, kind: str, name: str, configs: Configs) -> dict[str, bytes]:
-    data, is_optional = configs.get((kind, name)), source.get("optional") is True
+def _selected(source: VolumeSource, kind: str, configs: Configs) -> dict[str, bytes]:
+    name = source.secret_name or source.name
+    data, items = configs.get((kind, name)), source.items
     if data is None:
-        if is_optional:
+        if source.optional:
             return {}
         raise _mount_error(f'{kind.lower()} "{name}" not found')
-    items = list_of(source, "items")
     if not items:
         return dict(data)
-    missing = [text_of(item, "key") for item in items if text_of(item, "key") not in data]
-    if missing and not is_optional:
+    missing = [item.key for item in items if item.key not in data]
+    if missing and not source.optional:
         raise _mount_error(f'{kind.lower()} "{name}" references non-existent key: {missing[0]}')
-    return {text_of(item, "path"): data[text_of(item, "key")] for item in items if text_of(item, "key") in data}
+    return {item.path: data[item.key] for item in items if item.key in data}
 
 
-def _downward(pod: LocalPod, item: Body, capacity: Capacity) -> bytes:
-    if reference := mapping_of(item, "resourceFieldRef"):
-        return resource_value(pod, pod.containers[0], reference, capacity).encode()
-    return field_value(pod, text_of(mapping_of(item, "fieldRef"), "fieldPath")).encode()
+def _downward(pod: LocalPod, item: VolumeFile, capacity: Capacity) -> bytes:
+    if item.resource_field_ref:
+        return resource_value(pod, pod.containers[0], item.resource_field_ref, capacity).encode()
+    return field_value(pod, item.field_ref.field_path if item.field_ref else "").encode()
 
 
-def _host_path(source: Body) -> Path:
-    path, kind = Path(text_of(source, "path")), text_of(source, "type")
+def _host_path(source: VolumeSource) -> Path:
+    path, kind = Path(source.path), source.type
     if kind == "DirectoryOrCreate":
         path.mkdir(parents=True, exist_ok=True)
     if kind == "FileOrCreate" and not path.exists():
@@ -196,20 +198,17 @@ def _mount_error(message: str) -> CannotStart:
 
 
 def _of_volumes(pod: LocalPod) -> Iterator[tuple[str, str]]:
-    for volume in list_of(pod.spec, "volumes"):
-        for part in (volume, *list_of(mapping_of(volume, "projected"), "sources")):
-            yield CONFIG_MAP, text_of(mapping_of(part, "configMap"), "name")
-            secret = mapping_of(part, "secret")
-            yield SECRET, text_of(secret, "secretName") or text_of(secret, "name")
-        yield CLAIM, text_of(mapping_of(volume, "persistentVolumeClaim"), "claimName")
+    for volume in pod.volumes:
+        for kind, source in _parts(volume):
+            if kind in _CONFIGS:
+                yield _CONFIGS[kind], source.secret_name or source.name
+        yield CLAIM, volume.source.claim_name
 
 
 def _of_variables(pod: LocalPod) -> Iterator[tuple[str, str]]:
     for container in pod.containers:
-        for entry in list_of(container.spec, "envFrom"):
-            yield CONFIG_MAP, text_of(mapping_of(entry, "configMapRef"), "name")
-            yield SECRET, text_of(mapping_of(entry, "secretRef"), "name")
-        for entry in list_of(container.spec, "env"):
-            source = mapping_of(entry, "valueFrom")
-            yield CONFIG_MAP, text_of(mapping_of(source, "configMapKeyRef"), "name")
-            yield SECRET, text_of(mapping_of(source, "secretKeyRef"), "name")
+        sources = [entry.value_from for entry in container.spec.env if entry.value_from]
+        maps = [entry.config_map_ref for entry in container.spec.env_from], [it.config_map_key_ref for it in sources]
+        secrets = [entry.secret_ref for entry in container.spec.env_from], [it.secret_key_ref for it in sources]
+        yield from ((CONFIG_MAP, reference.name) for reference in chain(*maps) if reference)
+        yield from ((SECRET, reference.name) for reference in chain(*secrets) if reference)

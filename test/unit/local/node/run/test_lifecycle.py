@@ -5,8 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tf_operator.local.node.containers import End, Problem, local_pod
+from tf_operator.local.node.pod import pod_of
 from tf_operator.local.node.run import lifecycle, pod_report
+from tf_operator.local.node.runtime import End, Problem
 from tf_operator.meta import rfc3339
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -28,7 +29,7 @@ class Life:
 
     @property
     def pod(self):
-        return local_pod(self.body)
+        return pod_of(self.body)
 
     def settle(self):
         while True:

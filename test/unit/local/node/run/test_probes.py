@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
-from tf_operator.local.node.containers import local_pod
+from tf_operator.local.node.pod import pod_of
 from tf_operator.local.node.run.probes import Tally, answers, probes_of
 from tf_operator.machinery.clock import SystemClock
 
 
 def probe_of(**fields):
     container = {"name": "main", "livenessProbe": fields, "ports": [{"name": "web", "containerPort": 80}]}
-    (found,) = local_pod({"spec": {"containers": [container]}}).containers
+    (found,) = pod_of({"spec": {"containers": [container]}}).containers
     return probes_of(found)[0], found
 
 

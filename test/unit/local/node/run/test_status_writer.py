@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tf_operator.local.node.pod import pod_of
 from tf_operator.local.node.run.status_writer import PodStatusWriter
 from tf_operator.machinery.transport import errors
 
@@ -21,7 +22,7 @@ async def test_a_read_that_fails_after_a_conflict_is_repeated(clock):
         return found
 
     parts = SimpleNamespace(client=SimpleNamespace(merge_patch=answer, get=answer), clock=clock)
-    writer = PodStatusWriter(parts, BODY)
+    writer = PodStatusWriter(parts, pod_of(BODY))
     running = asyncio.create_task(writer.run())
     writer.want(lambda _body: {"phase": "Failed"})
     await clock.advance(1)
@@ -42,7 +43,7 @@ async def test_of_a_pod_that_is_gone_every_status_counts_as_written(clock, refus
         raise errors.NotFound(404, errors.Status())
 
     parts = SimpleNamespace(client=SimpleNamespace(merge_patch=merge_patch, get=get), clock=clock)
-    writer = PodStatusWriter(parts, BODY)
+    writer = PodStatusWriter(parts, pod_of(BODY))
     running = asyncio.create_task(writer.run())
     for phase in ("Running", "Failed"):
         writer.want(lambda _body, phase=phase: {"phase": phase})

@@ -5,14 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tf_operator.local.node.containers import local_pod
+from tf_operator.local.node import pod as pods
+from tf_operator.local.node.machine import PYTHON_ANNOTATION, Capacity, Interpreter
 from tf_operator.local.node.node_parts import NodeSettings
 from tf_operator.local.node.start import volumes
-from tf_operator.local.node.start.downward import Capacity
 from tf_operator.local.node.start.program import (
-    PYTHON_ANNOTATION,
     CannotStart,
-    Interpreter,
     Mount,
     Surroundings,
     bare_ports,
@@ -29,7 +27,7 @@ LIMITS = {"limits": {"cpu": "1500m", "memory": "1Gi"}}
 
 def pod_of(*containers, **spec):
     metadata = {"name": "p", "namespace": "ns", "uid": "u", "labels": {"l": 'a"b'}, "annotations": {"x/y": "z"}}
-    return local_pod({"metadata": metadata, "spec": {"containers": list(containers), "nodeName": "local", **spec}})
+    return pods.pod_of({"metadata": metadata, "spec": {"containers": list(containers), "nodeName": "local", **spec}})
 
 
 def around(*mounts, python="/env/bin/python", replaced=str):
@@ -161,9 +159,8 @@ def test_python_is_the_interpreter_that_stands_for_the_image(word, tmp_path):
     assert launched(command=[word, "-c", "python"]).argv == ["/env/bin/python", "-c", "python"]
     assert launched(command=["/usr/bin/python3"]).argv == ["/usr/bin/python3"]
     assert launched().env["PATH"] == "/env/bin:/bin"
-    body = pod_of({"name": "main"}).body
     for named, found in ((tmp_path, f"{tmp_path}/bin/python"), (Path("/opt/python3.12"), "/opt/python3.12")):
-        pod = local_pod({**body, "metadata": {"annotations": {PYTHON_ANNOTATION: str(named)}}})
+        pod = pods.pod_of({"metadata": {"annotations": {PYTHON_ANNOTATION: str(named)}}})
         assert around().interpreter.of(pod).python == found
 
 
@@ -295,8 +292,13 @@ def test_a_path_of_the_machine_is_what_its_type_says(path, kind, tmp_path):
     assert (found.is_dir(), found.is_file()) == ("Directory" in kind or path == "/", kind == "FileOrCreate")
 
 
+def mounting(path, **fields):
+    mounts = [{"name": "v", "mountPath": path, **fields}]
+    return pod_of({"name": "main", "volumeMounts": mounts}).containers[0].spec
+
+
 def test_a_mount_may_be_a_part_of_a_volume(tmp_path):
-    spec = {"volumeMounts": [{"name": "v", "mountPath": "/data/", "subPath": "part"}]}
+    spec = mounting("/data/", subPath="part")
     (mount,) = volumes.mounts_of(spec, {"v": tmp_path})
     assert (mount.path, mount.source, (tmp_path / "part").is_dir()) == ("/data", str(tmp_path / "part"), True)
     with pytest.raises(CannotStart, match="there is no volume 'v'"):
@@ -306,4 +308,4 @@ def test_a_mount_may_be_a_part_of_a_volume(tmp_path):
 @pytest.mark.parametrize("path", ["/", "//", ""])
 def test_a_mount_in_place_of_everything_is_refused(path, tmp_path):
     with pytest.raises(CannotStart, match="volume 'v' is mounted at '/'"):
-        volumes.mounts_of({"volumeMounts": [{"name": "v", "mountPath": path}]}, {"v": tmp_path})
+        volumes.mounts_of(mounting(path), {"v": tmp_path})

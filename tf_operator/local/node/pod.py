@@ -1,0 +1,388 @@
+"""A pod as a node acts on it, read once from its JSON: ``LocalPod``, and each ``LocalContainer`` with its role.
+
+The structs have the fields that a node knows, with the types in which the API server accepts them.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum, auto
+from typing import Any, Final
+
+import msgspec
+
+from tf_operator.job import restart_rules
+from tf_operator.job.restart_rules import RestartRules
+from tf_operator.machinery.transport.responses import ObjectMeta
+from tf_operator.meta import Body, ObjectKey, OwnerRef, controller_of, parse_time
+
+STARTUP, READINESS, LIVENESS = "startupProbe", "readinessProbe", "livenessProbe"
+_DEFAULT_GRACE: Final = 30
+_VOLUMES: Final = frozenset({"configMap", "secret", "downwardAPI", "projected", "hostPath", "persistentVolumeClaim"})
+"""The kinds of volumes whose source says something."""
+
+Quantity = str | int | float
+
+
+class Part(msgspec.Struct, frozen=True, rename="camel"):
+    """A part of an object's JSON."""
+
+
+class PodMeta(ObjectMeta, frozen=True, rename="camel"):
+    """``metadata`` of a pod."""
+
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+    annotations: dict[str, str] = msgspec.field(default_factory=dict)
+    deletion_timestamp: str = ""
+    deletion_grace_period_seconds: int | None = None
+
+
+class ConfigReference(Part, frozen=True):
+    """One value of a ConfigMap or a Secret, or all of one."""
+
+    name: str = ""
+    key: str = ""
+    optional: bool = False
+
+
+class FieldReference(Part, frozen=True):
+    """A field of the pod itself."""
+
+    field_path: str = ""
+
+
+class ResourceReference(Part, frozen=True):
+    """A request or limit of one of its containers."""
+
+    container_name: str = ""
+    resource: str = ""
+    divisor: Quantity = ""
+
+
+class ValueSource(Part, frozen=True):
+    """Where the value of a variable comes from: one of these."""
+
+    field_ref: FieldReference | None = None
+    resource_field_ref: ResourceReference | None = None
+    config_map_key_ref: ConfigReference | None = None
+    secret_key_ref: ConfigReference | None = None
+
+
+class Variable(Part, frozen=True):
+    """One of ``env``."""
+
+    name: str = ""
+    value: str = ""
+    value_from: ValueSource | None = None
+
+
+class Variables(Part, frozen=True):
+    """One of ``envFrom``."""
+
+    prefix: str = ""
+    config_map_ref: ConfigReference | None = None
+    secret_ref: ConfigReference | None = None
+
+
+class ContainerPort(Part, frozen=True):
+    """A port that a container declares."""
+
+    name: str = ""
+    container_port: int = 0
+
+
+class VolumeMount(Part, frozen=True):
+    """Where a container wants a volume."""
+
+    name: str = ""
+    mount_path: str = ""
+    sub_path: str = ""
+    sub_path_expr: str = ""
+
+
+class Resources(Part, frozen=True):
+    """What a container asks for, and may have."""
+
+    limits: dict[str, Quantity] = msgspec.field(default_factory=dict)
+    requests: dict[str, Quantity] = msgspec.field(default_factory=dict)
+
+
+class Header(Part, frozen=True):
+    """Of a request over HTTP."""
+
+    name: str = ""
+    value: str = ""
+
+
+class Call(Part, frozen=True):
+    """``httpGet``, ``tcpSocket`` or ``grpc``."""
+
+    host: str = ""
+    port: int | str = 0
+    path: str = ""
+    scheme: str = ""
+    http_headers: tuple[Header, ...] = ()
+
+
+class ExecCommand(Part, frozen=True):
+    """``exec``."""
+
+    command: tuple[str, ...] = ()
+
+
+class Pause(Part, frozen=True):
+    """``sleep``."""
+
+    seconds: int = 0
+
+
+class Action(Part, frozen=True):
+    """What a hook or a probe does: one of these."""
+
+    command: ExecCommand | None = msgspec.field(default=None, name="exec")
+    http_get: Call | None = None
+    tcp_socket: Call | None = None
+    grpc: Call | None = None
+    sleep: Pause | None = None
+
+
+class ProbeSpec(Action, frozen=True):
+    """A probe of a container."""
+
+    initial_delay_seconds: int = 0
+    period_seconds: int = 10
+    timeout_seconds: int = 1
+    success_threshold: int = 1
+    failure_threshold: int = 3
+
+
+class Hooks(Part, frozen=True):
+    """``lifecycle`` of a container."""
+
+    post_start: Action | None = None
+    pre_stop: Action | None = None
+    stop_signal: str = ""
+
+
+class ContainerSpec(Part, frozen=True):
+    """A container as the pod's spec has it."""
+
+    name: str = ""
+    image: str = ""
+    command: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+    working_dir: str = ""
+    env: tuple[Variable, ...] = ()
+    env_from: tuple[Variables, ...] = ()
+    ports: tuple[ContainerPort, ...] = ()
+    resources: Resources = Resources()
+    volume_mounts: tuple[VolumeMount, ...] = ()
+    startup_probe: ProbeSpec | None = None
+    readiness_probe: ProbeSpec | None = None
+    liveness_probe: ProbeSpec | None = None
+    lifecycle: Hooks = Hooks()
+    termination_message_path: str = ""
+    termination_message_policy: str = ""
+    restart_policy: str = ""
+    restart_policy_rules: tuple[dict[str, Any], ...] = ()
+
+
+class VolumeFile(Part, frozen=True):
+    """One of the ``items`` of a volume."""
+
+    key: str = ""
+    path: str = ""
+    mode: int | None = None
+    field_ref: FieldReference | None = None
+    resource_field_ref: ResourceReference | None = None
+
+
+class VolumeSource(Part, frozen=True):
+    """What a volume is made from, whatever its kind."""
+
+    name: str = ""
+    secret_name: str = ""
+    claim_name: str = ""
+    path: str = ""
+    type: str = ""
+    items: tuple[VolumeFile, ...] = ()
+    optional: bool = False
+    default_mode: int | None = None
+    sources: tuple[dict[str, "VolumeSource"], ...] = ()
+    """Of a projected volume, by kind."""
+
+
+class PodToleration(Part, frozen=True):
+    """A taint that the pod does not mind."""
+
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class ReadinessGate(Part, frozen=True):
+    """A condition without which the pod is not ready."""
+
+    condition_type: str = ""
+
+
+class PodSpec(Part, frozen=True):
+    """``spec`` of a pod."""
+
+    node_name: str = ""
+    service_account_name: str = ""
+    restart_policy: str = ""
+    init_containers: tuple[ContainerSpec, ...] = ()
+    containers: tuple[ContainerSpec, ...] = ()
+    volumes: tuple[dict[str, Any], ...] = ()
+    tolerations: tuple[PodToleration, ...] = ()
+    scheduling_gates: tuple[dict[str, Any], ...] = ()
+    readiness_gates: tuple[ReadinessGate, ...] = ()
+    termination_grace_period_seconds: int | None = None
+    active_deadline_seconds: int | None = None
+
+
+class Role(Enum):
+    """What a container is there for."""
+
+    INIT = auto()
+    """Ends before the next one starts."""
+    SIDECAR = auto()
+    """Starts before the next one, and runs until the main containers have ended."""
+    MAIN = auto()
+
+
+class Restart(Enum):
+    """When a container is started again."""
+
+    ALWAYS = "Always"
+    ON_FAILURE = "OnFailure"
+    NEVER = "Never"
+
+
+@dataclass(frozen=True, slots=True)
+class LocalContainer:
+    """One container of a pod."""
+
+    name: str
+    role: Role
+    restart: Restart
+    spec: ContainerSpec
+    rules: RestartRules | None = None
+
+    @property
+    def probes(self) -> Mapping[str, ProbeSpec]:
+        """Its probes by kind."""
+        spec = self.spec
+        kinds = {STARTUP: spec.startup_probe, READINESS: spec.readiness_probe, LIVENESS: spec.liveness_probe}
+        return {kind: probe for kind, probe in kinds.items() if probe}
+
+    def restarts_after(self, code: int) -> bool:
+        """Whether it is started again after an exit code: by a rule of its own, or by its policy."""
+        is_by_rule = self.rules is not None and self.rules.has_rule(code)
+        return is_by_rule or self.restart is Restart.ALWAYS or (self.restart is Restart.ON_FAILURE and code != 0)
+
+    def restarts_all(self, code: int) -> bool:
+        """Whether all containers of the pod are started again after an exit code of this one."""
+        return self.rules is not None and self.rules.restarts_all(code)
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """A volume of a pod."""
+
+    name: str
+    kind: str
+    source: VolumeSource
+
+
+@dataclass(frozen=True, slots=True)
+class LocalPod:
+    """A pod."""
+
+    metadata: PodMeta
+    spec: PodSpec
+    status: dict[str, Any]
+    """As it is stored: much of it is of others, and goes back as it came."""
+    containers: tuple[LocalContainer, ...]
+    """In the order in which they start."""
+    volumes: tuple[Volume, ...]
+    owner: OwnerRef | None
+    """Its controller."""
+
+    @property
+    def key(self) -> ObjectKey:
+        """Where it lives."""
+        return self.metadata.key
+
+    @property
+    def uid(self) -> str:
+        """Its UID."""
+        return self.metadata.uid
+
+    @property
+    def conditions(self) -> list[dict[str, Any]]:
+        """Of its status."""
+        return self.status.get("conditions") or []
+
+    @property
+    def deletion(self) -> datetime | None:
+        """When a deleted pod has to be gone."""
+        return parse_time(self.metadata.deletion_timestamp)
+
+    @property
+    def grace_seconds(self) -> float:
+        """How long its programs may take to end."""
+        own, of_spec = self.metadata.deletion_grace_period_seconds, self.spec.termination_grace_period_seconds
+        seconds = next((seconds for seconds in (own, of_spec) if seconds is not None), _DEFAULT_GRACE)
+        return float(max(seconds, 1))
+
+    def of_role(self, *roles: Role) -> tuple[LocalContainer, ...]:
+        """The containers of these roles."""
+        return tuple(container for container in self.containers if container.role in roles)
+
+
+def read(raw: msgspec.Raw) -> LocalPod:
+    """A pod from the JSON of a list or a watch."""
+    return pod_of(msgspec.json.decode(raw))
+
+
+def pod_of(body: Body) -> LocalPod:
+    """A pod from its JSON."""
+    spec = msgspec.convert(body.get("spec", {}), PodSpec)
+    return LocalPod(
+        metadata=msgspec.convert(body.get("metadata", {}), PodMeta),
+        spec=spec,
+        status=body.get("status") or {},
+        containers=tuple(_containers(spec)),
+        volumes=tuple(map(_volume, spec.volumes)),
+        owner=controller_of(body),
+    )
+
+
+def _containers(spec: PodSpec) -> Iterator[LocalContainer]:
+    of_pod = _restart(spec.restart_policy, Restart.ALWAYS)
+    of_init = Restart.NEVER if of_pod is Restart.NEVER else Restart.ON_FAILURE
+    for entry in spec.init_containers:
+        if entry.restart_policy == Restart.ALWAYS.value:
+            yield _container(entry, Role.SIDECAR, Restart.ALWAYS)
+        else:
+            yield _container(entry, Role.INIT, _restart(entry.restart_policy, of_init))
+    for entry in spec.containers:
+        yield _container(entry, Role.MAIN, _restart(entry.restart_policy, of_pod))
+
+
+def _container(spec: ContainerSpec, role: Role, restart: Restart) -> LocalContainer:
+    rules = {"restartPolicy": spec.restart_policy, "restartPolicyRules": spec.restart_policy_rules}
+    return LocalContainer(spec.name, role, restart, spec, restart_rules.read(rules))
+
+
+def _restart(policy: str, default: Restart) -> Restart:
+    return Restart(policy) if policy in {entry.value for entry in Restart} else default
+
+
+def _volume(entry: Mapping[str, Any]) -> Volume:
+    kind = next((field for field in entry if field != "name"), "emptyDir")
+    source = msgspec.convert(entry[kind], VolumeSource) if kind in _VOLUMES else VolumeSource()
+    return Volume(entry["name"], kind, source)
