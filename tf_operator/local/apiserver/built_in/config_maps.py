@@ -32,6 +32,9 @@ def prepare_config_map(body: Json, _: Body | None, __: datetime) -> None:
 def _decode(body: Json, kind: str, field: str) -> None:
     """Each value as Go writes what it has read; raises ``ApiFailure`` if it is not base64."""
     for key, value in (body.get(field) or {}).items():
+        if not isinstance(value, str):
+            problem = f"json: cannot unmarshal number into Go struct field {kind}.{field} of type []uint8"
+            raise ApiFailure(400, "BadRequest", f'{kind} in version "v1" cannot be handled as a {kind}: {problem}')
         try:
             body[field][key] = go_base64.encode(go_base64.decode(value))
         except go_base64.CorruptInputError as error:

@@ -349,6 +349,14 @@ def test_the_texts_of_a_secret_are_encoded() -> None:
         _created("secrets", {"data": {"a": "?"}})
 
 
+@pytest.mark.parametrize(("resource", "field"), [("secrets", "data"), ("configmaps", "binaryData")])
+def test_bytes_are_never_a_number(resource: str, field: str) -> None:
+    with pytest.raises(
+        ApiFailure, match=rf"cannot unmarshal number into Go struct field \w+\.{field} of type \[\]uint8"
+    ):
+        _created(resource, {field: {"a": -1}})
+
+
 def test_an_event_has_two_faces() -> None:
     core = _created("events", {"apiVersion": "v1", "involvedObject": {"kind": "Pod"}, "message": "m", "count": 2})
     convert = KINDS["events.events.k8s.io"].convert
