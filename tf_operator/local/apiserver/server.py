@@ -24,7 +24,7 @@ from tf_operator.local.apiserver.reads.watches import WatchStream
 from tf_operator.local.apiserver.registry import Registry
 from tf_operator.local.apiserver.requests import bodies, routes
 from tf_operator.local.apiserver.requests.routes import Route
-from tf_operator.local.apiserver.storage.store import HISTORY, Commit, Journal, VersionedStore, path_of
+from tf_operator.local.apiserver.storage.store import HISTORY, Commit, Journal, NotStored, VersionedStore, path_of
 from tf_operator.local.apiserver.writes import deletes, scale
 from tf_operator.local.apiserver.writes.collector import Collector
 from tf_operator.local.apiserver.writes.deletes import Deleter
@@ -297,6 +297,8 @@ def _guarded(request: Request, parts: Parts, deprecation: str) -> Parts:
 def _failed(request: Request, error: Exception) -> Response:
     if isinstance(error, ApiFailure):
         return Response.of(error.status(), error.code)
+    if isinstance(error, NotStored):
+        return Response.of(failures.internal(str(error)).status(), 500)
     _log.exception("request panicked", method=request.method, path=request.path)
     return Response.of(failures.internal(f"{type(error).__name__} while the request was handled").status(), 500)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from tf_operator.local.apiserver import failures
+from tf_operator.local.apiserver.storage.store import NotStored
 from tf_operator.meta import Body, metadata_of, resource_version_of
 
 _LAYOUT = 1
@@ -63,12 +63,12 @@ class SqliteJournal:
         return (row[0] if row else 0), ((collection, path, _read(path, body)) for collection, path, body in objects)
 
     def write(self, version: int, collection: str, path: str, body: Body | None) -> None:
-        """Keep one commit (``None``: the object is deleted); when this returns, it is kept. Else an ``ApiFailure``."""
+        """Keep one commit (``None``: the object is deleted); when this returns, it is kept. Else ``NotStored``."""
         raw = None if body is None else msgspec.json.encode(body)
         try:
             self._write(version, collection, path, raw)
         except sqlite3.Error as error:  # a full disk, most of the time
-            raise failures.internal(f"{self._file} cannot be written: {error}") from error
+            raise NotStored(f"{self._file} cannot be written: {error}") from error
 
     def _write(self, version: int, collection: str, path: str, raw: bytes | None) -> None:
         execute = self._connection.execute

@@ -194,6 +194,10 @@ class Collection:
         bisect.insort(self._paths, path)
 
 
+class NotStored(Exception):
+    """A commit could not be written to disk, so it has not happened."""
+
+
 class VersionedStore:
     """All collections, and the counter of versions."""
 
