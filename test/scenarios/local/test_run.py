@@ -6,12 +6,16 @@ import re
 import shutil
 import signal
 import sys
+from pathlib import Path
 
 import pytest
 import yaml
 
 from support.local_machine import TFJOB, LocalMachine
 from support.settle import eventually
+from tf_operator.client import NotPossible
+from tf_operator.client.local_transport import ServerGone
+from tf_operator.client.run import own_server
 from tf_operator.local import kubeconfig as local_kubeconfig
 from tf_operator.local.state import StateFolder
 
@@ -307,6 +311,18 @@ async def test_a_machine_without_the_package_for_tls_runs_jobs_and_says_what_kub
     rule = "kubectl needs TLS, and that a package: pip install 'tf-operator[local]'"
     assert up == (1, "", f"tfjob local: {rule}\n")
     assert (code, f"kubectl is not served: {rule}" in errors) == (0, True)
+
+
+async def test_python_says_that_the_server_of_its_job_was_killed():
+    async def lose_server():
+        async with own_server.running() as kubeconfig:
+            folder = StateFolder(Path(kubeconfig).parent)
+            folder.process().process.signal(signal.SIGKILL)
+            await eventually(lambda: folder.process() is None)
+            raise ServerGone
+
+    with pytest.raises(NotPossible, match="the server on this machine was killed"):
+        await lose_server()
 
 
 IN_PYTHON = """

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from tf_operator.client.job import NotPossible
+from tf_operator.client.local_transport import ServerGone
 from tf_operator.client.run import tensorflow_lines
 
 _PROGRAM: Final = "tf_operator.app.own_server"
@@ -39,6 +40,8 @@ async def running() -> AsyncIterator[str]:
         if not line:
             raise NotPossible("the server on this machine has not started; tfjob local up says why")
         yield os.fsdecode(line.rstrip(b"\n"))
+    except ServerGone as error:
+        raise NotPossible("the server on this machine was killed, and the job with it: run it again") from error
     finally:
         await _end(process)
 
