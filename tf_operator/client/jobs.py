@@ -64,15 +64,12 @@ class AsyncTFJobs:
             raise ValueError(f"there is no kind {kind!r}: it is one of {registry.kinds()}")
         self.api: ServedAPI = api
         self.namespace = namespace
-        if api_client is not None and (context is not None or kubeconfig is not None):
-            raise NotPossible("api_client and context or kubeconfig may name different clusters: leave one of them out")
         if transport is None:
-            choice = choice or package_client.choice(api_client) or cluster.choose(kubeconfig, context)
-        self.choice = choice
-        """How the cluster was chosen; ``None`` over a transport that was given."""
+            packaged = package_client.choice(api_client, kubeconfig, context)
+            choice = choice or packaged or cluster.choose(kubeconfig, context)
+        self.choice = choice  # none over a transport that was given
         self._named_namespace = namespace
-        self._missing = ""
-        self._cluster = ""
+        self._missing = self._cluster = ""
         self._transport = transport
         self._clock = clock or SystemClock()
         self._stack = AsyncExitStack()
@@ -151,8 +148,11 @@ class AsyncTFJobs:
         return await self.client.create(resource, namespace if resource.is_namespaced else "", manifest)
 
     async def get(self, job: str | Job) -> Job:
-        """The job as it is now; ``NotFound`` when there is none."""
-        return self._job(await self.client.get(self.api.resource, self._key(job)))
+        """The job as it is now; ``NotFound`` when there is none, or for a ``Job`` only another one of its name."""
+        current = self._job(await self.client.get(self.api.resource, self._key(job)))
+        if isinstance(job, Job) and current.uid != job.uid:
+            raise deleted(job)
+        return current
 
     async def list(self, *, all_namespaces: bool = False, selector: str = "") -> tuple[Job, ...]:
         """The jobs of the namespace, or of all, by name. ``selector``: by labels."""

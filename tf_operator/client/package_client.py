@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tf_operator.client.cluster import ClusterChoice
+from tf_operator.client.job import NotPossible
 from tf_operator.machinery.transport import proxies
 from tf_operator.machinery.transport.config import (
     ClientConfig,
@@ -95,6 +96,10 @@ class PackageChoice(ClusterChoice):
         return config.host
 
 
-def choice(api_client: object | None) -> PackageChoice | None:
-    """The cluster of this client, if there is one."""
-    return None if api_client is None else PackageChoice(None, None, "api_client", api_client=api_client)
+def choice(api_client: object | None, *other_names: str | None) -> PackageChoice | None:
+    """The cluster of this client, if there is one; ``NotPossible`` beside another name, which may mean another one."""
+    if api_client is None:
+        return None
+    if any(name is not None for name in other_names):
+        raise NotPossible("api_client, and context or kubeconfig, may name different clusters: leave one of them out")
+    return PackageChoice(None, None, "api_client", api_client=api_client)

@@ -325,6 +325,33 @@ async def test_a_job_is_suspended_resumed_and_scaled_until_it_has_ended(jobs, cl
         await jobs.suspend("j")
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda jobs, job: jobs.suspend(job),
+        lambda jobs, job: jobs.resume(job),
+        lambda jobs, job: jobs.scale(job, 2),
+        lambda jobs, job: jobs.restart(job),
+        lambda jobs, job: jobs.delete(job),
+        lambda jobs, job: jobs.wait(job),
+        lambda jobs, job: jobs.explain(job),
+    ],
+    ids=["suspend", "resume", "scale", "restart", "delete", "wait", "explain"],
+)
+async def test_a_job_of_another_cluster_is_not_taken_for_the_one_that_has_its_name_here(jobs, cluster, change):
+    cluster.pod(cluster.job(), "worker-0")
+    other = EmbeddedJobs(cluster.clock)
+    other.job()
+    async with other.client() as others:
+        job = await others.get("j")
+
+    with pytest.raises((NotFound, errors.Conflict)):
+        await change(jobs, job)
+
+    assert cluster.find(TFJOBS, "j")["metadata"]["generation"] == 1
+    assert cluster.find(PODS, "j-worker-0")
+
+
 async def test_events_are_of_this_job_and_its_pods(jobs, cluster):
     job = cluster.job()
     pod = cluster.pod(job, "worker-0")
