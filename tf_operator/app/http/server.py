@@ -169,6 +169,8 @@ class _Site(web.Server):
     def __init__(self, endpoint: Endpoint, clock: Clock, tasks: asyncio.TaskGroup) -> None:
         super().__init__(
             self._handle,
+            # What waits for its turn would pile up. A page is for all who ask for it, so nobody gives it up.
+            handler_cancellation=bool(endpoint.answers),
             logger=_SILENT,
             access_log=None,
             lingering_time=0.0,

@@ -1,5 +1,6 @@
 """What is sent to an endpoint: bodies, their bound, and methods."""
 
+import asyncio
 import http.client
 import socket
 import threading
@@ -16,6 +17,7 @@ from tf_operator.app.http.server import Endpoint, HttpReply
 from tf_operator.app.options.flag_types import Address
 
 REQUEST = b"POST /reverse HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
+PATIENCE = 20
 NOT_NOW = b"There is no room for this body now; send it again.\n"
 
 
@@ -65,6 +67,24 @@ def test_a_connection_is_kept_for_further_requests(url, monkeypatch):
         assert client.getresponse().read() == f"{number}7654321".encode()
         assert client.sock is first
     client.close()
+
+
+def test_what_nobody_waits_for_any_more_is_given_up():
+    """Or what waits for its turn would pile up, without a bound, from whoever sends and goes."""
+    has_begun, has_ended = threading.Event(), threading.Event()
+
+    async def wait_in_vain(_request, _body):
+        has_begun.set()
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            has_ended.set()
+
+    with server.serving(Endpoint(Address("127.0.0.1", 0), {}, answers={"/reverse": wait_in_vain})) as (address,):
+        with socket.create_connection((address.host, address.port)) as client:
+            client.sendall(REQUEST % 1 + b"x")
+            assert has_begun.wait(PATIENCE)
+        assert has_ended.wait(PATIENCE)
 
 
 def test_bodies_that_do_not_fit_are_refused_and_their_room_is_given_back(monkeypatch):
