@@ -125,6 +125,11 @@ def unparsable_version(text: str, *, field: str = "") -> ApiFailure:
     return ApiFailure(500, "", f'{field}: Invalid value: "{text}": {message}' if field else message)
 
 
+def changed_kind() -> ApiFailure:
+    """422 of a patch."""
+    return ApiFailure(422, "Invalid", "a patch cannot change what an object is: kind and apiVersion stay")
+
+
 def too_large() -> ApiFailure:
     """413."""
     message = f"Request entity too large: limit is {LONGEST_BODY}"

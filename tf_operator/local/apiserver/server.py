@@ -25,7 +25,7 @@ from tf_operator.local.apiserver.registry import Registry
 from tf_operator.local.apiserver.requests import bodies, routes
 from tf_operator.local.apiserver.requests.routes import Route
 from tf_operator.local.apiserver.storage.store import HISTORY, Commit, Journal, NotStored, VersionedStore, path_of
-from tf_operator.local.apiserver.writes import deletes, scale
+from tf_operator.local.apiserver.writes import deletes, scale, stamps, writer
 from tf_operator.local.apiserver.writes.collector import Collector
 from tf_operator.local.apiserver.writes.deletes import Deleter
 from tf_operator.local.apiserver.writes.writer import ObjectWriter, WriteOptions
@@ -194,19 +194,24 @@ class ApiServer:
         self._deleter.delete(replace(route, verb="delete", subresource=""), replace(deletion, version=None))
 
     def _scale(self, request: Request, route: Route, options: WriteOptions) -> Response:
-        kind = route.kind
-        if route.verb == "patch" and bodies.media_type(request) == _APPLY:
+        kind, sent, change = route.kind, dict[str, Any](), None
+        if route.verb != "patch":
+            sent = bodies.framed(scale.KIND, bodies.sent_object(request, scale.KIND), self.registry)
+        elif bodies.media_type(request) == _APPLY:
             sent, managers = self._applied_scale(request, route)
-            change, options = None, replace(options, managed_fields=managers)
+            options = replace(options, managed_fields=managers)
         else:
-            change = self._change(request, kind) if route.verb == "patch" else None
-            sent = {} if change else bodies.sent_object(request, kind)
-        whole = replace(route, subresource="")
-        stored = self._writer.patch(
-            whole,
-            lambda body: scale.scaled(kind, body, change(scale.scale_of(kind, body)) if change else sent),
-            options,
-        )
+            change = self._change(request, kind)
+
+        def scaled(body: Body) -> Json:
+            new = change(scale.scale_of(kind, body)) if change else sent
+            if not bodies.is_of(scale.KIND, new):
+                raise failures.changed_kind()
+            stamps.place(scale.KIND, new["metadata"], route.key)
+            writer.check_uid(route, new["metadata"], uid_of(body))
+            return scale.scaled(kind, body, new)
+
+        stored = self._writer.patch(replace(route, subresource=""), scaled, options)
         return Response.of(scale.scale_of(kind, gets.served(kind, stored)))
 
     def _applied_scale(self, request: Request, route: Route) -> tuple[Json, list[Json]]:

@@ -34,12 +34,15 @@ def _decode(body: Json, kind: str, field: str) -> None:
     for key, value in (body.get(field) or {}).items():
         if not isinstance(value, str):
             problem = f"json: cannot unmarshal number into Go struct field {kind}.{field} of type []uint8"
-            raise ApiFailure(400, "BadRequest", f'{kind} in version "v1" cannot be handled as a {kind}: {problem}')
+            raise _undecodable(kind, problem)
         try:
             body[field][key] = go_base64.encode(go_base64.decode(value))
         except go_base64.CorruptInputError as error:
-            message = f'{kind} in version "v1" cannot be handled as a {kind}: {error}'
-            raise ApiFailure(400, "BadRequest", message) from None
+            raise _undecodable(kind, error) from None
+
+
+def _undecodable(kind: str, problem: object) -> ApiFailure:
+    return ApiFailure(400, "BadRequest", f'{kind} in version "v1" cannot be handled as a {kind}: {problem}')
 
 
 def check(body: Body, stored: Body | None) -> Iterator[FieldCause]:

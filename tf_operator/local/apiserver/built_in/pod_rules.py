@@ -37,7 +37,7 @@ _VOLUME_NAMES: Final = {
 }
 _HANDLERS: Final = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
 _LONGEST_DEADLINE: Final = 2**31 - 1
-_CHANGEABLE: Final = ("activeDeadlineSeconds", "terminationGracePeriodSeconds", "tolerations", "schedulingGates")
+_CHANGEABLE: Final = ("activeDeadlineSeconds", "tolerations", "schedulingGates")
 _CHANGE_RULE: Final = (
     "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
     "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
@@ -76,10 +76,14 @@ def _check_changes(spec: Body, stored: Body) -> Iterator[FieldCause]:
     if any(gate not in stored.get("schedulingGates", ()) for gate in spec.get("schedulingGates", ())):
         detail = "only deletion is allowed, but found new scheduling gates"
         yield causes.forbidden("spec.schedulingGates", detail)
-    added = spec.get("tolerations", ())
-    if any(toleration not in added for toleration in stored.get("tolerations", ())):
+    added = [_lasting(toleration) for toleration in spec.get("tolerations", ())]
+    if any(_lasting(toleration) not in added for toleration in stored.get("tolerations", ())):
         detail = "existing toleration can not be modified except its tolerationSeconds"
         yield causes.forbidden("spec.tolerations", detail)
+
+
+def _lasting(toleration: Body) -> dict[str, Any]:
+    return {name: value for name, value in toleration.items() if name != "tolerationSeconds"}
 
 
 def check_spec(spec: Body, path: str) -> Iterator[FieldCause]:

@@ -1,17 +1,23 @@
 """The ``scale`` subresource: an ``autoscaling/v1`` Scale, read from and written to an object by paths."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from tf_operator.local.apiserver import failures
 from tf_operator.local.apiserver.kinds import Json, Kind, ScalePaths
 from tf_operator.local.apiserver.messages import FieldCause
-from tf_operator.meta import Body
+from tf_operator.meta import Body, GroupVersionResource
 
 _KEPT = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 _ABSENT = object()
+_NUMBER: Final = {"type": "object", "properties": {"replicas": {"type": "integer"}, "selector": {"type": "string"}}}
+KIND: Final = Kind(
+    GroupVersionResource("autoscaling", "v1", "scales", "Scale"),
+    "scale",
+    schema={"type": "object", "properties": {"spec": _NUMBER, "status": _NUMBER}},
+)
 
 
 def scale_of(kind: Kind, body: Body) -> Json:

@@ -17,7 +17,7 @@ from tf_operator.local.apiserver.messages import ApiFailure, FieldCause
 from tf_operator.local.apiserver.validation import built_in_fields
 from tf_operator.local.apiserver.writes import scale, structured_merge
 from tf_operator.local.apiserver.writes.structured_merge import Comparison, Fields, Path, Schema
-from tf_operator.meta import Body, GroupVersionResource, metadata_of, rfc3339
+from tf_operator.meta import Body, metadata_of, rfc3339
 
 _APPLY, _UPDATE = "Apply", "Update"
 _BEFORE: Final = "before-first-apply"
@@ -30,12 +30,6 @@ _STRIPPED: Final = frozenset(
 _MANAGED: Final = "managedFields"
 _REPLICAS: Final[Fields] = frozenset({("f:spec", "f:replicas")})
 """Where a Scale has its number."""
-_NUMBER: Final = {"type": "object", "properties": {"replicas": {"type": "integer"}, "selector": {"type": "string"}}}
-_SCALE: Final = Kind(
-    GroupVersionResource("autoscaling", "v1", "scales", "Scale"),
-    "scale",
-    schema={"type": "object", "properties": {"spec": _NUMBER, "status": _NUMBER}},
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +98,7 @@ def applied_scale(kind: Kind, live: Body, config: Body, request: ManagedWrite) -
     there, place = _managers(kind, live, request, _schema(kind)), scale.replicas_path(kind)
     field: Path = tuple(f"f:{name}" for name in place)
     number = {who: replace(owned, fields=_REPLICAS) for who, owned in there.items() if field in owned.fields}
-    new, managers = _applied(_SCALE, live_scale, config, request, schema=_schema(_SCALE), managers=number)
+    new, managers = _applied(scale.KIND, live_scale, config, request, schema=_schema(scale.KIND), managers=number)
     left = {who: replace(owned, fields=owned.fields - {field}) for who, owned in there.items()}
     for who in (who for who, owned in managers.items() if owned.fields >= _REPLICAS):
         fields = left[who].fields if who in left else frozenset()

@@ -122,13 +122,13 @@ class ObjectWriter:
         body = self._framed(kind, sent, options)
         stamps.place(kind, body["metadata"], route.key)
         if kind.may_create_by_update and not gets.has_stored(self._store, route):
-            _check_uid(route, body["metadata"], "")
+            check_uid(route, body["metadata"], "")
             _version_of(body["metadata"])
             if not options.is_dry_run:
                 body["metadata"].pop("resourceVersion", None)
             return self.create(route, body, options)
         stored = gets.stored_at(self._store, route)
-        _check_uid(route, body["metadata"], stored.body["metadata"]["uid"])
+        check_uid(route, body["metadata"], stored.body["metadata"]["uid"])
         return self._replace(route, stored, body, options)
 
     def patch(self, route: Route, change: Callable[[Body], object], options: WriteOptions) -> Stored:
@@ -136,7 +136,7 @@ class ObjectWriter:
         stored = gets.stored_at(self._store, route)
         patched = change(gets.served(route.kind, stored))
         if not bodies.is_of(route.kind, patched):
-            raise ApiFailure(422, "Invalid", "a patch cannot change what an object is: kind and apiVersion stay")
+            raise failures.changed_kind()
         patched = self._framed(route.kind, patched, options)
         stamps.place(route.kind, patched["metadata"], route.key)
         try:
@@ -298,7 +298,7 @@ def _version_of(metadata: Body, *, is_strict: bool = True) -> int:
     return 0
 
 
-def _check_uid(route: Route, metadata: Body, stored_uid: str) -> None:
+def check_uid(route: Route, metadata: Body, stored_uid: str) -> None:
     """A UID in an update is a precondition, and the real server shows where it is checked."""
     uid, resource = metadata.get("uid"), route.kind.resource
     if uid and uid != stored_uid:
