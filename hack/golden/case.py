@@ -116,14 +116,14 @@ def _case(name: str, fields: Yaml) -> Case:
 
 def full_job(entry: Yaml) -> Yaml:
     """The object of a case, with what the case leaves out. That of another API is written out."""
-    job: Yaml = entry | {"metadata": _without_nulls(_METADATA | entry.get("metadata", {}))}
+    metadata = _without_nulls(_METADATA | entry.get("metadata", {}))
+    job: Yaml = {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", **entry, "metadata": metadata}
     if "apiVersion" in entry:
         return job
-    job = {"apiVersion": "kubeflow.org/v1", "kind": "TFJob"} | job
-    match job.get("spec"):
-        case {"tfReplicaSpecs": dict(replicas)} as spec:
-            full = {name: _with_default(replica, "template", _TEMPLATE) for name, replica in replicas.items()}
-            job["spec"] = spec | {"tfReplicaSpecs": full}
+    spec = job.get("spec")
+    if isinstance(spec, dict) and isinstance(replicas := spec.get("tfReplicaSpecs"), dict):
+        full = {name: _with_default(replica, "template", _TEMPLATE) for name, replica in replicas.items()}
+        job["spec"] = spec | {"tfReplicaSpecs": full}
     if isinstance(status := job.get("status"), dict):
         job["status"] = _full_status(status)
     return job
@@ -316,7 +316,7 @@ def _accelerator(resource: str, entry: Yaml) -> Accelerator:
     return Accelerator(resource, volumes, variables, entry.get("replacement", ""))
 
 
-def _time(text: str | None, default: datetime | None = None) -> datetime | None:
+def _time(text: str | None, default: datetime | None = None) -> Any:  # noqa: ANN401 (None only without a default)
     """A time, or one on the day of the cases: ``08:00:10``."""
     return parse_time(text if text is None or "T" in text else f"{_DAY}{text}Z") or default
 

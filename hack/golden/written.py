@@ -80,7 +80,7 @@ def compact(content: Yaml) -> str:
 
 def _fold(node: yaml.Node, level: int) -> None:
     """Sets which collections are written in one line: the outermost that fit, and a flat one in up to three."""
-    if isinstance(node, yaml.ScalarNode):
+    if not isinstance(node, yaml.CollectionNode):
         return
     is_flat = all(isinstance(child, yaml.ScalarNode) for child in _children(node))
     node.flow_style = level > 1 and _length(node) <= (3 * _WIDTH if is_flat else _WIDTH - 2 * level)
@@ -90,7 +90,7 @@ def _fold(node: yaml.Node, level: int) -> None:
 
 def _length(node: yaml.Node) -> int:
     """About as many characters as it takes in one line."""
-    if isinstance(node, yaml.ScalarNode):
+    if not isinstance(node, yaml.CollectionNode):
         return len(node.value) + 4
     return 2 + sum(_length(child) for child in _children(node))
 
