@@ -14,7 +14,7 @@ from tf_operator.job.naming import replica_of
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.planning import cluster_spec, tensorboards
 from tf_operator.planning.actions import Create, Stage
-from tf_operator.planning.child_kinds.tensorboard import KIND
+from tf_operator.planning.child_kinds import kinds
 from tf_operator.planning.children import PODS
 from tf_operator.planning.plan import make_plan
 from tf_operator.planning.snapshot import ChildState, PodGroup, Settings, Snapshot
@@ -30,7 +30,8 @@ def run(job: TrainingJob, settings: Settings) -> JobPlan:
     """Plan a valid job that has no children yet."""
     resumed = replace(job, run_policy=replace(job.run_policy, is_suspended=False))
     scheduler = job.run_policy.scheduling.scheduler  # nobody knows whether the cluster has it
-    snapshot = Snapshot(resumed, now=_NOW, settings=settings, offered_scheduler=scheduler, extras={KIND: ChildState()})
+    extras = {kind: ChildState() for kind in kinds.ALL}
+    snapshot = Snapshot(resumed, now=_NOW, settings=settings, offered_scheduler=scheduler, extras=extras)
     plan = make_plan(snapshot)
     creates = [action for action in plan.actions if isinstance(action, Create)]
     groups = groups_in(creates)
@@ -47,6 +48,7 @@ def run(job: TrainingJob, settings: Settings) -> JobPlan:
         warnings=(
             *(event.message for event in plan.events if event.is_warning),
             *((_NO_CHIEF,) if job.has_servers_without_chief else ()),
+            *(f"there is no {kind.resource.kind}: {problem}" for kind in kinds.ALL if (problem := kind.problem(job))),
             *(
                 f"the TensorBoard is not run: {problem}"
                 for problem in (job.tensorboard.problems if job.tensorboard else ())

@@ -6,6 +6,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import groupby
 from typing import Any, Final
 
 from tf_operator.client import display
@@ -71,7 +72,7 @@ class JobPlan:
     """What is created before the first pod, such as the PodGroup of a gang scheduler."""
     replicas: tuple[PlannedReplica, ...]
     extras: tuple[Create, ...]
-    """What the job has beside its replicas: its TensorBoard, where the operator runs them."""
+    """What the job has beside its replicas, such as its TensorBoard, where the operator runs with the flag for it."""
     warnings: tuple[str, ...]
 
     @property
@@ -130,8 +131,9 @@ class JobPlan:
         if not job.is_ours:
             return f"{name} is managed by {job.run_policy.managed_by}: this operator makes nothing for it"
         group = "".join(f"1 {create.resource.kind}, " for create in self.dependencies)
-        extras = "with a TensorBoard" if self.extras else ""
-        return f"{name}: {group}{_counted(number, 'pod')} and {_counted(number, 'Service')} {extras}".rstrip()
+        kinds = " and ".join(f"a {kind.resource.kind}" for kind, _ in groupby(self.extras, sentences.kind_of))
+        extras = f" with {kinds}" if kinds else ""
+        return f"{name}: {group}{_counted(number, 'pod')} and {_counted(number, 'Service')}{extras}"
 
     def _places(self) -> Iterator[tuple[str, str]]:
         for spec in self.job.replicas:

@@ -5,6 +5,7 @@ The rules are in ``planning.verdict``, ``pod_state`` and ``cleanup``; when one c
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Final
 
 from tf_operator.job import restart_rules
@@ -25,6 +26,8 @@ from tf_operator.job.training_job import (
 from tf_operator.meta import Body, text_of
 from tf_operator.planning import resizing
 from tf_operator.planning.actions import Create
+from tf_operator.planning.child_kinds import kinds, tensorboard
+from tf_operator.planning.child_kinds.kind import ChildKind
 
 _CLEAN_UP: Final = {
     CleanPodPolicy.NONE: "nothing is deleted: pods and Services stay",
@@ -49,14 +52,21 @@ def sentences(
     yield "Clean-up", f"{job.clean_up_words}: {_CLEAN_UP[job.run_policy.clean_pods]}"
     if (seconds := job.run_policy.ttl_seconds) is not None:
         yield "Deletion", f"of the job and its remaining objects, {seconds} s after its end"
-    if extras:
-        children = " and ".join(f"{create.resource.kind} {create.name}" for create in extras)
-        yield "TensorBoard", f"{children}, if the operator runs with --tensorboards; until the job is deleted"
+    for kind, creates in groupby(extras, kind_of):
+        children = " and ".join(f"{create.resource.kind} {create.name}" for create in creates)
+        condition = f", if the operator runs with --{kind.flag}" if kind.flag else ""
+        end = "as long as the job runs" if kind.is_for_active else "until the job is deleted"
+        yield kind.resource.kind, f"{children}{condition}; {end}"
     if images := _images(job):
         here = "tfjob run without one takes programs and Python (--python) of this machine"
         yield "Images", f"{', '.join(images)} in a cluster; {here}"
     if gang_size is not None:
         yield "Gang", f"{gang_scheduler} starts {gang_size} pods together, or none"
+
+
+def kind_of(create: Create) -> ChildKind:
+    """Which kind of child it belongs to: a TensorBoard is a Deployment and a Service where there is no such object."""
+    return next((kind for kind in kinds.ALL if kind.resource == create.resource), tensorboard.KIND)
 
 
 def _images(job: TrainingJob) -> list[str]:

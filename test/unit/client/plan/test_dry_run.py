@@ -4,10 +4,12 @@ import json
 
 import pytest
 
+from support import toy_child
 from support.builders import tfjob
 from support.templates import Template
 from tf_operator.client.manifests import validate
 from tf_operator.client.plan import dry_run
+from tf_operator.planning.child_kinds import kinds
 from tf_operator.planning.snapshot import DEFAULT_SETTINGS, Settings
 
 CLUSTER = tfjob("j").chief().workers(2)
@@ -68,3 +70,30 @@ def test_a_tf_config_of_the_users_own_is_shown_and_remarked_on(entry, config):
 
     assert found.replicas[0].tf_config == config
     assert found.warnings == ("The template of Worker sets TF_CONFIG itself: it is left as it is",)
+
+
+METRICS = [{"type": "Resource", "resource": {"name": "cpu"}}]
+
+
+def test_what_a_job_has_beside_its_replicas_is_planned_with_the_flag_that_it_needs(monkeypatch):
+    monkeypatch.setattr(kinds, "ALL", toy_child.WITH_REMINDERS)
+    job = tfjob("j").workers(1).ttl(60)
+    plan = dry_run_of(job.elastic(1, 2, metrics=METRICS))
+
+    assert [create.resource.kind for create in plan.extras] == ["HorizontalPodAutoscaler", "Reminder"]
+    flag = "if the operator runs with --horizontal-pod-autoscalers"
+    words = dict(plan.sentences)
+    assert words["HorizontalPodAutoscaler"] == f"HorizontalPodAutoscaler j, {flag}; as long as the job runs"
+    assert words["Reminder"] == "Reminder j; as long as the job runs"
+    title = "TFJob default/j: 1 pod and 1 Service with a HorizontalPodAutoscaler and a Reminder"
+    assert str(plan).partition("\n")[0] == title
+    assert str(dry_run_of(tfjob("j").workers(1))).partition("\n")[0] == "TFJob default/j: 1 pod and 1 Service"
+
+
+def test_why_a_job_can_have_no_child_that_it_asks_for_is_a_warning():
+    spelt = tfjob("j").workers(1).elastic(1, 2, metrics=METRICS).body()
+    spelt["spec"]["tfReplicaSpecs"] = {"worker": spelt["spec"]["tfReplicaSpecs"]["Worker"]}
+    plan = dry_run.run(validate.check(spelt).job, DEFAULT_SETTINGS)
+
+    assert plan.extras == ()
+    assert "there is no HorizontalPodAutoscaler: spec.tfReplicaSpecs has no key Worker." in plan.warnings
