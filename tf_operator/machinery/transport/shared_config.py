@@ -128,7 +128,7 @@ class SharedConfig:
     def _check(self, config: ClientConfig) -> None:
         if self._config is not None and config.host != self._config.host:
             # What is remembered of one cluster must never be acted upon in another.
-            raise ConfigurationError(f"the API server is now {config.host}: restart the operator to use it")
+            raise ConfigurationError(f"the API server is now {config.host}: restart this program to use it")
 
 
 def _words(error: Exception, limit: float) -> str:

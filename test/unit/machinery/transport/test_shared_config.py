@@ -162,7 +162,7 @@ async def test_a_read_after_a_401_counts_as_the_one_of_the_minute(clock):
         pytest.param(ConfigurationError("the plugin is gone"), "the plugin is gone", id="failure"),
         pytest.param(
             ClientConfig("http://other", "Bearer other"),
-            "the API server is now http://other: restart the operator to use it",
+            "the API server is now http://other: restart this program to use it",
             id="another apiserver",
         ),
     ],
