@@ -28,8 +28,8 @@ class Registry:
         return self._by_path.get((group, version, plural))
 
     def serves(self, kind: Kind) -> bool:
-        """Whether paths can still name a kind; it may be defined in another way by now."""
-        return (kind.resource.group, kind.resource.version, kind.resource.plural) in self._by_path
+        """Whether paths still name this kind, and no other definition of it."""
+        return self.find(kind.resource.group, kind.resource.version, kind.resource.plural) is kind
 
     def is_built_in(self, group: str) -> bool:
         """Whether a group has kinds that no object defines."""
@@ -62,7 +62,7 @@ class Registry:
         was = self._defined.get(source, ())
         if change.new is None:
             self._defined.pop(source, None)
-        else:
+        elif change.old is None or change.old.body.get("spec") != change.new.body.get("spec"):
             self._defined[source] = _defined(kind.defines, change.new.body)
         self._index()
         for defined in was:

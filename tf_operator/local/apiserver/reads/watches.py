@@ -165,7 +165,7 @@ def watch(
     clock: Clock,
     is_served: Callable[[], bool],
 ) -> WatchStream:
-    """Open a watch. It ends when its kind is not served any more: who watches lists again, and is told so."""
+    """Open a watch. It ends when its kind is served no more, or in another way: who watches watches again."""
     options = list_options(query, is_watch=True)
     collection = store.collection(str(route.kind.storage))
     selects = gets.selection(route.kind, options, name=route.name)

@@ -16,6 +16,7 @@ from tf_operator.local.apiserver.built_in import catalog
 from tf_operator.local.apiserver.definitions import custom_kinds, definition, json_path
 from tf_operator.local.apiserver.messages import ApiFailure
 from tf_operator.local.apiserver.reads import tables
+from tf_operator.local.apiserver.reads.watches import WatchStream
 from tf_operator.local.apiserver.server import ApiServer
 from tf_operator.machinery.transport.requests import Request
 from tf_operator.meta import rfc3339
@@ -157,6 +158,26 @@ def test_each_answer_of_a_deprecated_version_says_so(change: Json, warning: str)
     ]
     expected = f'299 - "{warning}"' if warning else None
     assert found == [expected, expected, None]
+
+
+@pytest.mark.parametrize(
+    ("change", "is_ended"),
+    [
+        ({"metadata": {"labels": {"a": "b"}}}, False),
+        ({"spec": {"versions": [VERSION | {"storage": False}, VERSION | {"name": "v2"}]}}, True),
+    ],
+)
+def test_a_watch_ends_when_its_kind_is_defined_in_another_way(change: Json, is_ended: bool) -> None:
+    """Its objects are stored as those of another version now, which it would send as they are."""
+    server = ApiServer(FakeClock(), kinds=catalog.KINDS)
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    call(server, "POST", definitions, DEFINITION | {"kind": "CustomResourceDefinition"})
+    watching = server.handle(Request("", "GET", "/apis/example.com/v1/things", {"watch": "true"}))
+    assert isinstance(watching, WatchStream)
+    woken = list[bool]()
+    watching.on_news(lambda: woken.append(True))
+    call(server, "PATCH", f"{definitions}/things.example.com", change, content_type="application/merge-patch+json")
+    assert (watching.news(), watching.is_ended, bool(woken)) == ([], is_ended, is_ended)
 
 
 def test_a_conversion_that_needs_a_webhook_is_refused_loudly() -> None:
