@@ -3,17 +3,20 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
-from proof import oracle
-from support.builders import TFJobBuilder, merge, tfjob
+from proof import oracle, wordings
+from proof.wordings import Spec, Wording
+from support import t9k
+from support.builders import ObjectBuilder, merge, tfjob
 from support.resources import Json
+from support.templates import CONTAINER
 from tf_operator.dialects.kubeflow import v1
+from tf_operator.dialects.kubeflow.versions import conversion
+from tf_operator.dialects.mlkube import v1beta1 as mlkube
 from tf_operator.dialects.served import ServedAPI
+from tf_operator.dialects.t9k import v1beta1 as training
 from tf_operator.planning.snapshot import Settings
-
-Spec = tuple[int, int, int, int]
-"""Whether the job is suspended, its number of workers and its limit (-1 where it has none), and its generation."""
 
 NO_DELAYS: Final = Settings(restart_delay=timedelta(0))
 FOREIGN: Final[Json] = {"type": "Audited", "status": "True", "reason": "X", "message": "by somebody else"}
@@ -38,7 +41,7 @@ class Bound:
     """One job, and how much may go wrong with it."""
 
     name: str
-    job: TFJobBuilder
+    job: ObjectBuilder
     faults: int = 2
     edits: int = 0
     may: frozenset[str] = ALL
@@ -46,15 +49,18 @@ class Bound:
     people: tuple[str, ...] = ()
     """Which edits there are."""
     api: ServedAPI = v1.API
+    wording: Wording = wordings.V1
     settings: Settings = NO_DELAYS
     is_timed: bool = False
     """Whether time passes in steps that the plans ask for; otherwise no rule waits for anything."""
     foreign: Json | None = field(default_factory=lambda: FOREIGN)
-    has_sidecars: bool = False
 
     def start(self) -> Spec:
         spec = self.job.body()["spec"]
-        policy, workers = spec.get("runPolicy", {}), spec["tfReplicaSpecs"].get("Worker", {}).get("replicas", -1)
+        policy, workers = (
+            spec.get("runPolicy", {}),
+            spec.get("tfReplicaSpecs", {}).get("Worker", {}).get("replicas", -1),
+        )
         return int(policy.get("suspend", False)), workers, policy.get("backoffLimit", -1), 1
 
     def generation(self, spec: Spec) -> int:
@@ -62,29 +68,11 @@ class Bound:
 
     def body(self, spec: Spec) -> Json:
         """The job as it is stored."""
-        policy: dict[str, Any] = {"suspend": bool(spec[0])} | ({"backoffLimit": spec[2]} if spec[2] >= 0 else {})
-        patch: dict[str, Any] = {"runPolicy": policy}
-        if spec[1] >= 0:
-            patch["tfReplicaSpecs"] = {"Worker": {"replicas": spec[1]}}
-        return merge(self.job.body(), {"spec": patch})
+        return merge(self.job.body(), {"spec": self.wording.edit(spec)})
 
     def as_asked(self, spec: Spec) -> oracle.Job:
         """The job as the oracle knows it."""
-        spec_body = self.body(spec)["spec"]
-        policy = spec_body.get("runPolicy", {})
-        return oracle.Job(
-            {
-                kind: oracle.Replicas(entry.get("replicas", 1), entry.get("restartPolicy", "Never"))
-                for kind, entry in spec_body["tfReplicaSpecs"].items()
-            },
-            is_suspended=policy.get("suspend", False),
-            limit=policy.get("backoffLimit"),
-            clean=policy.get("cleanPodPolicy", "None"),
-            all_workers=spec_body.get("successPolicy") == "AllWorkers",
-            is_dynamic=spec_body.get("enableDynamicWorker", False),
-            deadline=policy.get("activeDeadlineSeconds"),
-            expires_after=policy.get("ttlSecondsAfterFinished"),
-        )
+        return self.wording.job(self.body(spec)["spec"])
 
 
 PAIR: Final = tfjob("job").chief(restart="ExitCode").workers(1, restart="ExitCode")
@@ -94,6 +82,35 @@ SUSPENSION: Final = ("suspends the job", "resumes the job")
 AGAIN: Final = "deletes the job, and makes it again"
 
 SPARE: Final = frozenset({"fails", "is drained", "is killed"})
+_TEMPLATE: Final[Json] = {"spec": {"restartPolicy": "Never", "containers": [CONTAINER]}}
+_ITEMS: Final = [{"tfReplicaType": kind, "replicas": 1, "template": _TEMPLATE} for kind in ("MASTER", "WORKER")]
+TRAINING: Final = ObjectBuilder(
+    "job",
+    t9k.job(
+        "job",
+        t9k.replicas("chief", 1, "ExitCode"),
+        t9k.replicas("worker", 1, "OnFailure"),
+        runPolicy={"cleanUpPolicy": "Unfinished"},
+    ),
+)
+LISTED: Final = ObjectBuilder(
+    "job",
+    {
+        "apiVersion": mlkube.RESOURCE.api_version,
+        "kind": "TfJob",
+        "spec": {"replicaSpecs": _ITEMS, "cleanupPodPolicy": "All"},
+    },
+)
+
+
+def _in_v1(spec: Json) -> ObjectBuilder:
+    """A job of v1alpha1 as it is stored."""
+    body = {"apiVersion": "kubeflow.org/v1alpha1", "kind": "TFJob", "metadata": {"name": "job"}, "spec": spec}
+    stored = conversion.convert(body, "v1", is_new=True)
+    return ObjectBuilder("job", stored).annotations(stored["metadata"]["annotations"])
+
+
+V1ALPHA1: Final = _in_v1({"replicaSpecs": _ITEMS})
 
 BOUNDS: Final = (
     Bound("chief and worker, ExitCode", PAIR.backoff_limit(1)),
@@ -155,6 +172,19 @@ BOUNDS: Final = (
         PAIR.backoff_limit(1),
         may=frozenset({"exceeds a quota", "fails", "is killed", "is refused", "loses a reply"}),
     ),
+    Bound(
+        "T9k, paused and resumed",
+        TRAINING,
+        faults=1,
+        edits=1,
+        people=SUSPENSION,
+        api=training.API,
+        wording=wordings.T9K,
+        may=SPARE | {"fails for good"},
+        foreign=None,
+    ),
+    Bound("mlkube", LISTED, faults=1, api=mlkube.API, wording=wordings.LISTS, foreign=None),
+    Bound("v1alpha1", V1ALPHA1, faults=1, wording=wordings.V1ALPHA1, foreign=None),
     Bound("the job is made again", PAIR, edits=1, people=(AGAIN,), may=SPARE | {"exceeds a quota"}, faults=1),
 )
 BY_NAME: Final = {bound.name: bound for bound in BOUNDS}
@@ -166,7 +196,7 @@ FEWER: Final = (
 )
 """Those of most states, with fewer kinds of faults, for a gate of few minutes."""
 SIZES: Final[Mapping[str, tuple[Bound, ...]]] = {
-    "quick": (*FEW[:5], FEW[7], FEW[10], *FEW[12:15], replace(FEW[15], faults=0)),
+    "quick": (*FEW[:5], FEW[7], FEW[10], *FEW[12:15], FEW[17], replace(FEW[18], faults=0)),
     "planted": (*FEW[:5], FEW[7], LIGHT, FEW[6], FEW[8], *FEW[9:]),
     "gate": (*BOUNDS[:2], FEWER[0], *BOUNDS[3:5], FEWER[1], *BOUNDS[6:]),
     "night": tuple(replace(bound, faults=bound.faults + 1) for bound in BOUNDS),

@@ -80,6 +80,10 @@ class Job:
     is_dynamic: bool = False
     final_codes: frozenset[int] | None = None
     """Where other codes than those below 128 are final under ExitCode."""
+    decides: Replica | None = None
+    """The only replica whose end is the job's, where there is such a one."""
+    counts: frozenset[str] = frozenset({"restarts", "disruptions", "replicas"})
+    """What its status counts for people."""
     deadline: int | None = None
     """``activeDeadlineSeconds``"""
     expires_after: int | None = None
@@ -214,7 +218,7 @@ def causes(job: Job, known_facts: Facts, *, surely: bool = False) -> Iterator[st
         # "the job continues without a worker that fails for good, as long as one is left".
         done = {(fact.kind, fact.ordinal) for fact in _of(known_facts, "ok")}
         final -= set() if workers - done <= final else workers
-    if final:
+    if final & ({job.decides} if job.decides else final):
         yield "TFJobFailed"
     # Under Never "the job fails if the replica had run; otherwise, or for a dynamic worker, a new pod".
     ran = {fact[1:] for fact in _of(known_facts, "ran") if not (job.is_dynamic and fact.kind == "Worker")}
@@ -338,6 +342,8 @@ def _conditions_follow_one_another(write: Stored) -> Iterator[str]:
 
 def _counts_are_of_what_happened(write: Stored) -> Iterator[str]:
     for field, kinds in (("restarts", ("failed", "again")), ("disruptions", ("lost",))):
+        if field not in write.job.counts:
+            continue
         count, most = write.new.get(field, 0), len(set(_of(write.happened, *kinds)))
         if count < write.old.get(field, 0):
             yield f"status.{field} falls"
@@ -350,7 +356,7 @@ def _counts_are_of_what_happened(write: Stored) -> Iterator[str]:
         if write.job.limit is not None and restarts > write.job.limit and not waits:
             yield f"a job goes on with {restarts} restarts and a limit of {write.job.limit}"
         least = len(set(_of(write.settled | write.shown_facts, "failed", "again")))
-        if restarts < least:
+        if restarts < least and "restarts" in write.job.counts:
             yield f"status.restarts is {restarts}, and {least} failures were seen"
 
 
@@ -405,7 +411,7 @@ def on_delete(now: Children, pod: Look) -> Iterator[str]:
     facts_by_kind = {fact.outcome: fact for fact in facts(now.job, pod)}
     if failed := facts_by_kind.get("failed"):
         counted = len(set(_of(now.settled, "failed", "again")) | {failed})
-        if now.status.get("restarts", 0) < counted:
+        if now.status.get("restarts", 0) < counted and "restarts" in now.job.counts:
             yield "a failure is stored in the status before its pod is deleted"
     is_surplus = pod.replica not in set(now.job.all_replicas())
     is_replaced = (
@@ -519,14 +525,14 @@ def _every_replica_has_a_pod(now: Rest) -> Iterator[str]:
 
 def _counts_are_those_of_the_pods(now: Rest) -> Iterator[str]:
     least = len(set(_of(now.settled, "failed", "again")))
-    if now.status.get("restarts", 0) < least:
+    if now.status.get("restarts", 0) < least and "restarts" in now.job.counts:
         yield f"status.restarts is {now.status.get('restarts', 0)}, and {least} failures were seen"
     replicas = set(now.job.all_replicas())
     least = len({fact for fact in _lost(now.settled) if (fact.kind, fact.ordinal) in replicas})
-    if now.status.get("disruptions", 0) < least:
+    if now.status.get("disruptions", 0) < least and "disruptions" in now.job.counts:
         yield f"status.disruptions is {now.status.get('disruptions', 0)}, and {least} were seen"
     done, perhaps = completed(now.job, now.settled), completed(now.job, now.happened)
-    for kind, spec in now.job.replicas.items():
+    for kind, spec in now.job.replicas.items() if "replicas" in now.job.counts else ():
         reported: Json = now.status.get("replicaStatuses", {}).get(kind, {})
         pods = [pod for pod in now.pods if pod.kind == kind]
         waiting = [pod.is_unwatched or pod.replica in perhaps for pod in pods if pod.phase == "Pending"]
@@ -561,7 +567,8 @@ def _the_state_is_that_of_the_pods(now: Rest) -> Iterator[str]:
     is_known = not any(pod.is_unwatched for pod in now.pods)
     if is_known and open_ and all(replica in run for replica in open_) and state != "Running":
         yield f"all replicas run, and the job is {state}"
-    if not (run or done or now.job.is_dynamic) and state == "Running":
+    # Where one replica decides, its API says Running from its first moment on.
+    if not (run or done or now.job.is_dynamic or now.job.decides) and state == "Running":
         yield "no replica runs, and the job is Running"
     if not state:
         yield "a job has no state"

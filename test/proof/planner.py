@@ -16,9 +16,10 @@ from support.builders import merge
 from support.resources import Json
 from tf_operator.controller.steps import Act, DeleteJob, StoreStatus, steps
 from tf_operator.job import naming
+from tf_operator.job.record import ReplicaType
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.meta import parse_time, rfc3339
-from tf_operator.planning.actions import Create, Delete, DeleteCollection, Plan
+from tf_operator.planning.actions import Action, Create, Delete, DeleteCollection, Plan
 from tf_operator.planning.children import PODS, SERVICES
 from tf_operator.planning.plan import make_plan
 from tf_operator.planning.snapshot import RejectedWrite, Service, Snapshot
@@ -76,6 +77,8 @@ class Planner:
     def __init__(self, bound: Bound) -> None:
         self.bound = bound
         self.statuses: list[Json] = []
+        self.told: list[Json] = []
+        """The same statuses in the words of the oracle."""
         self.plans: list[Entry] = []
         self._status_numbers: dict[str, int] = {}
         self._plan_numbers: dict[Any, int] = {}
@@ -91,6 +94,7 @@ class Planner:
         if number is None:
             number = self._status_numbers[text] = len(self.statuses)
             self.statuses.append(settled)
+            self.told.append(self.bound.wording.status(settled))
         return number
 
     def waited(self, number: int, seconds: float) -> int:
@@ -141,7 +145,7 @@ class Planner:
         return number
 
     def _number(self, view: Seen, plan: Plan, looked_for: tuple[PodState, ...]) -> int:
-        names = self.bound.api.profile.names
+        job = self._job(view.spec, view.status)
         patch = self.bound.api.status_patch(plan.report)
         flat: list[Step] = []
         resumes, acts_until = False, 0
@@ -152,11 +156,12 @@ class Planner:
                 case StoreStatus():
                     if step.patch or view.departed:
                         merged = merge(self.statuses[view.status], step.patch)
-                        after, resumes = self.status_number(merged), _resumes(self.statuses[view.status], merged)
+                        after = self.status_number(merged)
+                        resumes = _resumes(self.told[view.status], self.told[after])
                         flat.append((STORE, after, step.is_progress))
                 case Act():
                     actions = [action for _, stage_actions in step.stages for action in stage_actions]
-                    flat += [write for action in actions for write in _writes(action, names)]
+                    flat += [write for action in actions for write in _writes(action, job)]
                     acts_until = len(flat)
                 case _:
                     raise AssertionError(f"this world has no {step}")
@@ -181,7 +186,7 @@ class Planner:
         looks = [look(pod) for pod in pods if pod.leaving != OURS]
         gone = (pod for pod in map(PodState._make, view.departed) if pod.uid not in uids and pod.leaving != OURS)
         looks += [look(pod, is_gone=True) for pod in gone]
-        is_idle = resumes or oracle.state_of(self.statuses[view.status]) == "Suspended"
+        is_idle = resumes or oracle.state_of(self.told[view.status]) == "Suspended"
         return frozenset(oracle.unmissable(self.spec(view.spec), looks, is_idle=is_idle))
 
     def _job(self, spec: tuple[Any, ...], status: int) -> TrainingJob:
@@ -195,7 +200,7 @@ class Planner:
         return job
 
     def _snapshot(self, view: Seen) -> Snapshot:
-        api = self.bound.api
+        api, job = self.bound.api, self._job(view.spec, view.status)
         pods = [value(PodState._make(pod), api) for pod in view.pods]
         uids = {pod.uid for pod in pods}
         departed = [replace(value(PodState._make(pod), api), is_gone=True) for pod in view.departed]
@@ -205,37 +210,40 @@ class Planner:
             at = NOW - timedelta(days=1) if is_due else NOW
             rejected = RejectedWrite("a pod", "exceeded quota", at, code=403, attempts=attempts)
         return Snapshot(
-            self._job(view.spec, view.status),
+            job,
             NOW,
             pods=(*pods, *(pod for pod in departed if pod.uid not in uids)),
-            services=tuple(Service(_name(service), _name(service)) for service in view.services),
+            services=tuple(Service(name, name) for name in (_service_name(job, *at) for at in view.services)),
             rejected=rejected,
             settings=self.bound.settings,
         )
 
 
-def _writes(action: Any, names: Any) -> list[Step]:  # noqa: ANN401
+def _writes(action: Action, job: TrainingJob) -> list[Step]:
     """The requests that an action is."""
     match action:
         case Create():
-            writes: list[Step] = []
-            for child in action.in_order():
-                place = naming.replica_of(JOB, child.name, names)
-                assert place, child.name
-                verb = MAKE_POD if child.resource == PODS else MAKE_SERVICE
-                writes.append((verb, str(place[0]), place[1], child.name))
-            return writes
+            return [
+                (MAKE_POD if child.resource == PODS else MAKE_SERVICE, *_place(child.name, job), child.name)
+                for child in action.in_order()
+            ]
         case Delete() if action.resource == PODS:
             return [(DELETE_POD, action.uid)]
         case Delete() if action.resource == SERVICES:
-            return [(DELETE_SERVICES, (action.name,))]
+            return [(DELETE_SERVICES, (_place(action.name, job),))]
         case DeleteCollection() if action.resource == SERVICES:
-            return [(DELETE_SERVICES, tuple(sorted(service.name for service in action.objects)))]
+            return [(DELETE_SERVICES, tuple(sorted(_place(service.name, job) for service in action.objects)))]
     raise AssertionError(f"this world has no {action}")
 
 
-def _name(service: oracle.Replica) -> str:
-    return f"{JOB}-{service[0].lower()}-{service[1]}"
+def _place(name: str, job: TrainingJob) -> oracle.Replica:
+    place = naming.replica_of(JOB, name, job.profile.names)
+    assert place, name
+    return str(place[0]), place[1]
+
+
+def _service_name(job: TrainingJob, kind: str, index: int) -> str:
+    return naming.service_name(job, ReplicaType(kind), index)
 
 
 def _moved(status: Any, change: Any, *, key: str = "") -> Any:  # noqa: ANN401
@@ -258,4 +266,6 @@ def _is_left(condition: Mapping[str, Any]) -> bool:
 
 
 def _resumes(old: Json, new: Json) -> bool:
+    if oracle.state_of(old) == "Suspended" and oracle.state_of(new) not in {"Suspended", *oracle.ENDS}:
+        return True
     return any(map(_is_left, new.get("conditions", ()))) and not any(map(_is_left, old.get("conditions", ())))

@@ -8,13 +8,14 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from proof import cluster, oracle, pods
-from proof.bounds import AGAIN, EDITS, Bound, Spec
+from proof.bounds import AGAIN, EDITS, Bound
 from proof.cluster import Event
 from proof.engine import Move
 from proof.engine import State as Packed
 from proof.oracle import Facts
 from proof.planner import DELETE_POD, DELETE_SERVICES, MAKE_POD, MAKE_SERVICE, NOW, STORE, Entry, Planner, Seen, Step
 from proof.pods import OURS, Notes, PodState
+from proof.wordings import Spec
 
 NOTHING, QUIET = -1, ()
 NOBODYS = Entry((), None, oracle.NONE)
@@ -85,7 +86,7 @@ class JobWorld:
         yield from oracle.on_rest(
             oracle.Rest(
                 self.planner.spec(state.spec),
-                self.planner.statuses[state.status],
+                self.planner.told[state.status],
                 self._facts[state.happened],
                 self._facts[state.settled] | _true_facts(state, entry),
                 tuple(pods.look(PodState._make(pod)) for pod in state.pods),
@@ -237,13 +238,11 @@ class JobWorld:
                 return state._replace(services=services), ()
             case (str() as verb, uid) if verb == DELETE_POD:
                 return self._deleted(state, uid, entry)
-            case (str() as verb, names) if verb == DELETE_SERVICES:
-                left = tuple(
-                    service for service in state.services if f"job-{service[0].lower()}-{service[1]}" not in names
-                )
+            case (str() as verb, places) if verb == DELETE_SERVICES:
+                left = tuple(service for service in state.services if service not in places)
                 return state._replace(services=left), ()
             case _:
-                status = self.planner.statuses[state.status]
+                status = self.planner.told[state.status]
                 return state._replace(is_deleted=True), tuple(oracle.on_expiry(self._job(state), status, NOW))
 
     def _stored(
@@ -251,7 +250,7 @@ class JobWorld:
     ) -> tuple[State, tuple[str, ...]]:
         if is_outdated:
             return state, ()
-        statuses, facts, departed = self.planner.statuses, _true_facts(state, entry), entry.departed
+        statuses, facts, departed = self.planner.told, _true_facts(state, entry), entry.departed
         broken: tuple[str, ...] = ()
         settled = self._facts[state.settled]
         if after != state.status:
@@ -280,7 +279,7 @@ class JobWorld:
         births = dict(state.births)
         births[kind, index] = birth = births.get((kind, index), 0) + 1
         policy = self.planner.spec(state.spec).policy(kind)
-        pod = PodState(kind, index, birth, name, "Never" if policy == "ExitCode" else policy)
+        pod = PodState(kind, index, birth, name, policy if policy in oracle.IN_PLACE else "Never")
         created = _without_late(state, name)._replace(
             pods=tuple(sorted((*state.pods, tuple(pod)))), births=tuple(sorted(births.items()))
         )
@@ -304,7 +303,7 @@ class JobWorld:
     def _children(self, state: State) -> oracle.Children:
         return oracle.Children(
             self._job(state),
-            {} if state.is_outdated else self.planner.statuses[state.status],
+            {} if state.is_outdated else self.planner.told[state.status],
             self._facts[state.settled],
             tuple(pods.look(PodState._make(pod)) for pod in state.pods),
             frozenset((*state.services, *(self.planner.plans[state.plan].services if state.plan != NOTHING else ()))),
@@ -382,7 +381,7 @@ class JobWorld:
     def _happened(self, state: State, pod: PodState, *, is_gone: bool = False) -> State:
         """What has become possible by what happened to a pod. After the end nothing counts any more."""
         is_surplus = self.planner.spec(state.spec).is_dynamic
-        if (pod.leaving == OURS and not is_surplus) or oracle.end_of(self.planner.statuses[state.status]):
+        if (pod.leaving == OURS and not is_surplus) or oracle.end_of(self.planner.told[state.status]):
             return state
         happened = self._facts[state.happened]
         new = frozenset(oracle.possible(self.planner.spec(state.spec), pods.look(pod, is_gone=is_gone)))
