@@ -12,12 +12,12 @@ from typing import Any, Final
 import yaml
 
 from golden.case import INPUT, PLAN, Malformed
-from tf_operator.job.record import ReplicaType
+from tf_operator.job.record import ReplicaType, UnfitRecord
 from tf_operator.job.training_job import ElasticRange
 from tf_operator.meta import ObjectKey
 from tf_operator.planning.job_queue import schedule, shapes
 from tf_operator.planning.job_queue.capacity import Node
-from tf_operator.planning.job_queue.jobs import Admit, BoundPod, Decision, QueueJob, ReplicaNeed
+from tf_operator.planning.job_queue.jobs import Admit, BoundPod, Decision, FitNote, QueueJob, ReplicaNeed
 from tf_operator.planning.job_queue.schedule import Cluster, QueueRules
 
 FOLDER: Final = Path("test/golden/job_queue")
@@ -41,7 +41,7 @@ _OF_JOBS: Final = {
         "started",
         "resized",
     ),
-    *("placed", "namespace", "done", "deadline", "wants", "wantsPs", "holds"),
+    *("placed", "namespace", "done", "deadline", "wants", "wantsPs", "holds", "unfit"),
 }
 
 Yaml = dict[str, Any]
@@ -78,6 +78,8 @@ def text(cluster: Cluster) -> str:
     """The plan file of a case."""
     decided = schedule.make_schedule(cluster)
     content: Yaml = {"decisions": [_sentence(decision) for decision in decided.decisions], "waiting": decided.waiting}
+    if decided.notes:
+        content["notes"] = [_note(note) for note in decided.notes]
     if decided.kept_for:
         content["room is kept for"] = decided.kept_for.key.name
     if decided.wake_at:
@@ -94,6 +96,13 @@ def _sentence(decision: Decision) -> str:
     ]
     changes = [f"from {old} to {new} {word}" for old, new, word in counts if old != new]
     return f"resize {decision.job.key.name} {', and '.join(changes)}"
+
+
+def _note(note: FitNote) -> str:
+    if note.unfit is None:
+        return f"{note.job.key.name} can fit"
+    details = (note.unfit.cause, note.unfit.type, note.unfit.resource)
+    return f"{note.job.key.name} cannot fit: {', '.join(filter(None, details))}"
 
 
 def _node(name: str, entry: Yaml) -> Node:
@@ -138,6 +147,7 @@ def _job(name: str, entry: Yaml) -> QueueJob:
         resized_time=_moment(entry["resized"]) if "resized" in entry else None,
         longest=timedelta(seconds=entry["deadline"]) if "deadline" in entry else None,
         is_reserved=entry.get("placed", True),
+        unfit=UnfitRecord(*entry["unfit"]) if "unfit" in entry else None,
     )
 
 

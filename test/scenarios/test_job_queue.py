@@ -38,6 +38,8 @@ async def test_a_job_goes_to_the_node_that_holds_it_and_a_later_one_overtakes_wh
     await job_namespace.wait("big", "Queued", reason="NoRoom", text="waits until its 5 pods fit")
     await job_namespace.submit(make_job(job_namespace, "elastic", 4).elastic(3, 4))
     await job_namespace.wait_pods(*names, *(f"elastic-worker-{index}" for index in range(3)))
+    await job_namespace.submit(make_job(job_namespace, "huge", 9))
+    await job_namespace.wait("huge", "Queued", reason="CannotFit", text="would not have room for all its Worker pods")
     await job_namespace.delete_job("first")
     for pod in pods:
         await job_namespace.kubelet.end(pods[pod])

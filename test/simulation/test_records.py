@@ -32,6 +32,8 @@ from tf_operator.job.record import (
     ReplicaType,
     Restarting,
     RestartRecord,
+    UnfitCause,
+    UnfitRecord,
 )
 from tf_operator.job.report import JobReport, ReplicaCounts
 from tf_operator.job.training_job import TrainingJob
@@ -47,7 +49,8 @@ SETS = st.frozensets(st.integers(0, 9)).map(Indexes)
 KINDS = st.sampled_from(list(ReplicaType))
 TYPES = st.sets(KINDS).map(lambda kinds: tuple(kind for kind in ReplicaType if kind in kinds))
 NUMBERS = st.none() | st.integers(1, 2**31)
-QUEUED = st.builds(QueueRecord, TIMES, TIMES, st.none() | COUNTS, st.none() | COUNTS, TEXTS, TEXTS)
+UNFIT = st.none() | st.builds(UnfitRecord, st.sampled_from(UnfitCause), st.none() | KINDS, TEXTS)
+QUEUED = st.builds(QueueRecord, TIMES, TIMES, st.none() | COUNTS, st.none() | COUNTS, TEXTS, TEXTS, UNFIT)
 FAILURES = st.none() | st.builds(FirstFailure, st.just("pod"), TEXTS, st.none() | COUNTS, TEXTS, TEXTS, TIMES)
 MOST_BYTES = 1_450_000
 """Of the 1.5 MiB that etcd takes of one object."""

@@ -26,6 +26,8 @@ from tf_operator.job.record import (
     ReplicaType,
     Restarting,
     RestartRecord,
+    UnfitCause,
+    UnfitRecord,
 )
 from tf_operator.meta import Body, parse_time, rfc3339, text_of
 
@@ -249,7 +251,14 @@ def read_queue(body: Body) -> QueueRecord:
         admitted_servers=count_of(entry, _SERVERS) if _SERVERS in entry else None,
         admitted_pods=text_of(entry, "admittedPodsDigest"),
         node=text_of(entry, "node"),
+        unfit=_read_unfit(object_of(entry, "unfit")),
     )
+
+
+def _read_unfit(entry: Body) -> UnfitRecord | None:
+    cause = _one_of(UnfitCause, entry.get("cause"))
+    kind = _one_of(ReplicaType, entry.get("replicaType"))
+    return UnfitRecord(cause, kind, text_of(entry, "resource")) if cause else None
 
 
 def write_queue(queue: QueueRecord) -> dict[str, Any]:
@@ -260,7 +269,12 @@ def write_queue(queue: QueueRecord) -> dict[str, Any]:
         admittedTime=write_time(queue.admitted_time),
         admittedPodsDigest=queue.admitted_pods,
         node=queue.node,
+        unfit=_write_unfit(queue.unfit) if queue.unfit else None,
     )
+
+
+def _write_unfit(unfit: UnfitRecord) -> dict[str, Any]:
+    return present(cause=str(unfit.cause), replicaType=str(unfit.type or ""), resource=unfit.resource)
 
 
 def read_elastic(entry: Body) -> ElasticRecord:

@@ -159,6 +159,28 @@ class PendingRecord:
     """When the stage began in which the pod waits, such as its scheduling."""
 
 
+class UnfitCause(StrEnum):
+    """Why a job cannot fit on the nodes, even if nothing else ran on them."""
+
+    NO_NODE = "NoNode"
+    """The rules of its pods about nodes exclude all nodes."""
+    POD_TOO_LARGE = "PodTooLarge"
+    """One of its pods is larger than every node on which it may run."""
+    TOO_MANY_PODS = "TooManyPods"
+    """Each of its pods fits, but not all of them, or not all of one type."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnfitRecord:
+    """Why a job cannot fit on the nodes as they are."""
+
+    cause: UnfitCause
+    type: ReplicaType | None = None
+    """Of the pod, or pods; ``None`` for all pods of the job together."""
+    resource: str = ""
+    """What they ask too much of; empty if it is no single resource."""
+
+
 @dataclass(frozen=True, slots=True)
 class QueueRecord:
     """For what the job has room, as the job queue has decided: it is recorded before anything is done about it."""
@@ -176,6 +198,8 @@ class QueueRecord:
     Empty without the job queue."""
     node: str = ""
     """The node that the pods prefer."""
+    unfit: UnfitRecord | None = None
+    """Why it waits in vain, until there are other nodes or it is edited."""
 
     def admitted_of(self, kind: ReplicaType) -> int | None:
         """For how many replicas of a type the job has room; ``None`` for as many as the spec says."""

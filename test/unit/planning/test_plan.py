@@ -170,6 +170,39 @@ def admit(seen):
     seen.tamper({"status": {"queue": queue}})
 
 
+@pytest.mark.parametrize(
+    ("unfit", "sentence"),
+    [
+        ({"cause": "NoNode", "replicaType": "PS"}, "No node may run its PS pods, by their nodeSelector, node affinity"),
+        (
+            {"cause": "PodTooLarge", "replicaType": "Worker", "resource": "nvidia.com/gpu"},
+            "No node that may run its Worker pods has as much nvidia.com/gpu as one of them requests.",
+        ),
+        ({"cause": "PodTooLarge", "replicaType": "Worker"}, "No node that may run its Worker pods has all that one of"),
+        (
+            {"cause": "TooManyPods", "replicaType": "Worker"},
+            "Even if nothing else ran on them, the nodes would not have room for all its Worker pods.",
+        ),
+        (
+            {"cause": "TooManyPods", "resource": "nvidia.com/gpu"},
+            "Together its pods request more nvidia.com/gpu than all nodes have.",
+        ),
+    ],
+    ids=lambda value: "" if isinstance(value, str) else "-".join(value.values()),
+)
+def test_a_job_that_can_never_fit_says_why_until_it_can(unfit, sentence):
+    seen = simulator(tfjob().workers(2), Settings(has_job_queue=True))
+    seen.settle()
+    seen.tamper({"status": {"queue": {"unfit": unfit}}})
+    seen.settle()
+    assert seen.condition("Queued")["reason"] == "CannotFit"
+    assert sentence in seen.condition("Queued")["message"]
+
+    seen.tamper({"status": {"queue": {"unfit": None}}})
+    seen.settle()
+    assert (seen.condition("Queued")["reason"], len(seen.pods)) == ("NoRoom", 0)
+
+
 def edited(kind, **pod):
     """An edit of what the pods of a type ask for."""
     return {"spec": {"tfReplicaSpecs": {kind: {"template": {"spec": pod}}}}}

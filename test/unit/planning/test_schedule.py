@@ -41,6 +41,20 @@ def test_a_namespace_with_very_many_waiting_jobs_costs_no_more_than_its_first_hu
     assert schedule.waiting == 200
 
 
+def test_jobs_that_can_never_fit_keep_no_later_one_of_their_namespace_waiting():
+    """Of these, too, no more than a hundred are looked at, and not all of them noted at once."""
+    small, large = (shapes.Shape(shapes.amounts({"gpu": number})) for number in (1, 8))
+    jobs = [
+        QueueJob(ObjectKey("team", f"{number}"), f"{number:03}", NOW, (ReplicaNeed(WORKER, 1, large),), workers=1)
+        for number in range(99)
+    ]
+    jobs += [replace(jobs[0], uid=f"z{number}", needs=(ReplicaNeed(WORKER, 1, small),)) for number in range(4)]
+    schedule = make_schedule(Cluster(NOW, (Node("n", shapes.amounts({"gpu": 4})),), tuple(jobs)))
+
+    assert [decision.job.uid for decision in schedule.decisions] == ["z0", "z1", "z2", "z3"]
+    assert len(schedule.notes) == 99
+
+
 @some.composite
 def clusters(draw, waited=(timedelta(0), timedelta(minutes=3))):
     """Nodes with GPUs, jobs that run on them, some with more workers by an edit, and jobs that wait."""

@@ -30,7 +30,7 @@ from tf_operator.machinery.transport import errors
 from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.planning import pod_needs
 from tf_operator.planning.job_queue import admission
-from tf_operator.planning.job_queue.jobs import Decision, QueueJob, Resize, Schedule, left_alone
+from tf_operator.planning.job_queue.jobs import Decision, FitNote, QueueJob, Resize, Schedule, left_alone
 from tf_operator.planning.job_queue.schedule import Cluster, QueueRules, make_schedule
 from tf_operator.projections.jobs import StoredJob
 
@@ -145,7 +145,7 @@ class QueuePlanner:
         self._retry_at = min((moment for moment in retries if moment is not None), default=None)
         self.instruments.waiting(schedule.waiting)
         self._note_kept(schedule.kept_for)
-        for decision in schedule.decisions:
+        for decision in (*schedule.decisions, *schedule.notes):
             source, entry = entries[decision.job.uid]
             await self._record(decision, source, entry, now)
         self._due_since = None
@@ -182,7 +182,7 @@ class QueuePlanner:
                 del self._written[uid]
         return not (self._written or self.nodes.is_stale("") or self.pods.is_stale(""))
 
-    async def _record(self, decision: Decision, source: JobSource, entry: QueuedEntry, now: datetime) -> None:
+    async def _record(self, decision: Decision | FitNote, source: JobSource, entry: QueuedEntry, now: datetime) -> None:
         job = entry.job
         patch = source.api.decision_patch(job, *_decided(decision, job, now))
         body = {"metadata": {"resourceVersion": job.resource_version}, "status": patch}
@@ -196,14 +196,18 @@ class QueuePlanner:
             return
         self._unrecorded.remove(job.uid)
         self._written[job.uid] = job.resource_version, self.clock.monotonic() + SHOWN_WITHIN
+        if isinstance(decision, FitNote):
+            return
         self.instruments.decided(decision)
         _log.info("decided", job=str(job.key), workers=decision.workers, decision=type(decision).__name__)
 
 
-def _decided(decision: Decision, job: TrainingJob, now: datetime) -> tuple[QueueRecord, ElasticRecord]:
+def _decided(decision: Decision | FitNote, job: TrainingJob, now: datetime) -> tuple[QueueRecord, ElasticRecord]:
     """What is remembered of a decision."""
     spec, queue, elastic = job.spec_of(ReplicaType.WORKER), job.record.queue, job.record.elastic
     spec_count = spec.count if spec else None
+    if isinstance(decision, FitNote):
+        return replace(queue, unfit=decision.unfit), elastic
     if isinstance(decision, Resize):
         elastic = replace(elastic, resized_time=elastic.resized_time if decision.is_as_asked else now)
         if decision.servers != decision.job.servers:

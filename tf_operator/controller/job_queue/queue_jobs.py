@@ -174,6 +174,7 @@ class QueueJobs:
             start_time=record.start_time,
             longest=_longest(job),
             node=record.queue.node,
+            unfit=record.queue.unfit,
             is_reserved=not is_outgrown,
         )
         return QueuedEntry(requested, queue_job, tuple({text_of(pod, "priorityClassName") for pod in pods.values()}))

@@ -8,7 +8,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tf_operator.job.record import NOT_ELASTIC, NOT_IN_QUEUE, JobPhase, JobRecord, QueueRecord, ReplicaType
+from tf_operator.job.record import (
+    NOT_ELASTIC,
+    NOT_IN_QUEUE,
+    JobPhase,
+    JobRecord,
+    QueueRecord,
+    ReplicaType,
+    UnfitCause,
+    UnfitRecord,
+)
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.meta import Body
 from tf_operator.planning import pod_needs
@@ -16,6 +25,7 @@ from tf_operator.planning.job_queue import shapes
 from tf_operator.planning.snapshot import Hold, Snapshot
 
 REASON = "NoRoom"
+_UNFIT_REASON = "CannotFit"
 _MOST_WEIGHT = 100
 
 
@@ -28,7 +38,22 @@ def hold(snapshot: Snapshot) -> Hold | None:
     if rules > shapes.MOST_RULES:
         most = f"{shapes.MOST_RULES} values of nodeSelector, node affinity and tolerations"
         return Hold(REASON, f"Its pods have {rules} rules about nodes; the queue compares at most {most} with nodes.")
+    if unfit := job.record.queue.unfit:
+        return Hold(_UNFIT_REASON, f"{_unfit_sentence(unfit)} It waits for other nodes, or an edit.")
     return Hold(REASON, f"It waits until its {job.pod_count} pods fit into what the nodes have left.")
+
+
+def _unfit_sentence(unfit: UnfitRecord) -> str:
+    pod = f"its {unfit.type} pods" if unfit.type else "its pods"
+    if unfit.cause is UnfitCause.TOO_MANY_PODS and unfit.resource:
+        return f"Together {pod} request more {unfit.resource} than all nodes have."
+    if unfit.cause is UnfitCause.TOO_MANY_PODS:
+        return f"Even if nothing else ran on them, the nodes would not have room for all {pod}."
+    if unfit.cause is UnfitCause.NO_NODE:
+        return f"No node may run {pod}, by their nodeSelector, node affinity and tolerations."
+    if unfit.resource:
+        return f"No node that may run {pod} has as much {unfit.resource} as one of them requests."
+    return f"No node that may run {pod} has all that one of them requests."
 
 
 def is_outgrown(snapshot: Snapshot) -> bool:

@@ -103,7 +103,7 @@ class FreeCapacity:
 
         ``full`` begins empty: of each shape, how many nodes have no room for it. Nothing is given back meanwhile.
         """
-        nodes, needs = self._nodes_for(shape.places), self._scarcest_first(shape.requests)
+        nodes, needs = self.nodes_for(shape.places), self._scarcest_first(shape.requests)
         preferred, first = self._index.get(at), full.get(shape, 0)
         if preferred is not None and self._has_room(preferred, needs) and preferred in nodes:
             self._move(Placed(preferred, shape, 1))
@@ -129,7 +129,7 @@ class FreeCapacity:
         numbers = Counter[tuple[int, Shape]]()
         for shape, number, _ in groups:
             requests = shape.requests
-            nodes = [index for index in self._nodes_for(shape.places) if later.missing(index, requests) <= 0]
+            nodes = [index for index in self.nodes_for(shape.places) if later.missing(index, requests) <= 0]
             heap = [(max(self.missing(index, requests), 0.0), index) for index in nodes]
             heapq.heapify(heap)
             left = number
@@ -146,6 +146,14 @@ class FreeCapacity:
     def missing(self, node: int, requests: Amounts) -> float:
         """How much a node lacks of what is asked for, in parts of that; not above zero if it has it."""
         return max(((amount - self._column(name)[node]) / amount for name, amount in requests), default=0.0)
+
+    def count(self, shape: Shape, *, most: int) -> int:
+        """For how many such pods there is room, if not for the most."""
+        return sum(part.number for part in self._first_fit(Group(shape, most), None))
+
+    def total(self, name: str) -> int:
+        """How much all nodes had of one resource in the beginning."""
+        return self._total.get(name, 0)
 
     def left(self, node: int, name: str) -> int:
         """How much a node has left of one resource."""
@@ -187,7 +195,7 @@ class FreeCapacity:
             for name, amount in group.shape.requests:
                 total[name] = total.get(name, 0) + amount * group.number
         needs = self._scarcest_first(total.items())
-        lists = {group.shape.places: self._nodes_for(group.shape.places) for group in groups}
+        lists = {group.shape.places: self.nodes_for(group.shape.places) for group in groups}
         candidates, *others = sorted(lists.values(), key=len) or [[]]
         allowed = [set(other) for other in others]
         for index in _with_room(([first] if first in candidates else []) + candidates, needs):
@@ -212,7 +220,7 @@ class FreeCapacity:
     def _first_fit(self, group: Group, preferred: int | None) -> list[Placed]:
         shape, left, placed = group.shape, group.number, list[Placed]()
         needs = self._scarcest_first(shape.requests)
-        nodes = _with_room(self._nodes_for(shape.places), needs)
+        nodes = _with_room(self.nodes_for(shape.places), needs)
         if preferred in nodes:
             nodes = [preferred, *(index for index in nodes if index != preferred)]
         for index in nodes:
@@ -235,7 +243,8 @@ class FreeCapacity:
         order = sorted(requests, key=lambda request: self._total.get(request[0], 0) / request[1])
         return [(self._column(name), amount) for name, amount in order]
 
-    def _nodes_for(self, places: Places) -> list[int]:
+    def nodes_for(self, places: Places) -> list[int]:
+        """The nodes on which such pods may run."""
         if places not in self._allowed:
             self._allowed[places] = [
                 index for index, node in enumerate(self._nodes) if places.accept(node.labels, node.name, node.taints)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from tf_operator.job.record import ReplicaType
+from tf_operator.job.record import ReplicaType, UnfitRecord
 from tf_operator.job.training_job import ElasticRange
 from tf_operator.meta import ObjectKey
 from tf_operator.planning.job_queue.capacity import Group
@@ -62,6 +62,8 @@ class QueueJob:
     resized_time: datetime | None = None
     node: str = ""
     """The node that its pods prefer."""
+    unfit: UnfitRecord | None = None
+    """Why it cannot fit, as it was last noted."""
     start_time: datetime | None = None
     """From when its deadline counts, if it runs."""
     longest: timedelta | None = None
@@ -181,11 +183,20 @@ class Resize(NamedTuple):
 Decision = Admit | Resize
 
 
+class FitNote(NamedTuple):
+    """It has to be noted why a job that waits cannot fit, or that it can now."""
+
+    job: QueueJob
+    unfit: UnfitRecord | None
+
+
 @dataclass(frozen=True, slots=True)
 class Schedule:
     """What is to be done now."""
 
     decisions: tuple[Decision, ...] = ()
+    notes: tuple[FitNote, ...] = ()
+    """Of those that still wait."""
     waiting: int = 0
     """Jobs that still wait after that."""
     wake_at: datetime | None = field(default=None)

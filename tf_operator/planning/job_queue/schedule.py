@@ -13,16 +13,18 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from tf_operator.job.record import ReplicaType
+from tf_operator.job.record import ReplicaType, UnfitRecord
 from tf_operator.planning.job_queue import reservation
 from tf_operator.planning.job_queue.capacity import FreeCapacity, Node, Placed, most_on
-from tf_operator.planning.job_queue.jobs import Admit, BoundPod, Decision, QueueJob, Resize, Schedule
+from tf_operator.planning.job_queue.jobs import Admit, BoundPod, Decision, FitNote, QueueJob, Resize, Schedule
+from tf_operator.planning.job_queue.limits import Limits
 from tf_operator.planning.job_queue.reservation import Held, Reservation, Room
 from tf_operator.planning.job_queue.shapes import MOST_RULES, Places, Shape
 from tf_operator.planning.snapshot import is_ahead
 
 MOST_WAITING: Final = 100
-"""Waiting jobs of one namespace that are looked at: a user with ten thousand keeps nobody else's waiting."""
+"""Waiting jobs of one namespace that are looked at, and as many that can never fit: a user with ten thousand keeps
+nobody else's waiting."""
 
 MOST_SPARED: Final = 20
 """Jobs for which it is tried whether they can keep the workers that were to be given up."""
@@ -61,7 +63,8 @@ class _Yield(NamedTuple):
 def make_schedule(cluster: Cluster) -> Schedule:
     """What is to be done now."""
     running = sorted((job for job in cluster.jobs if job.is_admitted), key=_rank)
-    waiting = list(_considered(job for job in cluster.jobs if not job.is_admitted))
+    considered = list(_considered(cluster))
+    waiting = [job for job, _ in considered]
     free = FreeCapacity(cluster.nodes)
     held = [Held(job, (*_bound(free, job), *_reserve(free, job))) for job in running]
     reserved = _find_reservation(cluster, free, held, waiting)
@@ -71,6 +74,7 @@ def make_schedule(cluster: Cluster) -> Schedule:
     left = [job for job in waiting if job.uid not in starting]
     schedule = Schedule(
         tuple(decided),
+        tuple(FitNote(job, unfit) for job, unfit in considered if job.uid not in starting and unfit != job.unfit),
         waiting=sum(not job.is_admitted for job in cluster.jobs if job.uid not in starting),
         wake_at=reserved.changes_at if reserved else None,
         kept_for=reserved.job if reserved and reserved.job.uid not in starting else None,
@@ -110,18 +114,25 @@ def _rank(job: QueueJob) -> tuple[int, datetime, str]:
     return job.rank
 
 
-def _considered(jobs: Iterable[QueueJob]) -> Iterator[QueueJob]:
-    """The first of each namespace, in the order of the queue."""
-    numbers, rules = Counter[str](), defaultdict[str, set[Places]](set)
-    costs = Counter[str]()
-    for job in sorted(jobs, key=_rank):
+def _considered(cluster: Cluster) -> Iterator[tuple[QueueJob, UnfitRecord | None]]:
+    """The first of each namespace, in the order of the queue, and why they cannot fit, if they cannot."""
+    limits = Limits(cluster.nodes)
+    fitting, unfitting, costs = Counter[str](), Counter[str](), Counter[str]()
+    rules = defaultdict[str, set[Places]](set)
+    for job in sorted((job for job in cluster.jobs if not job.is_admitted), key=_rank):
         namespace = job.key.namespace
-        numbers[namespace] += 1
         places = {need.shape.places for need in job.needs} - rules[namespace]
         rules[namespace] |= places
         costs[namespace] += sum(place.rules for place in places)
-        if numbers[namespace] <= MOST_WAITING and costs[namespace] <= MOST_RULES:
-            yield job
+        if MOST_WAITING in (fitting[namespace], unfitting[namespace]) or costs[namespace] > MOST_RULES:
+            continue
+        unfit = limits.unfit(job, _fewest_workers(job, cluster))
+        (unfitting if unfit else fitting)[namespace] += 1
+        yield job, unfit
+
+
+def _fewest_workers(job: QueueJob, cluster: Cluster) -> int:
+    return job.least if cluster.rules.resizes else job.workers
 
 
 def _bound(free: FreeCapacity, job: QueueJob) -> Iterator[Placed]:
@@ -182,7 +193,7 @@ def _more(cluster: Cluster, room: Room, job: QueueJob) -> Resize | None:
 
 def _start(cluster: Cluster, room: Room, job: QueueJob) -> Admit | None:
     """With all that it asks for, or with the fewest workers that it starts with."""
-    for workers in dict.fromkeys((job.workers, job.least if cluster.rules.resizes else job.workers)):
+    for workers in dict.fromkeys((job.workers, _fewest_workers(job, cluster))):
         placed = room.place(job, workers)
         if placed is not None:
             node = most_on(part for part in placed if job.worker in {None, part.shape})

@@ -157,6 +157,24 @@ async def test_an_admission_is_written_once_and_guarded_by_the_version_that_it_w
     assert written == ("j", "1", {"queue": queue})
 
 
+async def test_why_a_job_cannot_fit_is_noted_once_and_taken_back_when_it_can():
+    world = World()
+    world.node(2)
+    world.job(workers=3, least=3)
+    await world.pass_seconds(8)
+    unfit = {"cause": "TooManyPods", "replicaType": "Worker"}
+    assert world.written == [("j", "1", {"queue": {"unfit": unfit}})]
+
+    world.job(workers=3, least=3, version="2", queue={"queuedTime": ADMITTED["queuedTime"], "unfit": unfit})
+    await world.pass_seconds(8)
+    assert len(world.written) == 1
+
+    world.pod("theirs")
+    world.node(3)
+    await world.pass_seconds(8)
+    assert world.written[1:] == [("j", "2", {"queue": {"unfit": None}})]
+
+
 async def test_jobs_that_an_older_version_had_in_the_queue_go_on_where_they_were():
     """It kept what it decided in ``elastic``; the decision about a job takes it from there."""
     world = World()
@@ -521,11 +539,12 @@ async def test_what_the_operator_adds_to_a_pod_is_counted_for_as_long_as_it_adds
     world.node(2, more={"cpu": "15m", "memory": "1Gi"})
     world.job("j", 2, least=2, policy={"restartInPlace": True})
     await world.pass_seconds(3)
-    assert world.written == []
+    assert [body["queue"].keys() for _, _, body in world.written] == [{"unfit"}]
 
     world.settings, world.usage.has_changed = Settings(), True
+    world.job("j", 2, version="2", least=2, policy={"restartInPlace": True})
     await world.pass_seconds(3)
-    assert [name for name, *_ in world.written] == ["j"]
+    assert world.written[1][2]["queue"]["admittedWorkers"] == 2
 
 
 async def test_a_job_without_pods_is_not_in_the_queue_and_stops_nobody():
