@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from html import escape
 
+from tf_operator.local.apiserver import ages
 from tf_operator.text import printable
 
 
@@ -37,12 +38,4 @@ def lasted(began: datetime | None, until: datetime | None) -> str:
 
 def duration(span: timedelta) -> str:
     """``59s``, ``3m20s``, ``2h``, ``5d``: as kubectl, finer while it is short."""
-    seconds = max(0, int(span.total_seconds()))
-    for limit, large, small, units in ((600, 60, 1, "ms"), (10800, 60, 0, "m"), (28800, 3600, 60, "hm")):
-        if seconds < limit and seconds >= 120:
-            first, rest = divmod(seconds, large)
-            second = rest // small if small else 0
-            return f"{first}{units[0]}" + (f"{second}{units[1]}" if second else "")
-    if seconds < 120:
-        return f"{seconds}s"
-    return f"{seconds // 3600}h" if seconds < 172800 else f"{seconds // 86400}d"
+    return ages.duration(max(0, int(span.total_seconds())))

@@ -1,8 +1,10 @@
-"""Objects beside pods, as the caches of a node hold them: the fields that it acts on."""
+"""Objects beside pods, as the caches of a node hold them: the fields that it acts on, of whichever kind."""
+
+from typing import Any
 
 import msgspec
 
-from tf_operator.local.node.pod import Part, Quantity
+from tf_operator.local.node.pod import Part, Resources
 from tf_operator.machinery.transport.responses import ObjectMeta
 
 
@@ -14,60 +16,22 @@ class NodeTaint(Part, frozen=True):
     effect: str = ""
 
 
-class NodeSpec(Part, frozen=True):
-    """``spec`` of a Node."""
+class CachedSpec(Part, frozen=True):
+    """Of a Node, a Service or a PersistentVolumeClaim."""
 
     unschedulable: bool = False
     taints: tuple[NodeTaint, ...] = ()
-
-
-class LocalNode(msgspec.Struct, frozen=True):
-    """The node itself, as its users want it."""
-
-    metadata: ObjectMeta
-    spec: NodeSpec = NodeSpec()
-
-
-class ServiceSpec(Part, frozen=True):
-    """``spec`` of a Service."""
-
-    selector: dict[str, str] = msgspec.field(default_factory=dict)
-
-
-class LocalService(msgspec.Struct, frozen=True):
-    """A name under which pods are reached."""
-
-    metadata: ObjectMeta
-    spec: ServiceSpec = ServiceSpec()
-
-
-class ClaimResources(Part, frozen=True):
-    """How much a claim asks for."""
-
-    requests: dict[str, Quantity] = msgspec.field(default_factory=dict)
-
-
-class ClaimSpec(Part, frozen=True):
-    """``spec`` of a PersistentVolumeClaim."""
-
+    selector: dict[str, str] | None = None
     access_modes: tuple[str, ...] = ()
-    resources: ClaimResources = ClaimResources()
+    resources: Resources = Resources()
 
 
-class ClaimStatus(Part, frozen=True):
-    """``status`` of a PersistentVolumeClaim."""
-
-    phase: str = ""
-
-
-class LocalClaim(msgspec.Struct, frozen=True):
-    """A PersistentVolumeClaim."""
+class CachedObject(msgspec.Struct, frozen=True):
+    """A Node, a Service or a PersistentVolumeClaim."""
 
     metadata: ObjectMeta
-    spec: ClaimSpec = ClaimSpec()
-    status: ClaimStatus = ClaimStatus()
+    spec: CachedSpec = CachedSpec()
+    status: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
-read_node = msgspec.json.Decoder(LocalNode).decode
-read_service = msgspec.json.Decoder(LocalService).decode
-read_claim = msgspec.json.Decoder(LocalClaim).decode
+read = msgspec.json.Decoder(CachedObject).decode

@@ -13,7 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from tf_operator.local.node.cached_objects import LocalClaim, read_claim
+from tf_operator.local.node import cached_objects
+from tf_operator.local.node.cached_objects import CachedObject
 from tf_operator.local.node.node_parts import NodeParts
 from tf_operator.machinery.cache.informer import Informer
 from tf_operator.machinery.log import Logger
@@ -32,9 +33,9 @@ class ClaimKeeper:
     def __init__(self, parts: NodeParts, *, is_used: Callable[[ObjectKey], bool]) -> None:
         self._parts = parts
         self._is_used = is_used
-        self._claims = Informer(CLAIMS, client=parts.client, clock=parts.clock, decode=read_claim)
+        self._claims = Informer(CLAIMS, client=parts.client, clock=parts.clock, decode=cached_objects.read)
         self._claims.add_handler(self)
-        self._unbound: dict[str, LocalClaim] = {}
+        self._unbound: dict[str, CachedObject] = {}
         self._uids: set[str] = set()
         self._deleted: dict[str, ObjectKey] = {}
         self._changed = asyncio.Event()
@@ -55,18 +56,18 @@ class ClaimKeeper:
         for mark in (self._parts.settings.folder / "claims").glob(f"*/*/*{_DELETED}"):
             _remove(mark.with_suffix(""))
 
-    def on_add(self, item: LocalClaim) -> None:
+    def on_add(self, item: CachedObject) -> None:
         """There is a claim."""
         if item.metadata.uid not in self._uids:  # once: a controller of volumes may be of another mind
             self._uids.add(item.metadata.uid)
-            if item.status.phase != "Bound":
+            if item.status.get("phase") != "Bound":
                 self._unbound[item.metadata.uid] = item
                 self._changed.set()
 
-    def on_update(self, old: LocalClaim, new: LocalClaim) -> None:
+    def on_update(self, old: CachedObject, new: CachedObject) -> None:
         """A claim has changed."""
 
-    def on_delete(self, last: LocalClaim, *, final_state_known: bool) -> None:  # noqa: ARG002 (the handler's form)
+    def on_delete(self, last: CachedObject, *, final_state_known: bool) -> None:  # noqa: ARG002 (the handler's form)
         """A claim is gone."""
         self._uids.discard(last.metadata.uid)
         self._unbound.pop(last.metadata.uid, None)
@@ -98,7 +99,7 @@ class ClaimKeeper:
                 await asyncio.to_thread(_remove, self._parts.settings.claim_folder(key, uid))
 
 
-def bound(claim: LocalClaim) -> dict[str, Any]:
+def bound(claim: CachedObject) -> dict[str, Any]:
     """The status of a claim that has its volume, which is as large as was asked for."""
     spec = claim.spec
     return {"phase": "Bound", "accessModes": list(spec.access_modes), "capacity": spec.resources.requests}

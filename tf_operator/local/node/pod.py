@@ -1,6 +1,7 @@
 """A pod as a node acts on it, read once from its JSON: ``LocalPod``, and each ``LocalContainer`` with its role.
 
-The structs have the fields that a node knows, with the types in which the API server accepts them.
+The structs have the fields that a node knows, with the types in which the API server accepts them. Their names are
+those of Kubernetes.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,7 +13,8 @@ from typing import Any, Final
 import msgspec
 
 from tf_operator.job import restart_rules
-from tf_operator.job.restart_rules import RestartRules
+from tf_operator.job.restart_rules import RestartRules, restarts_by_policy
+from tf_operator.job.training_job import RestartPolicy
 from tf_operator.machinery.transport.responses import ObjectMeta
 from tf_operator.meta import Body, ObjectKey, OwnerRef, controller_of, parse_time
 
@@ -29,71 +31,52 @@ class Part(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class PodMeta(ObjectMeta, frozen=True, rename="camel"):
-    """``metadata`` of a pod."""
-
     labels: dict[str, str] = msgspec.field(default_factory=dict)
     annotations: dict[str, str] = msgspec.field(default_factory=dict)
     deletion_timestamp: str = ""
     deletion_grace_period_seconds: int | None = None
 
 
-class ConfigReference(Part, frozen=True):
-    """One value of a ConfigMap or a Secret, or all of one."""
-
+class SourceReference(Part, frozen=True):
+    # To a ConfigMap or a Secret
     name: str = ""
     key: str = ""
     optional: bool = False
-
-
-class FieldReference(Part, frozen=True):
-    """A field of the pod itself."""
-
+    # To a field of the pod
     field_path: str = ""
-
-
-class ResourceReference(Part, frozen=True):
-    """A request or limit of one of its containers."""
-
+    # To what a container may use
     container_name: str = ""
     resource: str = ""
     divisor: Quantity = ""
 
 
 class ValueSource(Part, frozen=True):
-    """Where the value of a variable comes from: one of these."""
-
-    field_ref: FieldReference | None = None
-    resource_field_ref: ResourceReference | None = None
-    config_map_key_ref: ConfigReference | None = None
-    secret_key_ref: ConfigReference | None = None
+    # One of these
+    field_ref: SourceReference | None = None
+    resource_field_ref: SourceReference | None = None
+    config_map_key_ref: SourceReference | None = None
+    secret_key_ref: SourceReference | None = None
 
 
 class Variable(Part, frozen=True):
-    """One of ``env``."""
-
     name: str = ""
     value: str = ""
     value_from: ValueSource | None = None
 
 
 class Variables(Part, frozen=True):
-    """One of ``envFrom``."""
-
+    # All of a ConfigMap or a Secret
     prefix: str = ""
-    config_map_ref: ConfigReference | None = None
-    secret_ref: ConfigReference | None = None
+    config_map_ref: SourceReference | None = None
+    secret_ref: SourceReference | None = None
 
 
 class ContainerPort(Part, frozen=True):
-    """A port that a container declares."""
-
     name: str = ""
     container_port: int = 0
 
 
 class VolumeMount(Part, frozen=True):
-    """Where a container wants a volume."""
-
     name: str = ""
     mount_path: str = ""
     sub_path: str = ""
@@ -101,54 +84,33 @@ class VolumeMount(Part, frozen=True):
 
 
 class Resources(Part, frozen=True):
-    """What a container asks for, and may have."""
-
     limits: dict[str, Quantity] = msgspec.field(default_factory=dict)
     requests: dict[str, Quantity] = msgspec.field(default_factory=dict)
 
 
-class Header(Part, frozen=True):
-    """Of a request over HTTP."""
-
-    name: str = ""
-    value: str = ""
-
-
 class Call(Part, frozen=True):
-    """``httpGet``, ``tcpSocket`` or ``grpc``."""
-
+    # exec
+    command: tuple[str, ...] = ()
+    # httpGet, tcpSocket and grpc
     host: str = ""
     port: int | str = 0
     path: str = ""
     scheme: str = ""
-    http_headers: tuple[Header, ...] = ()
-
-
-class ExecCommand(Part, frozen=True):
-    """``exec``."""
-
-    command: tuple[str, ...] = ()
-
-
-class Pause(Part, frozen=True):
-    """``sleep``."""
-
+    http_headers: tuple[dict[str, str], ...] = ()
+    # sleep
     seconds: int = 0
 
 
 class Action(Part, frozen=True):
-    """What a hook or a probe does: one of these."""
-
-    command: ExecCommand | None = msgspec.field(default=None, name="exec")
+    # One of these
+    command: Call | None = msgspec.field(default=None, name="exec")
     http_get: Call | None = None
     tcp_socket: Call | None = None
     grpc: Call | None = None
-    sleep: Pause | None = None
+    sleep: Call | None = None
 
 
 class ProbeSpec(Action, frozen=True):
-    """A probe of a container."""
-
     initial_delay_seconds: int = 0
     period_seconds: int = 10
     timeout_seconds: int = 1
@@ -157,16 +119,12 @@ class ProbeSpec(Action, frozen=True):
 
 
 class Hooks(Part, frozen=True):
-    """``lifecycle`` of a container."""
-
     post_start: Action | None = None
     pre_stop: Action | None = None
     stop_signal: str = ""
 
 
 class ContainerSpec(Part, frozen=True):
-    """A container as the pod's spec has it."""
-
     name: str = ""
     image: str = ""
     command: tuple[str, ...] = ()
@@ -188,13 +146,11 @@ class ContainerSpec(Part, frozen=True):
 
 
 class VolumeFile(Part, frozen=True):
-    """One of the ``items`` of a volume."""
-
     key: str = ""
     path: str = ""
     mode: int | None = None
-    field_ref: FieldReference | None = None
-    resource_field_ref: ResourceReference | None = None
+    field_ref: SourceReference | None = None
+    resource_field_ref: SourceReference | None = None
 
 
 class VolumeSource(Part, frozen=True):
@@ -213,23 +169,13 @@ class VolumeSource(Part, frozen=True):
 
 
 class PodToleration(Part, frozen=True):
-    """A taint that the pod does not mind."""
-
     key: str = ""
     operator: str = ""
     value: str = ""
     effect: str = ""
 
 
-class ReadinessGate(Part, frozen=True):
-    """A condition without which the pod is not ready."""
-
-    condition_type: str = ""
-
-
 class PodSpec(Part, frozen=True):
-    """``spec`` of a pod."""
-
     node_name: str = ""
     service_account_name: str = ""
     restart_policy: str = ""
@@ -238,7 +184,7 @@ class PodSpec(Part, frozen=True):
     volumes: tuple[dict[str, Any], ...] = ()
     tolerations: tuple[PodToleration, ...] = ()
     scheduling_gates: tuple[dict[str, Any], ...] = ()
-    readiness_gates: tuple[ReadinessGate, ...] = ()
+    readiness_gates: tuple[dict[str, str], ...] = ()
     termination_grace_period_seconds: int | None = None
     active_deadline_seconds: int | None = None
 
@@ -253,21 +199,13 @@ class Role(Enum):
     MAIN = auto()
 
 
-class Restart(Enum):
-    """When a container is started again."""
-
-    ALWAYS = "Always"
-    ON_FAILURE = "OnFailure"
-    NEVER = "Never"
-
-
 @dataclass(frozen=True, slots=True)
 class LocalContainer:
     """One container of a pod."""
 
     name: str
     role: Role
-    restart: Restart
+    restart: RestartPolicy
     spec: ContainerSpec
     rules: RestartRules | None = None
 
@@ -281,7 +219,7 @@ class LocalContainer:
     def restarts_after(self, code: int) -> bool:
         """Whether it is started again after an exit code: by a rule of its own, or by its policy."""
         is_by_rule = self.rules is not None and self.rules.has_rule(code)
-        return is_by_rule or self.restart is Restart.ALWAYS or (self.restart is Restart.ON_FAILURE and code != 0)
+        return is_by_rule or restarts_by_policy(self.restart, code)
 
     def restarts_all(self, code: int) -> bool:
         """Whether all containers of the pod are started again after an exit code of this one."""
@@ -362,24 +300,19 @@ def pod_of(body: Body) -> LocalPod:
 
 
 def _containers(spec: PodSpec) -> Iterator[LocalContainer]:
-    of_pod = _restart(spec.restart_policy, Restart.ALWAYS)
-    of_init = Restart.NEVER if of_pod is Restart.NEVER else Restart.ON_FAILURE
+    of_pod = RestartPolicy(spec.restart_policy or RestartPolicy.ALWAYS)
+    of_init = RestartPolicy.NEVER if of_pod is RestartPolicy.NEVER else RestartPolicy.ON_FAILURE
     for entry in spec.init_containers:
-        if entry.restart_policy == Restart.ALWAYS.value:
-            yield _container(entry, Role.SIDECAR, Restart.ALWAYS)
-        else:
-            yield _container(entry, Role.INIT, _restart(entry.restart_policy, of_init))
+        is_sidecar = entry.restart_policy == RestartPolicy.ALWAYS
+        yield _container(entry, Role.SIDECAR if is_sidecar else Role.INIT, of_init)
     for entry in spec.containers:
-        yield _container(entry, Role.MAIN, _restart(entry.restart_policy, of_pod))
+        yield _container(entry, Role.MAIN, of_pod)
 
 
-def _container(spec: ContainerSpec, role: Role, restart: Restart) -> LocalContainer:
+def _container(spec: ContainerSpec, role: Role, by_default: RestartPolicy) -> LocalContainer:
     rules = {"restartPolicy": spec.restart_policy, "restartPolicyRules": spec.restart_policy_rules}
+    restart = RestartPolicy(spec.restart_policy or by_default)
     return LocalContainer(spec.name, role, restart, spec, restart_rules.read(rules))
-
-
-def _restart(policy: str, default: Restart) -> Restart:
-    return Restart(policy) if policy in {entry.value for entry in Restart} else default
 
 
 def _volume(entry: Mapping[str, Any]) -> Volume:

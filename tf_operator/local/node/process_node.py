@@ -18,10 +18,10 @@ from typing import Any
 import msgspec
 
 from tf_operator.local import short_paths
+from tf_operator.local.node import cached_objects, scheduling
 from tf_operator.local.node import pod as pods
-from tf_operator.local.node import scheduling
 from tf_operator.local.node.addresses import LOOPBACK, Addresses, PodNames
-from tf_operator.local.node.cached_objects import LocalNode, LocalService, read_node, read_service
+from tf_operator.local.node.cached_objects import CachedObject
 from tf_operator.local.node.claims import ClaimKeeper
 from tf_operator.local.node.listeners import ListenerWatch
 from tf_operator.local.node.logs.node_logs import NodeLogs
@@ -77,8 +77,8 @@ class ProcessNode:
         )
         self.logs = self._parts.logs
         self._pods = Informer(PODS, client=client, clock=clock, decode=pods.read)
-        self._services = Informer(SERVICES, client=client, clock=clock, decode=read_service)
-        self._nodes = Informer(NODES, client=client, clock=clock, decode=read_node)
+        self._services = Informer(SERVICES, client=client, clock=clock, decode=cached_objects.read)
+        self._nodes = Informer(NODES, client=client, clock=clock, decode=cached_objects.read)
         self._claims = ClaimKeeper(self._parts, is_used=self._is_used)
         self._runners: dict[str, PodRunner] = {}
         self._pod_tasks: set[asyncio.Task[None]] = set()
@@ -306,22 +306,22 @@ class _NodeChanges:
     def __init__(self, call: Callable[[], None]) -> None:
         self._call = call
 
-    def on_add(self, item: LocalNode) -> None:
+    def on_add(self, item: CachedObject) -> None:
         """There is a Node."""
 
-    def on_update(self, old: LocalNode, new: LocalNode) -> None:
+    def on_update(self, old: CachedObject, new: CachedObject) -> None:
         """A Node has changed, perhaps only its status."""
         if old.spec != new.spec:
             self._call()
 
-    def on_delete(self, last: LocalNode, *, final_state_known: bool) -> None:
+    def on_delete(self, last: CachedObject, *, final_state_known: bool) -> None:
         """A Node is gone."""
 
 
 class _NamesIn:
     """The names of the Services of a namespace, as they are when asked."""
 
-    def __init__(self, services: Informer[LocalService], namespace: str) -> None:
+    def __init__(self, services: Informer[CachedObject], namespace: str) -> None:
         self._services = services
         self._namespace = namespace
 

@@ -5,14 +5,14 @@ There is one node, and requests are not counted. ``NoExecute`` keeps new pods aw
 
 from typing import Final
 
-from tf_operator.local.node.cached_objects import LocalNode, NodeTaint
+from tf_operator.local.node.cached_objects import CachedObject, NodeTaint
 from tf_operator.local.node.pod import LocalPod, PodToleration
 
 _CORDON: Final = NodeTaint("node.kubernetes.io/unschedulable", effect="NoSchedule")
 _KEEPS_AWAY: Final = frozenset({"NoSchedule", "NoExecute"})
 
 
-def refusal(node: LocalNode, pod: LocalPod) -> str:
+def refusal(node: CachedObject, pod: LocalPod) -> str:
     """Why the node does not take the pod, in words of kube-scheduler; empty if it does."""
     reason = ""
     if node.spec.unschedulable and not _is_tolerated(_CORDON, pod):

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from tf_operator.local.node.cached_objects import LocalNode
+from tf_operator.local.node.cached_objects import CachedObject
 from tf_operator.local.node.pod import pod_of
 from tf_operator.local.node.scheduling import refusal
 
@@ -36,4 +36,4 @@ def pod(*tolerations):
     ],
 )
 def test_a_pod_is_taken_if_it_tolerates_the_taints_of_the_node(node, tolerations, why):
-    assert refusal(msgspec.convert({"metadata": {}, "spec": node}, LocalNode), pod(*tolerations)) == why
+    assert refusal(msgspec.convert({"metadata": {}, "spec": node}, CachedObject), pod(*tolerations)) == why

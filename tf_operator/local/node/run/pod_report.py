@@ -252,7 +252,7 @@ def _conditions(
     done = Problem("PodCompleted" if phase == "Succeeded" else "PodFailed", "")
     if phase in _FINAL:
         containers, waits = done, (done if phase == "Succeeded" else waits)
-    gates = [gate.condition_type for gate in pod.spec.readiness_gates]
+    gates = [gate["conditionType"] for gate in pod.spec.readiness_gates]
     met = {entry["type"] for entry in pod.conditions if entry.get("status") == "True"}
     closed = _named([gate for gate in gates if gate not in met], "ReadinessGatesNotReady", "readiness gates not met")
     own = {

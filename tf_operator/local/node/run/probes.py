@@ -107,7 +107,7 @@ async def _get(call: Call, host: str, port: int) -> str:
         tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE  # as a kubelet does
     reader, writer = await asyncio.open_connection(host, port, ssl=tls, limit=_LONGEST_HEAD)
     try:
-        own = {header.name: header.value for header in call.http_headers}
+        own = {header["name"]: header.get("value", "") for header in call.http_headers}
         headers = {"Host": f"{host}:{port}", "User-Agent": "kube-probe/1", "Accept": "*/*", "Connection": "close"} | own
         lines = [f"GET {call.path or '/'} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
         writer.write("\r\n".join(lines).encode())

@@ -7,7 +7,7 @@ from decimal import ROUND_CEILING, Decimal
 from tf_operator import quantity
 from tf_operator.local.node.addresses import LOOPBACK
 from tf_operator.local.node.machine import Capacity
-from tf_operator.local.node.pod import LocalContainer, LocalPod, ResourceReference
+from tf_operator.local.node.pod import LocalContainer, LocalPod, SourceReference
 
 _ENTRY = re.compile(r"metadata\.(?P<map>labels|annotations)\['(?P<key>[^']+)'\]")
 _ADDRESSES = frozenset({"status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs"})
@@ -33,7 +33,7 @@ def field_value(pod: LocalPod, path: str) -> str:
     return fields.get(path, "")
 
 
-def resource_value(pod: LocalPod, container: LocalContainer, reference: ResourceReference, capacity: Capacity) -> str:
+def resource_value(pod: LocalPod, container: LocalContainer, reference: SourceReference, capacity: Capacity) -> str:
     """A request or limit, for ``resourceFieldRef``: in units of the divisor, rounded up; without one, the machine's."""
     spec = next((entry.spec for entry in pod.containers if entry.name == reference.container_name), container.spec)
     group, _, name = reference.resource.partition(".")

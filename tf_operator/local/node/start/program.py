@@ -20,7 +20,7 @@ from typing import Any
 
 from tf_operator.job.constants import TF_CONFIG
 from tf_operator.local.node.machine import Capacity, Interpreter
-from tf_operator.local.node.pod import ConfigReference, ContainerSpec, LocalContainer, LocalPod, ValueSource
+from tf_operator.local.node.pod import ContainerSpec, LocalContainer, LocalPod, SourceReference, ValueSource
 from tf_operator.local.node.processes.supervisor import Launch
 from tf_operator.local.node.runtime import Problem
 from tf_operator.local.node.start.downward import field_value, resource_value
@@ -172,7 +172,7 @@ def _sourced(pod: LocalPod, container: LocalContainer, around: Surroundings, sou
     raise CannotStart(_config_error("a variable has a source that this node does not know"))
 
 
-def _config(around: Surroundings, kind: str, reference: ConfigReference) -> Mapping[str, bytes] | None:
+def _config(around: Surroundings, kind: str, reference: SourceReference) -> Mapping[str, bytes] | None:
     data = around.configs.get((kind, reference.name))
     if data is None and not reference.optional:
         raise CannotStart(_config_error(f'{kind.lower()} "{reference.name}" not found'))
