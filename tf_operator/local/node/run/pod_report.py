@@ -252,8 +252,8 @@ def _conditions(
     done = Problem("PodCompleted" if phase == "Succeeded" else "PodFailed", "")
     if phase in _FINAL:
         containers, waits = done, (done if phase == "Succeeded" else waits)
-    gates = [gate["conditionType"] for gate in pod.spec.readiness_gates]
-    met = {entry["type"] for entry in pod.conditions if entry.get("status") == "True"}
+    gates = [gate.get("conditionType", "") for gate in pod.spec.readiness_gates]
+    met = {entry.get("type") for entry in pod.conditions if entry.get("status") == "True"}
     closed = _named([gate for gate in gates if gate not in met], "ReadinessGatesNotReady", "readiness gates not met")
     own = {
         "PodReadyToStartContainers": (phase not in _FINAL, None),
@@ -267,7 +267,7 @@ def _conditions(
             done if phase in _FINAL else Problem("RestartAllContainersStarted", "") if step.is_restarting else None
         )
         own["AllContainersRestarting"] = (step.is_restarting, restart)
-    old_conditions = {entry["type"]: entry for entry in pod.conditions}
+    old_conditions = {entry.get("type", ""): entry for entry in pod.conditions}
     written = [
         _condition(name, old_conditions.get(name, {}), is_true=is_true, problem=problem, now=now)
         for name, (is_true, problem) in own.items()
