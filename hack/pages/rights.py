@@ -106,7 +106,7 @@ OPTIONS: Final = (
 
 def table(root: Path) -> str:
     """The rows of the page."""
-    lines = ["| option | rights | what a stolen token adds |", "|---|---|---|"]
+    lines = ["| option | permissions | what a stolen token adds |", "|---|---|---|"]
     lines += [f"| {option.name} | {_rights(root, option)} | {option.theft or 'nothing else'} |" for option in OPTIONS]
     return "\n".join(lines)
 

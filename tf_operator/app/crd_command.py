@@ -27,29 +27,29 @@ def add_command(commands: "Commands") -> None:
         "words",
         metavar="[migrate] KIND",
         nargs="*",
-        help="KIND is as for --enable-scheme of run (default: TFJob); migrate has all its objects stored in the "
-        "version that is reconciled, so that older versions can be switched off",
+        help="KIND as for --enable-scheme of run (default: TFJob); migrate stores all its objects in the version that "
+        "is reconciled, so that older versions can be switched off",
     )
-    parser.add_argument("--apply", action="store_true", help="apply it instead, and wait until its objects are served")
+    parser.add_argument("--apply", action="store_true", help="apply it and wait until its objects are served")
     parser.add_argument(
         "--older-versions",
         type=lambda text: tuple(text.split(",")),
         default=(),
         metavar="VERSIONS",
-        help="serve these versions, too, such as v1beta2,v1beta1,v1alpha2,v1alpha1; needs --webhook",
+        help="also serve these versions, such as v1beta2,v1beta1,v1alpha2,v1alpha1; needs --webhook",
     )
     parser.add_argument(
         "--webhook",
         default="",
         metavar="WHERE",
-        help="who converts them: NAMESPACE/SERVICE, or the address of an operator outside the cluster, https://...",
+        help="what converts them: NAMESPACE/SERVICE, or the address of an operator outside the cluster, https://...",
     )
     parser.add_argument(
         "--last",
         action="store_true",
         help="after migrate: serve the stored version alone, without the webhook, so that the operator can be removed",
     )
-    parser.add_argument("--kubeconfig", metavar="FILE", help="the cluster to apply it to (default: as kubectl)")
+    parser.add_argument("--kubeconfig", metavar="FILE", help="kubeconfig of the cluster (default: as for kubectl)")
     parser.set_defaults(run=run, fail=parser.error)
 
 

@@ -19,7 +19,7 @@ _ONE_OF_TWO: Final = (
 )
 _NONE_OF_TWO: Final = "if they are to wait: install the operator with controller.kueue=external"
 _MOST_FIELDS: Final = 3
-_RIGHTS: Final = (
+_PERMISSIONS: Final = (
     ("", "create list watch patch delete"),
     ("pods", "list watch delete"),
     ("pods/log", "get"),
@@ -57,8 +57,8 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Right:
-    """Something that a verb of ``tfjob`` has to be allowed."""
+class Permission:
+    """What a verb of ``tfjob`` needs."""
 
     verb: str
     group: str
@@ -74,23 +74,23 @@ class Right:
         return {"spec": {"resourceAttributes": attributes | {"subresource": self.subresource}}}
 
 
-def rights(api: ServedAPI) -> tuple[Right, ...]:
+def permissions(api: ServedAPI) -> tuple[Permission, ...]:
     """What the verbs need for the jobs of an API."""
     needed = []
-    for path, verbs in _RIGHTS:
+    for path, verbs in _PERMISSIONS:
         resource, _, subresource = path.partition("/")
         group = "" if resource else api.resource.group
-        needed += [Right(verb, group, resource or api.resource.plural, subresource) for verb in verbs.split()]
+        needed += [Permission(verb, group, resource or api.resource.plural, subresource) for verb in verbs.split()]
     return tuple(needed)
 
 
-def of_rights(denied: Collection[Right], namespace: str) -> Finding:
-    """What may not be done."""
+def of_permissions(denied: Collection[Permission], namespace: str) -> Finding:
+    """Which permissions the user lacks."""
     if not denied:
-        return Finding.well(f"you have all rights that tfjob needs in namespace {namespace}")
+        return Finding.well(f"you have all permissions that tfjob needs in namespace {namespace}")
     listed = ", ".join(map(str, denied))
     step = f"ask an administrator for the role edit in namespace {namespace}"
-    return Finding.wrong(f"you may not, in namespace {namespace}: {listed}", step)
+    return Finding.wrong(f"you lack permissions in namespace {namespace}: {listed}", step)
 
 
 def of_crd(api: ServedAPI, crd: Body, *, is_local: bool = False) -> Finding:
@@ -106,7 +106,7 @@ def of_crd(api: ServedAPI, crd: Body, *, is_local: bool = False) -> Finding:
         more = f" and {len(missing) - _MOST_FIELDS} more" if len(missing) > _MOST_FIELDS else ""
         difference = f"the CRD {api.resource} is older, or another product's: it lacks {listed}{more}"
         return Finding.wrong(difference, step)
-    return Finding.well(f"the CRD {api.resource} is that of this release, or newer")
+    return Finding.well(f"the CRD {api.resource} is of this release or a newer one")
 
 
 def of_operator(leases: Iterable[Body], deployments: Iterable[Body], now: datetime) -> Iterator[Finding]:
@@ -119,7 +119,7 @@ def of_operator(leases: Iterable[Body], deployments: Iterable[Body], now: dateti
         count += 1
         yield _of_lease(body, now)
     if not count:
-        yield Finding.wrong("no operator is installed: there is neither its Deployment nor its Lease", INSTALL)
+        yield Finding.wrong("no operator is installed: neither its Deployment nor its Lease exists", INSTALL)
 
 
 def _of_deployment(body: Body) -> Finding:
@@ -157,7 +157,7 @@ def of_queues(*, by_operator: bool, by_kueue: bool) -> Finding:
         return Finding.well(
             f"jobs wait in queues of Kueue, by {'the operator' if by_operator else 'its own code for TFJobs'}"
         )
-    return Finding.unknown("jobs do not wait in queues of Kueue, whatever their labels say", _NONE_OF_TWO)
+    return Finding.unknown("jobs do not wait in queues of Kueue, even if they name one", _NONE_OF_TWO)
 
 
 def _arguments(deployment: Body) -> Iterator[str]:

@@ -23,9 +23,12 @@ _PLUGINS: Final = frozenset({"kubectl-tfjob", "kubectl_complete-tfjob"})
 def add_arguments(parser: argparse.ArgumentParser, *, changes: bool) -> None:
     """Put the choice of a cluster and a namespace into the grammar of a command; whether it changes the cluster."""
     group = parser.add_argument_group("cluster")
-    group.add_argument("-n", "--namespace", default="", metavar="NAME", help="namespace; default: that of the context")
+    group.add_argument("-n", "--namespace", default="", metavar="NAME", help="namespace; default: the context's")
     group.add_argument(
-        "--context", metavar="NAME", type=_name, help="context of the kubeconfig; in-cluster: that of this pod"
+        "--context",
+        metavar="NAME",
+        type=_name,
+        help="context of the kubeconfig, or in-cluster for the account of this pod",
     )
     group.add_argument(
         "--kubeconfig", metavar="FILE", type=_name, help="kubeconfig; default: KUBECONFIG or ~/.kube/config"
@@ -36,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser, *, changes: bool) -> None:
         metavar="KIND",
         help="kind of the jobs, as in tfjob.mlkube.io; default: tfjob",
     )
-    group.add_argument("-v", "--verbose", action="store_true", help="say which cluster is used")
+    group.add_argument("-v", "--verbose", action="store_true", help="report which cluster is used")
     parser.set_defaults(changes=changes)
 
 

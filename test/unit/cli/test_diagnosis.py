@@ -77,7 +77,7 @@ def test_a_crd_that_lacks_fields_of_this_release_is_found():
             False,
             False,
             None,
-            "jobs do not wait in queues of Kueue, whatever their labels say\n     -> if they are to wait",
+            "jobs do not wait in queues of Kueue, even if they name one\n     -> if they are to wait",
         ),
     ],
 )
@@ -87,11 +87,15 @@ def test_exactly_one_lets_jobs_wait_in_queues(by_operator, by_kueue, is_well, sa
     assert (found.is_well, said in str(found)) == (is_well, True)
 
 
-def test_rights_that_are_missing_are_named():
-    asked = diagnosis.rights(API)
-    assert diagnosis.of_rights([], "team").is_well
-    found = diagnosis.of_rights([right for right in asked if right.verb in {"create", "get"}], "team")
-    assert "you may not, in namespace team: create tfjobs, get pods/log\n     -> ask an administrator" in str(found)
+def test_permissions_that_are_missing_are_named():
+    asked = diagnosis.permissions(API)
+    assert diagnosis.of_permissions([], "team").is_well
+    found = diagnosis.of_permissions(
+        [permission for permission in asked if permission.verb in {"create", "get"}], "team"
+    )
+    assert "you lack permissions in namespace team: create tfjobs, get pods/log\n     -> ask an administrator" in str(
+        found
+    )
 
 
 def test_doctor_says_what_is_missing_and_fails(monkeypatch, capsys):
@@ -103,7 +107,7 @@ def test_doctor_says_what_is_missing_and_fails(monkeypatch, capsys):
     assert main.main(["doctor"]) == 1
     printed = capsys.readouterr().out.splitlines()
     assert [line[:4].strip() for line in printed] == ["ok", "FAIL", "", "FAIL", "", "ok"]
-    assert printed[-1] == "ok   you have all rights that tfjob needs in namespace default"
+    assert printed[-1] == "ok   you have all permissions that tfjob needs in namespace default"
 
 
 def test_the_operator_of_a_local_server_counts(monkeypatch, capsys):

@@ -88,7 +88,7 @@ VERBS = {
     "wait a --timeout 0.01s": (124, "tfjob: TFJob default/a is Running after 0.01 s; tfjob explain a says why\n"),
     "restart a": (0, "worker-0: pod a-worker-0 deleted in in-process; the operator replaces it\n"),
     "restart a --replica worker-9": (1, "tfjob: TFJob a has no replica worker-9: it has chief-0, worker-0"),
-    "restart a --replica chief-0": (1, "tfjob: no pod of it runs; tfjob explain says why\n"),
+    "restart a --replica chief-0": (1, "tfjob: none of its pods is running; tfjob explain says why\n"),
     "restart b": (1, "tfjob: TFJob b has failed: submit it again to run it again\n"),
     "suspend tfjob.kubeflow.org/a": (0, "TFJob default/a is suspended in in-process; go on with: tfjob resume a\n"),
     "resume a": (0, "TFJob default/a is resumed in in-process\n"),
@@ -171,8 +171,8 @@ def test_a_manifest_is_submitted_with_what_the_job_needs(cluster, call, tmp_path
     path.write_text(kube_yaml.write(CLAIM))
     assert f"{path}, {path} contains no TFJob" in call(f"submit -f {path} -f {path}")[1]
     path.write_text("---\n".join(kube_yaml.write(tfjob(name).workers(1).body()) for name in "ab"))
-    assert "contains 2 jobs, and run takes one" in call(f"run -v {path}")[1]
-    assert "contains 2 jobs, and run takes one" in call(f"run -v -f {path}")[1]
+    assert "contains 2 jobs, and tfjob run accepts one" in call(f"run -v {path}")[1]
+    assert "contains 2 jobs, and tfjob run accepts one" in call(f"run -v -f {path}")[1]
 
 
 def test_a_job_is_submitted_under_another_name_or_in_place_of_the_one_that_has_its_name(cluster, call, tmp_path):

@@ -50,8 +50,8 @@ FLAGS: tuple[Flag, ...] = (
         flag_types.names,
         "",
         "NAMES",
-        "Serve only this namespace; repeat the flag, or use commas, for several. Rights in these namespaces are then "
-        "enough (Roles, no ClusterRole). Without it, all namespaces.",
+        "Serve only this namespace; for several, repeat the flag or use commas. Permissions in these namespaces are "
+        "then enough (Roles, no ClusterRole). Without it, all namespaces.",
         is_repeatable=True,
         variable="KUBEFLOW_NAMESPACE",
     ),
@@ -61,9 +61,9 @@ FLAGS: tuple[Flag, ...] = (
         flag_types.texts,
         "",
         "KIND",
-        "Serve this kind, such as TFJob or TFJob.kubeflow.org; repeat the flag, or use commas, for several. Kinds that "
-        "this operator does not know change nothing. Without a kind that it knows: TFJob. TFJob.hub.kubeflow.org is "
-        "TFJob in a cluster with one of its older versions and no v1.",
+        "Serve this kind, such as TFJob or TFJob.kubeflow.org; for several, repeat the flag or use commas. Unknown "
+        "kinds are ignored; without a known kind, TFJob is served. TFJob.hub.kubeflow.org is TFJob in a cluster that "
+        "serves one of its older versions and not v1.",
         is_repeatable=True,
     ),
     Flag(
@@ -72,8 +72,8 @@ FLAGS: tuple[Flag, ...] = (
         flag_types.text,
         "",
         "FILE",
-        "YAML with what accelerators need in pods of TfJobs and v1alpha1, and the program and image of their default "
-        "parameter servers. Read again when it changes.",
+        "A YAML file with what accelerators need in pods of TfJobs and v1alpha1, and the program and image of their "
+        "default parameter servers. It is read again when it changes.",
     ),
     Flag(
         "v1alpha1-exit-codes",
@@ -81,8 +81,8 @@ FLAGS: tuple[Flag, ...] = (
         flag_types.choice("default", "fork"),
         "default",
         "TABLE",
-        "After which exit codes a master of v1alpha1 is restarted: default (129 to 255 except 139), or fork (128 to "
-        "255, as in the fork with gang scheduling and auto-scaling).",
+        "The exit codes after which a master of v1alpha1 is restarted: default (129 to 255 except 139), or fork (128 "
+        "to 255, as in the fork with gang scheduling and auto-scaling).",
     ),
     Flag(
         "gang-scheduler-name",
@@ -90,9 +90,9 @@ FLAGS: tuple[Flag, ...] = (
         flag_types.text,
         "",
         "NAME",
-        "Create a PodGroup for each job: volcano for Volcano's, native for those of kube-scheduler itself, any other "
-        "name for those of the coscheduling plugin, run by the scheduler of that name. Without it, or with none: no "
-        "gang scheduling.",
+        "Create a PodGroup for each job: volcano for Volcano's, native for kube-scheduler's own, any other name for "
+        "those of the coscheduling plugin, which the scheduler of that name runs. Without it, or with none: no gang "
+        "scheduling.",
     ),
     Flag(
         "gang-schedulers-by-job",
@@ -100,8 +100,8 @@ FLAGS: tuple[Flag, ...] = (
         flag_types.texts,
         "",
         "NAMES",
-        "The gang schedulers, named as for --gang-scheduler-name, that jobs may choose by the annotation "
-        "tf-operator.kubeflow.org/gang-scheduler. Their PodGroups are watched once a job does.",
+        "The gang schedulers, named as for --gang-scheduler-name, that jobs may choose with the annotation "
+        "tf-operator.kubeflow.org/gang-scheduler. Their PodGroups are watched once a job chooses one.",
         is_repeatable=True,
     ),
     Flag(
@@ -121,7 +121,7 @@ FLAGS: tuple[Flag, ...] = (
         "false",
         "",
         "Keep the pods of jobs with elasticPolicy.restartInPlace in a resize: their containers start again. Needs "
-        "Kubernetes 1.36, and the right to patch pods.",
+        "Kubernetes 1.36 and permission to patch pods.",
     ),
     Flag(
         "kueue",
@@ -163,9 +163,9 @@ FLAGS: tuple[Flag, ...] = (
         "false",
         "",
         "Jobs wait until all their pods fit into what the nodes have left, by priority and age; jobs with an "
-        "elasticPolicy without metrics grow into idle capacity, and give up workers for jobs that wait. Needs the "
-        "right to watch nodes, pods and priority classes of the whole cluster. --autoscale and --autoscale-... are "
-        "older names of this flag and of those below.",
+        "elasticPolicy without metrics grow into idle capacity, and give up workers for jobs that wait. Needs "
+        "permission to watch nodes, pods and priority classes of the whole cluster. --autoscale and --autoscale-... "
+        "are older names of this flag and of those below.",
         old_name="autoscale",
     ),
     Flag(
@@ -174,7 +174,7 @@ FLAGS: tuple[Flag, ...] = (
         flag_types.duration,
         "2m",
         "DURATION",
-        "How long a job waits before others give up workers for it.",
+        "Elastic jobs give up workers for a job that has waited this long.",
         old_name="autoscale-shrink-after",
     ),
     Flag(
@@ -183,7 +183,7 @@ FLAGS: tuple[Flag, ...] = (
         flag_types.duration,
         "1m",
         "DURATION",
-        "How long no job has to have been admitted before others get more workers.",
+        "Give elastic jobs more workers only if no job has been admitted for this long.",
         old_name="autoscale-grow-after",
     ),
     Flag(
@@ -201,8 +201,8 @@ FLAGS: tuple[Flag, ...] = (
         flag_types.duration,
         "5m",
         "DURATION",
-        "How long a job waits before later jobs, and those of lower priority, do not get the room that it needs. "
-        "0: they get it for as long as the job does not fit, as in the v1alpha1 fork.",
+        "After a job has waited this long, later jobs and those of lower priority no longer get the room that it "
+        "needs. 0: they get it for as long as the job does not fit, as in the v1alpha1 fork.",
         old_name="autoscale-reserve-after",
     ),
     Flag(
@@ -264,7 +264,8 @@ FLAGS: tuple[Flag, ...] = (
         flag_types.positive_duration,
         "10s",
         "DURATION",
-        "The leader stops writing when it could not renew the Lease for this long. Shorter than the lease duration.",
+        "The leader stops writing when it has not been able to renew the Lease for this long. Shorter than the "
+        "lease duration.",
     ),
     Flag(
         "leader-election-retry-period",
@@ -305,8 +306,8 @@ FLAGS: tuple[Flag, ...] = (
         flag_types.switch,
         "false",
         "",
-        "Serve /metrics by HTTPS, to bearer tokens whose users the API server allows to get /metrics. Needs the right "
-        "to create TokenReviews and SubjectAccessReviews.",
+        "Serve /metrics over HTTPS, to bearer tokens whose users the API server allows to get /metrics. Needs "
+        "permission to create TokenReviews and SubjectAccessReviews.",
     ),
     Flag(
         "metrics-cert-path",
@@ -349,7 +350,7 @@ FLAGS: tuple[Flag, ...] = (
         flag_types.address,
         "0",
         "ADDRESS",
-        "Where the API server finds the webhook that converts between the versions of a CRD; 0 for nowhere.",
+        "The address of the webhook that converts between the versions of a CRD; 0 disables it.",
     ),
     Flag(
         "conversion-webhook-secret",
@@ -357,8 +358,8 @@ FLAGS: tuple[Flag, ...] = (
         flag_types.text,
         "",
         "NAME",
-        "The Secret, in the namespace of the Lease, in which the webhook's certificate is kept. It has to exist; the "
-        "leader fills it, renews what is in it, and writes its authorities into the CRD.",
+        "The Secret, in the namespace of the Lease, for the webhook's certificate. It must exist; the leader fills it, "
+        "renews its content, and writes its authorities into the CRD.",
     ),
     Flag(
         "conversion-webhook-host",
@@ -366,7 +367,8 @@ FLAGS: tuple[Flag, ...] = (
         flag_types.text,
         "",
         "NAME",
-        "What the API server calls the webhook, such as tf-operator.kubeflow.svc; for the certificate in that Secret.",
+        "The host name by which the API server reaches the webhook, such as tf-operator.kubeflow.svc; for the "
+        "certificate in that Secret.",
     ),
     Flag(
         "conversion-webhook-cert-path",
@@ -382,8 +384,8 @@ FLAGS: tuple[Flag, ...] = (
         flag_types.texts,
         "",
         "VERSIONS",
-        "The older versions that the CRD serves, such as v1beta1,v1alpha1. What only another version has, as v1alpha1 "
-        "has tensorboard, is without effect.",
+        "The older versions that the CRD serves, such as v1beta1,v1alpha1. Fields that only "
+        "another version has, such as tensorboard of v1alpha1, have no effect.",
         is_repeatable=True,
     ),
 )

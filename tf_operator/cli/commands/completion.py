@@ -14,10 +14,10 @@ def add_command(commands: "Commands") -> None:
     """Put ``completion`` into the grammar."""
     parser = commands.add_parser(
         "completion",
-        help="print a script that completes commands in a shell",
-        description="Prints a script for a shell: source <(tfjob completion bash), source <(tfjob completion zsh), or"
-        " tfjob completion fish | source. Names of jobs are completed, too. kubectl's own completion completes"
-        " kubectl tfjob without it.",
+        help="print a completion script for a shell",
+        description="Prints a completion script for a shell: source <(tfjob completion bash), source <(tfjob"
+        " completion zsh), or tfjob completion fish | source. It completes the names of jobs, too. For 'kubectl"
+        " tfjob', kubectl's own completion needs no such script.",
         allow_abbrev=False,
     )
     parser.add_argument("shell", choices=tuple(completion.SHELLS), metavar="SHELL", help="bash, zsh or fish")

@@ -24,11 +24,10 @@ _OTHERS: Final = ", ".join(str(api.resource) for api in registry.SERVED if api.t
 _DESCRIPTION: Final = f"""\
 Rewrites manifests of {_OLDER},
 {_OTHERS} as TFJobs
-of {registry.DEFAULT.profile.api_version}, and prints all objects of the files as YAML. Asks no cluster. What cannot be
-converted, and what is not the same in a TFJob, goes to standard error, one a line."""
+of {registry.DEFAULT.profile.api_version}, and prints all objects of the files as YAML. Asks no cluster. Reports
+everything that cannot be converted, or works differently in a TFJob, on standard error, one per line."""
 _EPILOG: Final = """\
-exit codes: 0 all is well; 1 an object cannot be converted, the others are printed; 2 wrong usage, or a file that cannot
-be read"""
+exit codes: 0 success; 1 an object cannot be converted (the others are printed); 2 wrong usage or an unreadable file"""
 
 
 def add_command(commands: "Commands") -> None:

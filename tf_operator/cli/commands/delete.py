@@ -16,11 +16,11 @@ def add_command(commands: "Commands") -> None:
     parser = commands.add_parser(
         "delete",
         help="delete jobs with their pods",
-        description="Deletes jobs, and in the background their pods and Services. Logs of the pods are lost.",
+        description="Deletes jobs and, in the background, their pods and Services. The logs of the pods are lost.",
         allow_abbrev=False,
     )
     parser.add_argument("name", nargs="+", metavar="JOB", help="name of a job")
-    parser.add_argument("--ignore-not-found", action="store_true", help="a job that is not there is no error")
+    parser.add_argument("--ignore-not-found", action="store_true", help="succeed if a job does not exist")
     target.add_arguments(parser, changes=True)
     parser.set_defaults(run=lambda arguments: session.run(arguments, _delete))
 

@@ -1,4 +1,4 @@
-"""``tfjob doctor``: what a cluster lacks for training jobs, or its user's rights; each with what to do."""
+"""``tfjob doctor``: what a cluster, or the permissions of its user, lack for training jobs; each with what to do."""
 
 import argparse
 import asyncio
@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from tf_operator.cli import diagnosis, session, target
-from tf_operator.cli.diagnosis import Finding, Right
+from tf_operator.cli.diagnosis import Finding, Permission
 from tf_operator.client import ApiError, AsyncTFJobs, Forbidden, NotFound, changes, cluster
 from tf_operator.client.cluster import ClusterChoice
 from tf_operator.machinery.clock import SystemClock
@@ -37,10 +37,10 @@ def add_command(commands: "Commands") -> None:
     """Put ``doctor`` into the grammar."""
     parser = commands.add_parser(
         "doctor",
-        help="find out what is missing in a cluster",
-        description="Looks at the API server, the CRD, the operator, Kueue if it is there, and your rights, and says"
-        " what to do about what is missing.",
-        epilog="exit codes: 0 nothing is missing; 1 something is",
+        help="check a cluster and your permissions",
+        description="Checks the API server, the CRD, the operator, Kueue (if it is installed) and your permissions,"
+        " and says how to get what is missing.",
+        epilog="exit codes: 0 nothing is missing; 1 something is missing",
         allow_abbrev=False,
     )
     target.add_arguments(parser, changes=False)
@@ -74,7 +74,7 @@ async def findings(jobs: AsyncTFJobs, choice: ClusterChoice) -> AsyncIterator[Fi
             yield finding
         async for finding in _queues(jobs):
             yield finding
-    yield await _rights(jobs)
+    yield await _permissions(jobs)
 
 
 async def _crd(jobs: AsyncTFJobs, *, is_local: bool) -> Finding:
@@ -82,11 +82,11 @@ async def _crd(jobs: AsyncTFJobs, *, is_local: bool) -> Finding:
     try:
         return diagnosis.of_crd(jobs.api, await jobs.client.get(_CRDS, key), is_local=is_local)
     except NotFound:
-        return Finding.wrong(f"{jobs.api.resource} are not served: there is no such CRD", diagnosis.INSTALL)
+        return Finding.wrong(f"{jobs.api.resource} are not served: the CRD does not exist", diagnosis.INSTALL)
     except Forbidden:
         served = await discovery.served(jobs.client, jobs.api.resource.api_version)
         if any(entry.name == jobs.api.resource.plural for entry in served):
-            return Finding.unknown(f"{jobs.api.resource} are served; of which release, you may not see")
+            return Finding.unknown(f"{jobs.api.resource} are served; you may not see by which release")
         return Finding.wrong(f"{jobs.api.resource} are not served", diagnosis.INSTALL)
 
 
@@ -98,7 +98,9 @@ async def _operator(jobs: AsyncTFJobs) -> AsyncIterator[Finding]:
         scopes = [Scope("", field_selector=f"metadata.name={name}") for name in _LEASE_NAMES]
         leases = [body for scope in scopes for body in await _all(jobs, _LEASES, scope)]
     except Forbidden:
-        yield Finding.unknown("whether an operator runs, you may not see", "ask an administrator to run tfjob doctor")
+        yield Finding.unknown(
+            "you may not see whether an operator is running", "ask an administrator to run tfjob doctor"
+        )
         return
     for finding in diagnosis.of_operator(leases, deployments, SystemClock().now()):
         yield finding
@@ -113,7 +115,7 @@ async def _queues(jobs: AsyncTFJobs) -> AsyncIterator[Finding]:
         by_operator = diagnosis.makes_workloads(await _all(jobs, _DEPLOYMENTS, Scope("", _OURS)))
         queued_job = await _try_queue(jobs)
     except ApiError as error:
-        yield Finding.unknown(f"whether jobs wait in queues of Kueue cannot be known: {error}")
+        yield Finding.unknown(f"cannot find out whether jobs wait in queues of Kueue: {error}")
         return
     value: object = queued_job.get("spec")
     for name in profile.suspend_path:
@@ -141,18 +143,18 @@ async def _all(jobs: AsyncTFJobs, resource: Resource, scope: Scope) -> list[Body
     return (await changes.list_all(jobs.client, resource, scope)).items
 
 
-async def _rights(jobs: AsyncTFJobs) -> Finding:
-    needed = diagnosis.rights(jobs.api)
+async def _permissions(jobs: AsyncTFJobs) -> Finding:
+    needed = diagnosis.permissions(jobs.api)
     try:
-        answers = await asyncio.gather(*(_is_allowed(jobs, right) for right in needed))
+        answers = await asyncio.gather(*(_is_allowed(jobs, permission) for permission in needed))
     except ApiError as error:
-        return Finding.unknown(f"your rights cannot be checked: {error}")
-    return diagnosis.of_rights(
-        [right for right, is_allowed in zip(needed, answers, strict=True) if not is_allowed], jobs.namespace
+        return Finding.unknown(f"your permissions cannot be checked: {error}")
+    return diagnosis.of_permissions(
+        [permission for permission, is_allowed in zip(needed, answers, strict=True) if not is_allowed], jobs.namespace
     )
 
 
-async def _is_allowed(jobs: AsyncTFJobs, right: Right) -> bool:
-    reply = await jobs.client.create(_REVIEWS, "", right.review(jobs.namespace))
+async def _is_allowed(jobs: AsyncTFJobs, permission: Permission) -> bool:
+    reply = await jobs.client.create(_REVIEWS, "", permission.review(jobs.namespace))
     status = reply.get("status")
     return isinstance(status, dict) and status.get("allowed") is True

@@ -17,11 +17,11 @@ def add_command(commands: "Commands") -> None:
     parser = commands.add_parser(
         "events",
         help="show the events of a job",
-        description="Shows the events of a job and its pods, the oldest first. API servers keep them for an hour.",
+        description="Shows the events of a job and its pods, oldest first. API servers keep events for an hour.",
         allow_abbrev=False,
     )
     parser.add_argument("name", metavar="JOB", help="name of the job")
-    parser.add_argument("--no-pods", action="store_true", help="only those about the job itself")
+    parser.add_argument("--no-pods", action="store_true", help="only events of the job itself")
     output.add_argument(parser, "json", "yaml")
     target.add_arguments(parser, changes=False)
     parser.set_defaults(run=lambda arguments: session.run(arguments, _events))

@@ -15,9 +15,9 @@ def add_command(commands: "Commands") -> None:
     """Put ``explain`` into the grammar."""
     parser = commands.add_parser(
         "explain",
-        help="say why a job is in its state, and what to do next",
-        description="Says in words why a job is in its state, what it waits for and what to do next, from its"
-        " conditions, its pods and the events about them.",
+        help="explain why a job is in its state, and what to do next",
+        description="Explains why a job is in its state, what it is waiting for and what to do next, from its"
+        " conditions, its pods and their events.",
         allow_abbrev=False,
     )
     parser.add_argument("name", metavar="JOB", help="name of the job")

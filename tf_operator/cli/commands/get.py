@@ -19,16 +19,16 @@ def add_command(commands: "Commands") -> None:
     get = commands.add_parser(
         "get",
         help="show jobs",
-        description="Shows jobs by name, or lists all; json and yaml have them in full.",
+        description="Shows jobs by name, or all jobs; json and yaml print whole objects.",
         allow_abbrev=False,
     )
-    get.add_argument("name", nargs="*", metavar="JOB", help="name of a job; default: all of the namespace")
+    get.add_argument("name", nargs="*", metavar="JOB", help="name of a job; default: all jobs in the namespace")
     listing = commands.add_parser(
-        "list", help="list jobs", description="Lists the jobs of a namespace, or of all.", allow_abbrev=False
+        "list", help="list jobs", description="Lists the jobs in a namespace, or in all.", allow_abbrev=False
     )
     for parser in (get, listing):
-        parser.add_argument("-A", "--all-namespaces", action="store_true", help="of all namespaces")
-        parser.add_argument("-l", "--selector", default="", metavar="LABELS", help="only those with these labels")
+        parser.add_argument("-A", "--all-namespaces", action="store_true", help="in all namespaces")
+        parser.add_argument("-l", "--selector", default="", metavar="LABELS", help="only jobs with these labels")
     for parser, verb in ((get, _get), (listing, _list)):
         output.add_argument(parser)
         target.add_arguments(parser, changes=False)

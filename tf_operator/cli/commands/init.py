@@ -19,12 +19,12 @@ def add_command(commands: "Commands") -> None:
     """Put ``init`` into the grammar."""
     parser = commands.add_parser(
         "init",
-        help="write a manifest to begin with",
-        description="Writes a commented manifest with the replicas that are asked for. It runs as it is, here with"
-        " 'tfjob run': --program names what runs; without it, a program that only says which replica it is.",
+        help="write a manifest to start from",
+        description="Writes a commented manifest with the replicas that you ask for. It runs as it is with 'tfjob"
+        " run': --program names your program; without it, each replica only prints its name.",
         allow_abbrev=False,
     )
-    parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="default: standard output")
+    parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="file to write; default: standard output")
     parser.add_argument("--name", default="my-job", metavar="NAME", help="name of the job; default: my-job")
     parser.add_argument("--workers", type=_number, default=1, metavar="N", help="number of workers; default: 1")
     parser.add_argument(
@@ -32,21 +32,21 @@ def add_command(commands: "Commands") -> None:
         type=_number,
         default=0,
         metavar="N",
-        help="number of parameter servers; they get a chief, without which TensorFlow 2 trains nothing; default: 0",
+        help="number of parameter servers; adds a chief, without which TensorFlow 2 trains nothing; default: 0",
     )
-    parser.add_argument("--chief", action="store_true", help="with a chief, which alone decides success")
-    parser.add_argument("--program", default="", metavar="FILE", help="Python program of all replicas, as in train.py")
+    parser.add_argument("--chief", action="store_true", help="add a chief, which alone decides success")
+    parser.add_argument("--program", default="", metavar="FILE", help="Python program for all replicas, as in train.py")
     parser.add_argument(
         "--python",
         default="",
         metavar="PATH",
-        help="interpreter, or virtual environment, of the program on this machine; default: that of 'tfjob run'",
+        help="interpreter or virtual environment of the program on this machine; default: as for 'tfjob run'",
     )
     parser.add_argument(
         "--image",
         default="",
         metavar="IMAGE",
-        help=f"what a cluster runs; default: {starter.IMAGE}, and with --program a name for an image to be built",
+        help=f"image for clusters; default: {starter.IMAGE}, or with --program the name of an image to build",
     )
     parser.set_defaults(run=run)
 
@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
     except LocalFlagError as error:
         return session.failed(str(error), session.USAGE)
     except FileExistsError:
-        return session.failed(f"{arguments.file} is there already; choose another file", session.USAGE)
+        return session.failed(f"{arguments.file} exists already; choose another file", session.USAGE)
     except OSError as error:
         return session.failed(f"cannot write {arguments.file}: {error.strerror}", session.USAGE)
     name = arguments.file

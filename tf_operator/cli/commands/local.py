@@ -46,13 +46,13 @@ _SILENT_FOR: Final = 1.0
 _READY: Final = b"1"
 """What a server says to the command that has started it; anything else says why it cannot serve."""
 _DESCRIPTION: Final = """\
-A Kubernetes API server with the operator and a node that runs pods as processes of yours, for training jobs without a
-cluster. kubectl works with it: export KUBECONFIG=$(tfjob local kubeconfig)."""
+Runs training jobs without a cluster: a Kubernetes API server, the operator, and a node that runs pods as your own
+processes. kubectl works with it: export KUBECONFIG=$(tfjob local kubeconfig)."""
 
 _ABOUT_UP: Final = """
-Programs of pods get the environment variables of the shell in which this is typed, as they are now, its virtual
-environment and its folder. For variables of a single job: tfjob run --env-file, or env in the manifest; for other
-variables of all jobs: 'down', then 'up' again."""
+Pods use the environment variables, the virtual environment and the working directory of this shell, as they are now. To
+set variables for one job, use tfjob run --env-file, or env in the manifest; to change them for all jobs, 'down' and
+'up' again."""
 
 
 def add_command(commands: "Commands") -> None:
@@ -65,9 +65,9 @@ def add_command(commands: "Commands") -> None:
     up.add_argument("--foreground", action="store_true", help="serve until Ctrl-C, with the log on standard error")
     for name in ("--ready-fd", "--lock-fd"):  # descriptors that ``up`` passes to its server
         up.add_argument(name, type=int, default=-1, help=argparse.SUPPRESS)
-    down = _add_verb(verbs, "down", _down, "end the server and all that it runs; its jobs stay for the next 'up'")
-    down.add_argument("--purge", action="store_true", help="delete all jobs, logs and volumes, too")
-    _add_verb(verbs, "status", _status, "say whether the server runs, and where")
+    down = _add_verb(verbs, "down", _down, "stop the server and everything it runs; its jobs stay for the next 'up'")
+    down.add_argument("--purge", action="store_true", help="also delete all jobs, logs and volumes")
+    _add_verb(verbs, "status", _status, "report whether the server is running, and where")
     _add_verb(verbs, "kubeconfig", _kubeconfig, "print the path of the kubeconfig")
 
 
@@ -80,7 +80,7 @@ def _add_verb(
         "--state-dir",
         type=Path,
         metavar="FOLDER",
-        help="where everything is kept; default: $XDG_STATE_HOME/tf-operator/local",
+        help="folder for all state; default: $XDG_STATE_HOME/tf-operator/local",
     )
     parser.set_defaults(run=lambda arguments: _run(run, arguments))
     return parser

@@ -1,4 +1,4 @@
-"""``tfjob logs``: what the replicas of a job print."""
+"""``tfjob logs``: the logs of a job's replicas."""
 
 import argparse
 import sys
@@ -16,17 +16,21 @@ def add_command(commands: "Commands") -> None:
     """Put ``logs`` into the grammar."""
     parser = commands.add_parser(
         "logs",
-        help="show what the replicas of a job print",
-        description="Shows what the replicas of a job print; each line begins with the replica if there are several."
-        " With --follow also of the pods that take the place of others, until the job has ended.",
+        help="show the logs of a job's replicas",
+        description="Shows the logs of a job's replicas; if there are several, each line starts with the replica."
+        " With --follow also the logs of replacement pods, until the job has ended.",
         allow_abbrev=False,
     )
     parser.add_argument("name", metavar="JOB", help="name of the job")
-    parser.add_argument("-f", "--follow", action="store_true", help="go on until the job has ended")
-    parser.add_argument("--replica", default="", metavar="REPLICA", help="only this one, as in worker-0")
-    parser.add_argument("-c", "--container", default="", metavar="NAME", help="default: the container of the training")
-    parser.add_argument("-p", "--previous", action="store_true", help="of the run before the last restart in place")
-    parser.add_argument("--tail", type=int, metavar="N", help="only the last lines of each replica")
+    parser.add_argument("-f", "--follow", action="store_true", help="stream the logs until the job has ended")
+    parser.add_argument("--replica", default="", metavar="REPLICA", help="only this replica, as in worker-0")
+    parser.add_argument(
+        "-c", "--container", default="", metavar="NAME", help="container; default: the training container"
+    )
+    parser.add_argument(
+        "-p", "--previous", action="store_true", help="logs of the run before the last restart in place"
+    )
+    parser.add_argument("--tail", type=int, metavar="N", help="only the last N lines of each replica")
     target.add_arguments(parser, changes=False)
     parser.set_defaults(run=lambda arguments: session.run(arguments, _logs))
 

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from tf_operator.cli.grammar import Commands
 
 _DESCRIPTION: Final = """\
-Shows what the operator would make of a TFJob: pods, Services, PodGroup and TF_CONFIG, and what ends the job. Asks no
-cluster; what would be made is decided by the operator's own code. What is wrong goes to standard error, one a line as
-'file: field: rule'; unknown fields are named there, too."""
+Shows what the operator would create for a TFJob (pods, Services, PodGroup and TF_CONFIG) and what ends the job. Asks no
+cluster: the operator's own code decides. Errors and unknown fields go to standard error, one per line, as 'file: field:
+rule'."""
 _EPILOG: Final = """\
-exit codes: 0 no errors; 1 a manifest has errors; 2 wrong usage, or a file that cannot be read"""
+exit codes: 0 no errors; 1 a manifest contains errors; 2 wrong usage or an unreadable file"""
 
 
 def add_command(commands: "Commands") -> None:
@@ -50,13 +50,16 @@ def add_command(commands: "Commands") -> None:
         metavar="FORMAT",
         help="wide: every replica with its TF_CONFIG; yaml: all objects in full, as kubectl accepts them",
     )
-    parser.add_argument("-n", "--namespace", default="", metavar="NAME", help="namespace of jobs without one")
+    parser.add_argument("-n", "--namespace", default="", metavar="NAME", help="namespace for jobs without one")
     parser.add_argument("--cluster-domain", default="", metavar="DOMAIN", help="the operator's CUSTOM_CLUSTER_DOMAIN")
     parser.add_argument(
         "--gang-scheduler-name", default="", metavar="NAME", help="the operator's flag of this name, as in volcano"
     )
     parser.add_argument(
-        "--controller-config-file", default="", metavar="FILE", help="the operator's file for accelerators and servers"
+        "--controller-config-file",
+        default="",
+        metavar="FILE",
+        help="the operator's file with accelerators and default servers",
     )
     parser.set_defaults(run=run)
 

@@ -16,14 +16,14 @@ def add_command(commands: "Commands") -> None:
     parser = commands.add_parser(
         "restart",
         help="replace the pods of a job",
-        description="Deletes the pods of a job that have not ended, each with its grace period, and the operator makes"
-        " new ones from the current template. It counts as a disruption, not towards backoffLimit. A program that ends"
-        " with exit code 0 when it is stopped has completed, and does not run again. Refused for replicas under"
-        " restartPolicy Never, whose job would fail.",
+        description="Deletes the running pods of a job, each with its grace period; the operator replaces them from"
+        " the current template. A restart counts as a disruption, not towards backoffLimit. A program that exits with"
+        " 0 when it is stopped has completed and does not run again. Refused for replicas with restartPolicy Never,"
+        " because their job would fail.",
         allow_abbrev=False,
     )
     parser.add_argument("name", metavar="JOB", help="name of the job")
-    parser.add_argument("--replica", default="", metavar="REPLICA", help="only this one, as in worker-0")
+    parser.add_argument("--replica", default="", metavar="REPLICA", help="only this replica, as in worker-0")
     target.add_arguments(parser, changes=True)
     parser.set_defaults(run=lambda arguments: session.run(arguments, _restart))
 
@@ -33,5 +33,5 @@ async def _restart(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
     for pod in deleted:
         sys.stdout.write(f"{pod.replica}: pod {pod.name} deleted {session.where(jobs)}; the operator replaces it\n")
     if not deleted:
-        return session.failed("no pod of it runs; tfjob explain says why")
+        return session.failed("none of its pods is running; tfjob explain says why")
     return 0

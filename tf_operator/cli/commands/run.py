@@ -20,24 +20,24 @@ if TYPE_CHECKING:
     from tf_operator.cli.grammar import Commands
 
 _EPILOG: Final = """\
-exit codes: 0 the job has succeeded; that of its first failure, or 1; 2 wrong usage; 130 interrupted: Ctrl-C asks
-whether to stop the job or to leave it; without a terminal it is left. A job without a cluster is stopped, also by
-SIGTERM (143) and a closed terminal (129): its programs have their grace period, and Ctrl-C again kills them"""
+exit codes: 0 the job succeeded; that of its first failure, or 1; 2 wrong usage; 130 interrupted. Ctrl-C asks whether to
+stop the job or to leave it running; without a terminal it is left running. A local job is always stopped, also by
+SIGTERM (143) and when its terminal closes (129): its programs get their grace period, and a second Ctrl-C kills them"""
 
 
 def add_command(commands: "Commands") -> None:
     """Put ``run`` into the grammar."""
     parser = commands.add_parser(
         "run",
-        help="run the job of a manifest to its end",
-        description="Submits the job of a manifest, shows its progress and what its replicas print, and ends with its"
-        " exit code. On this machine, unless a cluster is named.",
+        help="run a job to its end",
+        description="Submits a job, streams its progress and logs, and exits with the job's exit code. Runs locally"
+        " unless you name a cluster.",
         epilog=_EPILOG,
         allow_abbrev=False,
     )
-    named_files.add_argument(parser, "one job, and what it needs beside it")
+    named_files.add_argument(parser, "one job and the objects that it needs")
     submission.add_arguments(parser)
-    parser.add_argument("--no-logs", action="store_true", help="show only the progress")
+    parser.add_argument("--no-logs", action="store_true", help="show the progress only")
     parser.add_argument("--rm", action="store_true", help="delete the job when it has ended")
     local_flags.add_arguments(parser)
     target.add_arguments(parser, changes=True)

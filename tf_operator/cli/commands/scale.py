@@ -16,12 +16,12 @@ def add_command(commands: "Commands") -> None:
     parser = commands.add_parser(
         "scale",
         help="change the number of replicas of a job",
-        description="Changes the number of replicas of one type: while the job is suspended, within its elasticPolicy,"
-        " or that of the workers of a job with enableDynamicWorker.",
+        description="Changes the number of replicas of one type: while the job is suspended, within its"
+        " elasticPolicy, or for the workers of a job with enableDynamicWorker.",
         allow_abbrev=False,
     )
     parser.add_argument("name", metavar="JOB", help="name of the job")
-    parser.add_argument("--replicas", type=_number, required=True, metavar="N", help="how many there are to be")
+    parser.add_argument("--replicas", type=_number, required=True, metavar="N", help="the new number of replicas")
     parser.add_argument("--type", default="Worker", metavar="TYPE", help="replica type; default: Worker")
     target.add_arguments(parser, changes=True)
     parser.set_defaults(run=lambda arguments: session.run(arguments, _scale))

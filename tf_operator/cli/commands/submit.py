@@ -17,9 +17,9 @@ def add_command(commands: "Commands") -> None:
     parser = commands.add_parser(
         "submit",
         help="create the jobs of a manifest",
-        description="Creates the objects of a manifest, in their order. What a job needs and is there already, such as"
-        " its volume claim, is left as it is; a job must be new, unless --replace is given. The manifest is checked"
-        " first, as by 'tfjob plan'.",
+        description="Creates the objects of a manifest in their order. Existing dependencies, such as a volume claim,"
+        " are left unchanged; the job itself must not exist yet, unless you pass --replace. Checks the manifest"
+        " first, as 'tfjob plan' does.",
         allow_abbrev=False,
     )
     named_files.add_argument(parser)

@@ -16,13 +16,14 @@ def add_command(commands: "Commands") -> None:
     suspend = commands.add_parser(
         "suspend",
         help="delete the pods of jobs until they are resumed",
-        description="Sets spec.runPolicy.suspend: the operator deletes pods and Services, and stops all deadlines.",
+        description="Sets spec.runPolicy.suspend: the operator deletes pods and Services and stops all deadlines.",
         allow_abbrev=False,
     )
     resume = commands.add_parser(
         "resume",
-        help="make the pods of suspended jobs again",
-        description="Ends the suspension: the operator makes new pods. Replicas that had succeeded do not run again.",
+        help="create the pods of suspended jobs again",
+        description="Clears spec.runPolicy.suspend: the operator creates pods again. Replicas that have succeeded do"
+        " not run again.",
         allow_abbrev=False,
     )
     for parser, verb in ((suspend, _suspend), (resume, _resume)):

@@ -16,8 +16,8 @@ def add_command(commands: "Commands") -> None:
     parser = commands.add_parser(
         "top",
         help="show the CPU and memory that a job uses",
-        description="Shows what the replicas of a job use, as the metrics API says: in a cluster that of the"
-        " metrics-server, without one that of the node, on Linux.",
+        description="Shows the CPU and memory that a job's replicas use, from the metrics API: the metrics-server of"
+        " a cluster, or without a cluster the local node (on Linux).",
         allow_abbrev=False,
     )
     parser.add_argument("name", metavar="JOB", help="name of the job")

@@ -37,12 +37,12 @@ def add_command(commands: "Commands") -> None:
         "ui",
         help="show jobs in a browser, as they run",
         description="Shows jobs in a browser, as they run: a table, and for each job its replicas, events, logs and"
-        " first failure. Served on this machine only, with your own rights, until Ctrl-C; nothing can be changed."
-        " All kinds and all namespaces that you may list, or those that --kind and --namespace name.",
+        " first failure. Serves this machine only, with your own permissions, until Ctrl-C, and changes nothing."
+        " Shows all kinds and namespaces that you may list, or those that --kind and --namespace name.",
         allow_abbrev=False,
     )
-    parser.add_argument("--port", type=_port, default=0, metavar="PORT", help="port on loopback; default: a free one")
-    parser.add_argument("--no-browser", action="store_true", help="only print the address")
+    parser.add_argument("--port", type=_port, default=0, metavar="PORT", help="loopback port; default: a free one")
+    parser.add_argument("--no-browser", action="store_true", help="print the address only")
     target.add_arguments(parser, changes=False)
     parser.set_defaults(run=_run, kind="")
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 _PHASES: Final = {str(phase).lower(): phase for phase in JobPhase if phase}
 _EPILOG: Final = """\
-exit codes: 0 all have succeeded (or are in the phase of --for); 1 one has failed (or has finished otherwise); 124 the
-time is over"""
+exit codes: 0 all jobs succeeded (or reached the phase of --for); 1 a job failed (or ended in another phase); 124 timed
+out"""
 
 
 def add_command(commands: "Commands") -> None:
@@ -23,13 +23,20 @@ def add_command(commands: "Commands") -> None:
     parser = commands.add_parser(
         "wait",
         help="wait until jobs have finished",
-        description="Waits until jobs have succeeded or failed, and says so.",
+        description="Waits until jobs have succeeded or failed, and reports which.",
         epilog=_EPILOG,
         allow_abbrev=False,
     )
     parser.add_argument("name", nargs="+", metavar="JOB", help="name of a job")
-    parser.add_argument("--for", dest="phase", choices=tuple(_PHASES), metavar="PHASE", help="wait for another phase")
-    parser.add_argument("--timeout", type=seconds, metavar="TIME", help="such as 90, 90s, 10m or 2h; default: none")
+    parser.add_argument(
+        "--for", dest="phase", choices=tuple(_PHASES), metavar="PHASE", help="wait for this phase instead"
+    )
+    parser.add_argument(
+        "--timeout",
+        type=seconds,
+        metavar="TIME",
+        help="give up after this time, as in 90, 90s, 10m or 2h; default: never",
+    )
     target.add_arguments(parser, changes=False)
     parser.set_defaults(run=lambda arguments: session.run(arguments, _wait))
 

@@ -19,11 +19,11 @@ class UnreadableFile(UsageError):
 def add_argument(parser: argparse.ArgumentParser, content: str = "any number of documents") -> None:
     """Put the files, as the list ``filename``, into the grammar of a command: one by itself, or any with ``-f``."""
     group = parser.add_mutually_exclusive_group(required=True)
-    text = f"YAML or JSON, with {content}; - for standard input"
+    text = f"YAML or JSON with {content}; - for standard input"
     # Without a default: one that is left out does not take the place of what -f names.
     group.add_argument("filename", nargs="?", action="append", default=argparse.SUPPRESS, metavar="FILE", help=text)
     group.add_argument(
-        "-f", "--filename", action="append", metavar="FILE", help="the same, as for kubectl; may be repeated"
+        "-f", "--filename", action="append", metavar="FILE", help="the same, spelled as for kubectl; may be repeated"
     )
 
 

@@ -25,10 +25,12 @@ _STEPS: Final = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Put the options of every command that submits into its grammar."""
-    parser.add_argument("--no-check", action="store_true", help="leave it to the API server to check the manifest")
-    parser.add_argument("--name", default="", metavar="NAME", help="name of the job, in place of the manifest's")
+    parser.add_argument("--no-check", action="store_true", help="leave all checks to the API server")
+    parser.add_argument("--name", default="", metavar="NAME", help="name of the job, instead of that in the manifest")
     parser.add_argument(
-        "--replace", action="store_true", help="delete a job that has the name, and wait until its pods are gone"
+        "--replace",
+        action="store_true",
+        help="delete an existing job of that name first, and wait until its pods are gone",
     )
 
 
@@ -63,7 +65,7 @@ def read_one(arguments: argparse.Namespace) -> list[Manifest] | None:
     number = sum(registry.api_of(manifest.body) is not None for manifest in objects or ())
     if objects and number > 1:
         names = ", ".join(arguments.filename)
-        session.failed(f"{names} contains {number} jobs, and run takes one; tfjob submit takes all")
+        session.failed(f"{names} contains {number} jobs, and tfjob run accepts one; tfjob submit accepts any number")
         return None
     return objects
 

@@ -25,11 +25,11 @@ class LocalFlagError(Exception):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Put the flags into the grammar of a command."""
-    group = parser.add_argument_group("on this machine")
+    group = parser.add_argument_group("without a cluster")
     group.add_argument(
         "--python",
         metavar="PATH",
-        help="interpreter, or virtual environment, of the programs; default: the virtual environment that is active in"
+        help="interpreter or virtual environment of the programs; default: the virtual environment that is active in"
         " the shell, else that of tfjob",
     )
     group.add_argument(
@@ -37,12 +37,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="PATH=FOLDER",
-        help="what the image has in PATH is in FOLDER here, as in /training=programs; may be repeated",
+        help="use FOLDER for what the image contains in PATH, as in /training=programs; may be repeated",
     )
     group.add_argument(
         "--env-file",
         metavar="FILE",
-        help="variables of the programs, NAME=VALUE on each line; those of the manifest win",
+        help="environment variables of the programs, one NAME=VALUE per line; those in the manifest take precedence",
     )
 
 

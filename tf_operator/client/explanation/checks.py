@@ -115,7 +115,7 @@ def _unknown(situation: Situation) -> Explanation | None:
         return Explanation("is new", waits=("the operator, which has not seen it yet",), steps=("wait a moment",))
     return Explanation(
         f"is ignored: no operator has written a status for {display.age(job.created, situation.now)}",
-        reasons=("no operator runs, or it does not watch this namespace, or has no rights in it",),
+        reasons=("no operator runs, or it does not watch this namespace, or lacks permissions in it",),
         steps=("tfjob doctor",),
     )
 

@@ -85,4 +85,4 @@ def test_a_file_that_is_there_is_not_overwritten(tmp_path, capsys):
     assert path.read_text() == "mine"
     assert main.main(["init", "--workers", "0"]) == 2
     assert main.main(["init", str(tmp_path / "no" / "job.yaml")]) == 2
-    assert "is there already; choose another file" in capsys.readouterr().err
+    assert "exists already; choose another file" in capsys.readouterr().err
