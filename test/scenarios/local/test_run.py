@@ -264,6 +264,9 @@ async def test_no_change_goes_to_the_cluster_that_is_left_while_a_server_with_a_
     own = f"--state-dir={tmp_path}/state/my own"
     code, output, errors = await machine.run("local", "up", own)
     try:
+        assert "commands in this shell are for another cluster" not in output
+        again = await machine.run("local", "up", own, KUBECONFIG=str(tmp_path / "prod"))
+        assert "Before that, commands in this shell are for another cluster, which KUBECONFIG names.\n" in again[1]
         assert (code, f"export KUBECONFIG='{tmp_path}/state/my own/kubeconfig'\n" in output) == (0, True), errors
         code, output, errors = await machine.run("delete", "j")
         assert (code, output) == (1, "")

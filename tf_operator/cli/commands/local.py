@@ -110,6 +110,8 @@ def _up(folder: StateFolder, arguments: argparse.Namespace) -> int:
         sys.stdout.write(f"The server runs: {_description(server)}.\n")
     _remember(folder, server)
     sys.stdout.write(f"  export KUBECONFIG={shlex.quote(str(folder.kubeconfig))}\n")
+    if os.environ.get("KUBECONFIG", str(folder.kubeconfig)) != str(folder.kubeconfig):
+        sys.stdout.write("Before that, commands in this shell are for another cluster, which KUBECONFIG names.\n")
     sys.stdout.write("'tfjob local down' ends it.\n")
     return 0
 
