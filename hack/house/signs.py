@@ -7,7 +7,6 @@ path (``docs/adr/0011``), and a module from any package on (``planning.snapshot`
 import ast
 import io
 import re
-import subprocess
 import tokenize
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -15,7 +14,8 @@ from typing import Final
 
 from house.rules import PACKAGE, Violation
 
-_PATH: Final = re.compile(r"(?<![\w/.$}-])(?:tf_operator|hack|test|charts|manifests|docs)/[\w./-]+")
+_TOPS: Final = (PACKAGE, "hack", "test", "charts", "manifests", "docs")
+_PATH: Final = re.compile(rf"(?<![\w/.$}}-])(?:{'|'.join(_TOPS)})/[\w./-]+")
 _DOTTED: Final = re.compile(r"``([a-z_]+(?:\.\w+)+)``")
 _FLAGS: Final = re.compile(r"`(?:(?:tfjob|tf-operator) [^`]*?)?(--[a-z][a-z0-9-]*)[^`]*`")
 _DECLARED: Final = re.compile(r"""(?:--|["'])([a-z][a-z0-9-]+)""")
@@ -77,13 +77,10 @@ class Signs:
 
 def check_signs(root: Path, pages: Iterable[Path]) -> Iterator[Violation]:
     """Everything that is named in the repository's texts and does not exist."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=root,
-        capture_output=True,
-        check=True,
+    files = [path for places in (root.glob("*"), *((root / top).rglob("*") for top in _TOPS)) for path in places]
+    paths = sorted(
+        path.relative_to(root).as_posix() for path in files if path.is_file() and "__pycache__" not in path.parts
     )
-    paths = [path for path in listed.stdout.decode().split("\0") if path and (root / path).is_file()]
     programs = [path for path in paths if path.startswith((f"{PACKAGE}/", "hack/")) and "/requirements/" not in path]
     declared = {f"--{name}" for path in programs for name in _DECLARED.findall(_text(root / path))}
     signs = Signs(paths, frozenset(declared))

@@ -106,7 +106,7 @@ LISTED: Final = ObjectBuilder(
 def _in_v1(spec: Json) -> ObjectBuilder:
     """A job of v1alpha1 as it is stored."""
     body = {"apiVersion": "kubeflow.org/v1alpha1", "kind": "TFJob", "metadata": {"name": "job"}, "spec": spec}
-    stored = conversion.convert(body, "v1", is_new=True)
+    stored = conversion.convert(body, "v1", is_written=True)
     return ObjectBuilder("job", stored).annotations(stored["metadata"]["annotations"])
 
 

@@ -231,7 +231,7 @@ def test_every_flag_can_be_chosen(helm_3):
     # The pod's own account, and its own namespace, are what there is in a pod; files in a Secret have the names that
     # Kubernetes gives them.
     files = {"metrics-cert-name", "metrics-cert-key"}
-    assert set(flags.BY_NAME) - flag_names == {"kubeconfig", "leader-election-namespace", *files}
+    assert {flag.name for flag in flags.FLAGS} - flag_names == {"kubeconfig", "leader-election-namespace", *files}
 
 
 def test_the_configuration_in_the_values_is_one_that_the_operator_reads(helm_3, tmp_path):
