@@ -1,5 +1,6 @@
-"""The type of what a command puts itself into; imported for types only."""
+"""The type of what a command puts itself into."""
 
-import argparse
+import argparse  # noqa: TC003 (whoever imports this has it)
+from typing import TypeAlias
 
-Commands = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 (argparse names no public type)
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001 (argparse names no public type)

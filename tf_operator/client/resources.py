@@ -4,7 +4,6 @@ from dataclasses import replace
 
 from tf_operator.client.job import NotPossible
 from tf_operator.dialects import registry
-from tf_operator.machinery.transport import discovery
 from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.requests import Resource
 from tf_operator.meta import Body, text_of
@@ -15,6 +14,8 @@ async def resource_of(client: ApiClient, body: Body) -> Resource:
     api_version, kind = text_of(body, "apiVersion"), text_of(body, "kind")
     if api := registry.api_of(body):
         return replace(api.resource, version=api_version.rpartition("/")[2])
+    from tf_operator.machinery.transport import discovery  # noqa: PLC0415 (most commands create nothing)
+
     resource = await discovery.resource_of(client, api_version, kind)
     if resource is None:
         unserved = f"{kind or 'object without a kind'} of {api_version or 'no apiVersion'}"

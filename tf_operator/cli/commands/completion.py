@@ -2,15 +2,12 @@
 
 import argparse
 import sys
-from typing import TYPE_CHECKING
 
 from tf_operator.cli import completion
-
-if TYPE_CHECKING:
-    from tf_operator.cli.grammar import Commands
+from tf_operator.cli.grammar import Commands
 
 
-def add_command(commands: "Commands") -> None:
+def add_command(commands: Commands) -> None:
     """Put ``completion`` into the grammar."""
     parser = commands.add_parser(
         "completion",

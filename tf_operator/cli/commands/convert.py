@@ -6,16 +6,14 @@ it is. Nothing is noted for a way back.
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from tf_operator.cli.grammar import Commands
 from tf_operator.cli.manifests import named_files
 from tf_operator.client.manifests import kube_yaml, validate
 from tf_operator.client.manifests.files import Manifest, ManifestError
 from tf_operator.dialects import registry
 from tf_operator.dialects.served import ConversionError
-
-if TYPE_CHECKING:
-    from tf_operator.cli.grammar import Commands
 
 _OLDER: Final = ", ".join(
     f"{api.resource.group}/{version}" for api in registry.SERVED for version in api.conversion.versions
@@ -30,7 +28,7 @@ _EPILOG: Final = """\
 exit codes: 0 success; 1 an object cannot be converted (the others are printed); 2 wrong usage or an unreadable file"""
 
 
-def add_command(commands: "Commands") -> None:
+def add_command(commands: Commands) -> None:
     """Put ``convert`` into the grammar."""
     parser = commands.add_parser(
         "convert",

@@ -2,16 +2,13 @@
 
 import argparse
 import sys
-from typing import TYPE_CHECKING
 
 from tf_operator.cli import session, target
+from tf_operator.cli.grammar import Commands
 from tf_operator.client import AsyncTFJobs, NotFound
 
-if TYPE_CHECKING:
-    from tf_operator.cli.grammar import Commands
 
-
-def add_command(commands: "Commands") -> None:
+def add_command(commands: Commands) -> None:
     """Put ``delete`` into the grammar."""
     parser = commands.add_parser(
         "delete",

@@ -5,10 +5,11 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tf_operator.cli import diagnosis, session, target
 from tf_operator.cli.diagnosis import Finding, Permission
+from tf_operator.cli.grammar import Commands
 from tf_operator.client import ApiError, AsyncTFJobs, Forbidden, NotFound, changes, cluster
 from tf_operator.client.cluster import ClusterChoice
 from tf_operator.machinery.clock import SystemClock
@@ -16,9 +17,6 @@ from tf_operator.machinery.transport import discovery, requests, responses
 from tf_operator.machinery.transport.requests import Resource, Scope
 from tf_operator.meta import Body, ObjectKey
 from tf_operator.planning.kueue import state
-
-if TYPE_CHECKING:
-    from tf_operator.cli.grammar import Commands
 
 _CRDS: Final = Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", is_namespaced=False
@@ -33,7 +31,7 @@ _KUBEFLOWS: Final = "control-plane=kubeflow-training-operator"
 _LEASE_NAMES: Final = ("tf-operator", "1ca428e5.training-operator.kubeflow.org")
 
 
-def add_command(commands: "Commands") -> None:
+def add_command(commands: Commands) -> None:
     """Put ``doctor`` into the grammar."""
     parser = commands.add_parser(
         "doctor",

@@ -2,17 +2,14 @@
 
 import argparse
 import sys
-from typing import TYPE_CHECKING
 
 from tf_operator.cli import output, session, target
+from tf_operator.cli.grammar import Commands
 from tf_operator.client import AsyncTFJobs
 from tf_operator.machinery.clock import SystemClock
 
-if TYPE_CHECKING:
-    from tf_operator.cli.grammar import Commands
 
-
-def add_command(commands: "Commands") -> None:
+def add_command(commands: Commands) -> None:
     """Put ``events`` into the grammar."""
     parser = commands.add_parser(
         "events",

@@ -2,19 +2,16 @@
 
 import argparse
 import sys
-from typing import TYPE_CHECKING
 
 from tf_operator.cli import output, session, target
+from tf_operator.cli.grammar import Commands
 from tf_operator.cli.usage import UsageError
 from tf_operator.client import AsyncTFJobs
 from tf_operator.machinery.clock import SystemClock
 from tf_operator.text import printable
 
-if TYPE_CHECKING:
-    from tf_operator.cli.grammar import Commands
 
-
-def add_command(commands: "Commands") -> None:
+def add_command(commands: Commands) -> None:
     """Put ``get`` and ``list`` into the grammar."""
     get = commands.add_parser(
         "get",

@@ -3,19 +3,16 @@
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tf_operator.cli import session
+from tf_operator.cli.grammar import Commands
 from tf_operator.cli.manifests import starter
 from tf_operator.cli.run import local_flags
 from tf_operator.cli.run.local_flags import LocalFlagError
 from tf_operator.job.constants import MOST_REPLICAS
 
-if TYPE_CHECKING:
-    from tf_operator.cli.grammar import Commands
 
-
-def add_command(commands: "Commands") -> None:
+def add_command(commands: Commands) -> None:
     """Put ``init`` into the grammar."""
     parser = commands.add_parser(
         "init",

@@ -23,17 +23,15 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from tf_operator.cli.grammar import Commands
 from tf_operator.client import last_cluster
 from tf_operator.client.cluster import Origin
 from tf_operator.client.last_cluster import LastCluster
 from tf_operator.local import short_paths, state
 from tf_operator.local.node.processes import spawner
 from tf_operator.local.state import AlreadyOwned, LocalServer, StateError, StateFolder
-
-if TYPE_CHECKING:
-    from tf_operator.cli.grammar import Commands
 
 STARTED_WITHIN: Final = 60.0
 """Seconds for ``up``; on a machine with nothing else to do it takes one."""
@@ -55,7 +53,7 @@ set variables for one job, use tfjob run --env-file, or env in the manifest; to 
 'up' again."""
 
 
-def add_command(commands: "Commands") -> None:
+def add_command(commands: Commands) -> None:
     """Put ``local`` into the grammar."""
     parser = commands.add_parser(
         "local", help="run jobs on this machine, without a cluster", description=_DESCRIPTION, allow_abbrev=False
@@ -72,7 +70,7 @@ def add_command(commands: "Commands") -> None:
 
 
 def _add_verb(
-    verbs: "Commands", name: str, run: Callable[[StateFolder, argparse.Namespace], int], text: str, *, about: str = ""
+    verbs: Commands, name: str, run: Callable[[StateFolder, argparse.Namespace], int], text: str, *, about: str = ""
 ) -> argparse.ArgumentParser:
     description = f"{text[0].upper()}{text[1:]}.{about}"
     parser = verbs.add_parser(name, help=text, description=description, allow_abbrev=False)

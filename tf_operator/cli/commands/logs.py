@@ -3,16 +3,13 @@
 import argparse
 import sys
 from contextlib import aclosing
-from typing import TYPE_CHECKING
 
 from tf_operator.cli import log_lines, session, target
+from tf_operator.cli.grammar import Commands
 from tf_operator.client import AsyncTFJobs
 
-if TYPE_CHECKING:
-    from tf_operator.cli.grammar import Commands
 
-
-def add_command(commands: "Commands") -> None:
+def add_command(commands: Commands) -> None:
     """Put ``logs`` into the grammar."""
     parser = commands.add_parser(
         "logs",

@@ -8,9 +8,10 @@ standard error, one a line. Exit code 0: all is well; 1: a manifest is wrong (th
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tf_operator.app import controller_config
+from tf_operator.cli.grammar import Commands
 from tf_operator.cli.manifests import bodies, named_files
 from tf_operator.client.manifests import validate
 from tf_operator.client.manifests.files import Manifest, ManifestError
@@ -22,9 +23,6 @@ from tf_operator.planning import gang
 from tf_operator.planning.snapshot import Settings
 from tf_operator.text import escaped
 
-if TYPE_CHECKING:
-    from tf_operator.cli.grammar import Commands
-
 _DESCRIPTION: Final = """\
 Shows what the operator would create for a TFJob (pods, Services, PodGroup and TF_CONFIG) and what ends the job. Asks no
 cluster: the operator's own code decides. Errors and unknown fields go to standard error, one per line, as 'file: field:
@@ -33,7 +31,7 @@ _EPILOG: Final = """\
 exit codes: 0 no errors; 1 a manifest contains errors; 2 wrong usage or an unreadable file"""
 
 
-def add_command(commands: "Commands") -> None:
+def add_command(commands: Commands) -> None:
     """Put ``plan`` into the grammar."""
     parser = commands.add_parser(
         "plan",

@@ -4,9 +4,10 @@ import argparse
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tf_operator.cli import session, target
+from tf_operator.cli.grammar import Commands
 from tf_operator.cli.manifests import named_files, submission
 from tf_operator.cli.run import job_run, local_flags
 from tf_operator.cli.run.local_flags import LocalFlagError
@@ -16,16 +17,13 @@ from tf_operator.dialects import registry
 from tf_operator.local.node.machine import user_python
 from tf_operator.meta import Body
 
-if TYPE_CHECKING:
-    from tf_operator.cli.grammar import Commands
-
 _EPILOG: Final = """\
 exit codes: 0 the job succeeded; that of its first failure, or 1; 2 wrong usage; 130 interrupted. Ctrl-C asks whether to
 stop the job or to leave it running; without a terminal it is left running. A local job is always stopped, also by
 SIGTERM (143) and when its terminal closes (129): its programs get their grace period, and a second Ctrl-C kills them"""
 
 
-def add_command(commands: "Commands") -> None:
+def add_command(commands: Commands) -> None:
     """Put ``run`` into the grammar."""
     parser = commands.add_parser(
         "run",

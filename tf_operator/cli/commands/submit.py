@@ -2,17 +2,14 @@
 
 import argparse
 import sys
-from typing import TYPE_CHECKING
 
 from tf_operator.cli import output, session, target
+from tf_operator.cli.grammar import Commands
 from tf_operator.cli.manifests import named_files, submission
 from tf_operator.client import AsyncTFJobs, Job
 
-if TYPE_CHECKING:
-    from tf_operator.cli.grammar import Commands
 
-
-def add_command(commands: "Commands") -> None:
+def add_command(commands: Commands) -> None:
     """Put ``submit`` into the grammar."""
     parser = commands.add_parser(
         "submit",

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tf_operator.cli import session, target
+from tf_operator.cli.grammar import Commands
 from tf_operator.client import AsyncTFJobs, NotPossible
 from tf_operator.dialects import registry
 from tf_operator.machinery import log
@@ -23,7 +24,6 @@ from tf_operator.machinery.clock import SystemClock
 from tf_operator.text import printable
 
 if TYPE_CHECKING:
-    from tf_operator.cli.grammar import Commands
     from tf_operator.cli.ui.board import Board
 
 # In a file, because everybody on this machine can see the arguments of a process.
@@ -31,7 +31,7 @@ _OPENER: Final = """<!doctype html><meta charset="utf-8"><title>tfjob ui</title>
 <meta http-equiv="refresh" content="0;url={url}"><a href="{url}">Jobs</a>"""
 
 
-def add_command(commands: "Commands") -> None:
+def add_command(commands: Commands) -> None:
     """Put ``ui`` into the grammar."""
     parser = commands.add_parser(
         "ui",

@@ -2,15 +2,13 @@
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tf_operator.cli import session, target
+from tf_operator.cli.grammar import Commands
 from tf_operator.client import AsyncTFJobs, JobPhase
 from tf_operator.machinery.clock import SystemClock
 from tf_operator.text import printable
-
-if TYPE_CHECKING:
-    from tf_operator.cli.grammar import Commands
 
 _PHASES: Final = {str(phase).lower(): phase for phase in JobPhase if phase}
 _EPILOG: Final = """\
@@ -18,7 +16,7 @@ exit codes: 0 all jobs succeeded (or reached the phase of --for); 1 a job failed
 out"""
 
 
-def add_command(commands: "Commands") -> None:
+def add_command(commands: Commands) -> None:
     """Put ``wait`` into the grammar."""
     parser = commands.add_parser(
         "wait",
