@@ -11,11 +11,13 @@ from support import t9k
 from support.builders import ObjectBuilder, merge, tfjob
 from support.resources import Json
 from support.templates import CONTAINER
+from tf_operator.dialects import record
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.kubeflow.versions import conversion
 from tf_operator.dialects.mlkube import v1beta1 as mlkube
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.dialects.t9k import v1beta1 as training
+from tf_operator.job.record import ElasticRecord
 from tf_operator.planning.snapshot import Settings
 
 NO_DELAYS: Final = Settings(restart_delay=timedelta(0))
@@ -54,6 +56,10 @@ class Bound:
     is_timed: bool = False
     """Whether time passes in steps that the plans ask for; otherwise no rule waits for anything."""
     foreign: Json | None = field(default_factory=lambda: FOREIGN)
+    decided: ElasticRecord | None = None
+    """What the job queue had decided about the number of workers, before anybody edits it."""
+    most: int | None = None
+    """How many workers may be asked for; an edit that is beyond it is ignored."""
 
     def start(self) -> Spec:
         spec = self.job.body()["spec"]
@@ -70,9 +76,22 @@ class Bound:
         """The job as it is stored."""
         return merge(self.job.body(), {"spec": self.wording.edit(spec)})
 
+    def start_status(self) -> Json:
+        status: Json = {"conditions": [dict(self.foreign)]} if self.foreign else {}
+        return status | ({"elastic": record.write_elastic(self.decided)} if self.decided else {})
+
     def as_asked(self, spec: Spec) -> oracle.Job:
         """The job as the oracle knows it."""
-        return self.wording.job(self.body(spec)["spec"])
+        job = self.wording.job(self.body(spec)["spec"])
+        workers: int | None = spec[1]
+        if self.decided and spec[3] == 1:
+            workers = self.decided.workers
+        elif self.most is not None and spec[1] > self.most:
+            workers = self.start()[1]
+        if workers is None or workers == spec[1]:
+            return job
+        replicas = {**job.replicas, "Worker": replace(job.replicas["Worker"], count=workers)}
+        return replace(job, replicas=replicas, is_invalid=self.decided is None)
 
 
 PAIR: Final = tfjob("job").chief(restart="ExitCode").workers(1, restart="ExitCode")
@@ -111,6 +130,8 @@ def _in_v1(spec: Json) -> ObjectBuilder:
 
 
 V1ALPHA1: Final = _in_v1({"replicaSpecs": _ITEMS})
+
+ELASTIC: Final = tfjob("job").workers(2, restart="ExitCode").dynamic_workers()
 
 BOUNDS: Final = (
     Bound("chief and worker, ExitCode", PAIR.backoff_limit(1)),
@@ -180,25 +201,57 @@ BOUNDS: Final = (
         people=SUSPENSION,
         api=training.API,
         wording=wordings.T9K,
-        may=SPARE | {"fails for good"},
+        may=SPARE,
         foreign=None,
     ),
     Bound("mlkube", LISTED, faults=1, api=mlkube.API, wording=wordings.LISTS, foreign=None),
     Bound("v1alpha1", V1ALPHA1, faults=1, wording=wordings.V1ALPHA1, foreign=None),
+    Bound(
+        "a decision of the job queue is overruled",
+        ELASTIC.elastic(1, 3),
+        faults=1,
+        edits=2,
+        people=("scales to 2", "scales to 3"),
+        may=frozenset({"is killed", "loses a reply"}),
+        decided=ElasticRecord(workers=1, asked_for=2),
+    ),
+    Bound(
+        "an invalid edit",
+        ELASTIC.elastic(1, 2),
+        faults=1,
+        edits=1,
+        people=("scales to 3",),
+        may=SPARE,
+        most=2,
+    ),
     Bound("the job is made again", PAIR, edits=1, people=(AGAIN,), may=SPARE | {"exceeds a quota"}, faults=1),
 )
 BY_NAME: Final = {bound.name: bound for bound in BOUNDS}
-FEW: Final = tuple(replace(bound, faults=1) for bound in BOUNDS)
-LIGHT: Final = replace(FEW[5], may=SPARE | {"fails for good"})
-FEWER: Final = (
-    replace(BOUNDS[2], may=OPERATOR | {"fails", "is evicted", "is drained", "restarts in place"}),
-    replace(BOUNDS[5], may=SPARE | {"fails for good", "loses a reply"}),
+FEW: Final = {bound.name: replace(bound, faults=1) for bound in BOUNDS}
+FEWER: Final[Mapping[str, frozenset[str]]] = {
+    "workers, OnFailure, cleanPodPolicy Running": OPERATOR | {"fails", "is evicted", "is drained", "restarts in place"},
+    "suspended and resumed, ExitCode": SPARE | {"fails for good", "loses a reply"},
+}
+"""Of the jobs with most states, fewer kinds of faults for a gate of few minutes."""
+QUICK: Final = (
+    "chief and worker, ExitCode",
+    "chief and worker, Never, cleanPodPolicy All",
+    "workers, OnFailure, cleanPodPolicy Running",
+    "chief and server, Always",
+    "all workers, ExitCode",
+    "the limit is changed",
+    "caches lag, ExitCode",
+    "pods lose their labels",
+    "a node is lost, Never",
+    "creates are refused",
+    "v1alpha1",
+    "an invalid edit",
 )
-"""Those of most states, with fewer kinds of faults, for a gate of few minutes."""
+LIGHT: Final = replace(FEW["suspended and resumed, ExitCode"], may=SPARE | {"fails for good"})
 SIZES: Final[Mapping[str, tuple[Bound, ...]]] = {
-    "quick": (*FEW[:5], FEW[7], FEW[10], *FEW[12:15], FEW[17], replace(FEW[18], faults=0)),
-    "planted": (*FEW[:5], FEW[7], LIGHT, FEW[6], FEW[8], *FEW[9:]),
-    "gate": (*BOUNDS[:2], FEWER[0], *BOUNDS[3:5], FEWER[1], *BOUNDS[6:]),
+    "quick": (*map(FEW.__getitem__, QUICK), replace(BY_NAME["the job is made again"], faults=0)),
+    "planted": (*(bound for bound in FEW.values() if bound.name != LIGHT.name), LIGHT),
+    "gate": tuple(replace(bound, may=FEWER.get(bound.name, bound.may)) for bound in BOUNDS),
     "night": tuple(replace(bound, faults=bound.faults + 1) for bound in BOUNDS),
 }
 """What ``make test``, ``make proof`` and ``make nightly`` search, and where planted defects have to show."""

@@ -80,6 +80,8 @@ class Job:
     is_dynamic: bool = False
     final_codes: frozenset[int] | None = None
     """Where other codes than those below 128 are final under ExitCode."""
+    is_invalid: bool = False
+    """Whether an edit breaks a rule: what it changes is ignored, once the job runs."""
     decides: Replica | None = None
     """The only replica whose end is the job's, where there is such a one."""
     counts: frozenset[str] = frozenset({"restarts", "disruptions", "replicas"})
@@ -301,15 +303,21 @@ def _an_end_has_a_cause(write: Stored) -> Iterator[str]:
             yield "a job succeeds whose deciding replicas have not"
         return
     reason = next(entry["reason"] for entry in _conditions(write.new) if entry["type"] == "Failed")
+    if reason == "TFJobInvalidSpec" and write.job.is_invalid and "startTime" not in write.old:
+        return
     if reason == "TFJobDeadlineExceeded":
-        left = _seconds_left(write.new, "startTime", write.job.deadline, write.now)
-        if left is None or left > 0:
-            yield "a job fails by its deadline, which is yet to come"
+        yield from _is_past_its_deadline(write)
         return
     if reason not in causes(write.job, write.happened):
         yield f"a job fails with {reason}, and nothing of that kind has happened"
     if has_succeeded(write.job, write.shown_facts | write.settled):
         yield "success wins over a failure that is seen at the same time"
+
+
+def _is_past_its_deadline(write: Stored) -> Iterator[str]:
+    left = _seconds_left(write.new, "startTime", write.job.deadline, write.now)
+    if left is None or left > 0:
+        yield "a job fails by its deadline, which is yet to come"
 
 
 def _seconds_left(status: Json, field: str, seconds: int | None, now: datetime) -> float | None:

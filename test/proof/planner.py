@@ -84,7 +84,7 @@ class Planner:
         self._plan_numbers: dict[Any, int] = {}
         self._jobs: dict[Any, TrainingJob] = {}
         self._specs: dict[Any, oracle.Job] = {}
-        self.status_number({} if bound.foreign is None else {"conditions": [dict(bound.foreign)]})
+        self.status_number(bound.start_status())
 
     def status_number(self, status: Json) -> int:
         """One number for equal statuses; moments are brought into an order that does not grow."""

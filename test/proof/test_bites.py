@@ -28,6 +28,16 @@ PLANTED = (
     "a suspended job fails although its chief has succeeded",
     "a failure from before the suspension has a resumed job begin as Restarting",
     "a pod that ran, and is gone before a status says so, was not lost",
+    "A drained program that exits with 0 has completed",
+    "an invalid edit ends a job that runs",
+    "a number of workers beyond the policy is in force as far as the policy goes",
+    "a number that the user has changed since is overruled by the queue",
+    "a decision of the job queue that was overruled comes back",
+    "a pod that is out of sight counts as deleted",
+    "a job ends although its deadline has not been reached",
+    "the delay of a replacement does not grow",
+    "a quota that refuses a pod fails its job",
+    "a replica that does not decide fails the job",
 )
 """Names of entries of test/mutants."""
 

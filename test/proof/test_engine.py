@@ -6,7 +6,7 @@ from proof import bounds, engine
 from proof.engine import Move
 from proof.world import NOTHING, JobWorld, State
 
-CROWDED = bounds.FEW[0]
+CROWDED = bounds.FEW["chief and worker, ExitCode"]
 
 
 @dataclass

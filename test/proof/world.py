@@ -390,6 +390,8 @@ class JobWorld:
     # --- People
 
     def _people(self, state: State) -> Iterator[Move]:
+        if self.bound.decided and self.planner.told[state.status].get("observedGeneration") != state.spec[3]:
+            return  # an edit that is taken back before the operator sees it overrules nothing
         for name in self.bound.people:
             if name == AGAIN:
                 yield from self._made_again(state)
