@@ -16,6 +16,7 @@ from tf_operator.meta import ObjectKey
 from tf_operator.planning.job_queue import shapes
 from tf_operator.planning.job_queue.capacity import Node
 from tf_operator.planning.job_queue.jobs import Admit, BoundPod, QueueJob, ReplicaNeed, Resize, Schedule
+from tf_operator.planning.job_queue.limits import Limits
 from tf_operator.planning.job_queue.schedule import Cluster, make_schedule
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -53,6 +54,16 @@ def test_jobs_that_can_never_fit_keep_no_later_one_of_their_namespace_waiting():
 
     assert [decision.job.uid for decision in schedule.decisions] == ["z0", "z1", "z2", "z3"]
     assert len(schedule.notes) == 99
+
+
+def test_workers_that_a_job_can_do_without_need_no_node():
+    """Their size is no reason to say that it can never fit."""
+    large = shapes.Shape(shapes.amounts({"gpu": 8}))
+    job = QueueJob(ObjectKey("team", "j"), "j", NOW, (ReplicaNeed(WORKER, 1, large),), workers=1)
+    limits = Limits([Node("n", shapes.amounts({"gpu": 4}))])
+
+    assert limits.unfit(job, 0) is None
+    assert limits.unfit(job, 1) is not None
 
 
 @some.composite
