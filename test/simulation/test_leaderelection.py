@@ -261,8 +261,7 @@ class Election(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from([1, 2**31 - 1]), moment=st.sampled_from(["2099-01-01T00:00:00.000000Z", 5, None]))
     def somebody_spoils_the_times_in_the_lease(self, seconds, moment):
-        # A duration of one second is an invitation to take over: that it is honoured is client-go's rule, too.
-        if self.store.body is not None and seconds > 1:
+        if self.store.body is not None:
             self.store.put(self.store.spec | {"leaseDurationSeconds": seconds, "renewTime": moment})
 
     @rule()

@@ -15,7 +15,8 @@ Different from client-go on purpose:
 - A candidate who has seen the Lease held waits for it to run out even when it is deleted meanwhile.
 - A candidate looks again in the moment in which the Lease runs out, and waits at most 1.2 retry periods between two
   looks: client-go waits up to 2.2, twice in each take-over.
-- A lease duration that cannot have been configured is not believed.
+- Every write to the Lease counts as a sign of life of its holder, even one that leaves the spec as it was.
+- A lease duration that cannot have been configured is not believed, nor one shorter than ours.
 - The leader renews only as long as the work that it leads for is alive (``heartbeat``).
 """
 

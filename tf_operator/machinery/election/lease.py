@@ -85,6 +85,11 @@ class Lease:
         value = self.body.get("spec")
         return value if isinstance(value, Mapping) else {}
 
+    @property
+    def version(self) -> str:
+        """What the apiserver changes with every write."""
+        return resource_version_of(self.body)
+
 
 def read_lease(body: Body) -> Lease:
     """Read a Lease. Never raises: what is invalid counts as missing."""
@@ -108,18 +113,22 @@ def _number(spec: Body, name: str, *, least: int, most: int) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """A Lease, and since when *on our clock* its spec has been what it is: the only age that counts."""
+    """A Lease, and since when *on our clock* it has had its version: the only age that counts.
+
+    The version and not, as in client-go, the spec: somebody may put a spec back that we have read before, after
+    renewals that we missed. So an annotation counts as a sign of life, too, and delays a take-over.
+    """
 
     lease: Lease
     at: float
 
     def followed_by(self, lease: Lease, at: float) -> "Observation":
-        """The observation after reading the Lease again. A new label or annotation is no sign of life."""
-        return Observation(lease, self.at if lease.spec == self.lease.spec else at)
+        """The observation after reading the Lease again."""
+        return Observation(lease, self.at if lease.version == self.lease.version else at)
 
-    def expires_at(self, default_seconds: int) -> float:
-        """When its holder has been silent for too long: by the holder's own measure, if that can be believed."""
-        return self.at + (self.lease.record.seconds or default_seconds)
+    def expires_at(self, least_seconds: int) -> float:
+        """When its holder has been silent for too long, by its measure and by ours: anybody may have written less."""
+        return self.at + max(self.lease.record.seconds or 0, least_seconds)
 
 
 class Lock(Protocol):

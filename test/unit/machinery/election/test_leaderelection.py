@@ -154,7 +154,7 @@ async def test_a_candidate_that_takes_its_own_lease_keeps_the_time_of_its_acquis
 @pytest.mark.parametrize(
     ("spec", "seconds"),
     [
-        pytest.param(record("other", seconds=3), 3, id="shorter than ours"),
+        pytest.param(record("other", seconds=3), 15, id="shorter than ours"),
         pytest.param(record("other", seconds=40), 40, id="longer than ours"),
         pytest.param({"holderIdentity": "other"}, 15, id="without a duration"),
         pytest.param(record("other") | {"renewTime": "2099-01-01T00:00:00.000000Z"}, 15, id="renewed in 2099"),
@@ -439,6 +439,22 @@ async def test_a_standby_that_saw_the_leader_waits_when_the_lease_is_deleted(can
     assert store.holder == "b"
     assert standby.fence.is_open
     assert store.spec["leaseTransitions"] == 1
+
+
+async def test_a_standby_that_missed_renewals_leaves_a_lease_that_was_put_back_to_its_leader(candidates, clock, store):
+    leader = await candidates("a").stand()
+    standby = await candidates("b").stand()
+    spec = store.spec
+    standby.api.usual = lambda: HANGS
+    await clock.advance(16)
+
+    store.put(spec)
+    standby.api.usual = lambda: FINE
+    await clock.advance(1.3)
+
+    assert standby.api.sent_at[-1] > 1016
+    assert not standby.led_at
+    assert leader.fence.is_open
 
 
 # client-go: TestLeaderElectionConfigValidation.

@@ -90,11 +90,12 @@ def test_a_released_lease_is_nobodys_and_lasts_one_second():
     assert record.released(LATER) == LeaseRecord("", seconds=1, acquired=LATER, renewed=LATER, transitions=3)
 
 
-def test_a_new_annotation_is_no_sign_of_life():
+@pytest.mark.parametrize(("version", "since"), [("7", 100.0), ("9", 130.0)], ids=["the same", "a new one"])
+def test_a_lease_is_as_old_as_its_version_whatever_it_says(version, since):
     first = lease(holderIdentity="a")
-    annotated = Lease(first.record, {**first.body, "metadata": {"resourceVersion": "9", "annotations": {"x": "y"}}})
+    second = Lease(first.record, {**first.body, "metadata": {**first.body["metadata"], "resourceVersion": version}})
 
-    assert Observation(first, at=100.0).followed_by(annotated, at=130.0) == Observation(annotated, at=100.0)
+    assert Observation(first, at=100.0).followed_by(second, at=130.0) == Observation(second, at=since)
 
 
 async def test_a_404_that_says_nothing_about_the_lease_is_an_error():
