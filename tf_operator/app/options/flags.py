@@ -358,8 +358,8 @@ FLAGS: tuple[Flag, ...] = (
         flag_types.text,
         "",
         "NAME",
-        "The Secret, in the namespace of the Lease, for the webhook's certificate. It must exist; the leader fills it, "
-        "renews its content, and writes its authorities into the CRD.",
+        "The Secret, in the namespace of the Lease, for the webhook's certificate. It must exist. Any replica fills it "
+        "while it is empty or useless; the leader renews its content and writes its authorities into the CRD.",
     ),
     Flag(
         "conversion-webhook-host",

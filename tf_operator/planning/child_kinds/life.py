@@ -1,7 +1,7 @@
 """The life of a child that the job continues without, whatever its kind.
 
 Absent: it is created. Made from another spec: changed. Not wanted any more: deleted. Refused: tried again later, and
-what is invalid after an edit. Not served: said. Training neither waits for it nor fails with it.
+what is invalid after an edit. Not served: reported. Training neither waits for it nor fails with it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -88,10 +88,10 @@ def _note_on(child: _Child) -> str:
 def lines(snapshot: Snapshot, *, is_active: bool) -> Mapping[GroupVersionResource, ChildLine]:
     """How those stand that are wanted, or stay although they are not; of some nothing is known yet."""
     children = _children(snapshot, is_active=is_active)
-    return {child.kind.resource: _line(child) for child in children if child.state.is_known and _is_told(child)}
+    return {child.kind.resource: _line(child) for child in children if child.state.is_known and _is_reported(child)}
 
 
-def _is_told(child: _Child) -> bool:
+def _is_reported(child: _Child) -> bool:
     return child.spec is not None or (child.state.rejected is not None and child.is_behind)
 
 
