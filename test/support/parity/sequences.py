@@ -105,8 +105,10 @@ class _Writer:
         metadata = {"name": name} | self._metadata()
         api_version, _, kind, _ = COLLECTIONS[self._collection]
         body: Json = {"apiVersion": api_version, "kind": kind} | self._body(metadata)
-        # Of a map that becomes empty, kube-apiserver keeps the empty one until the next write.
+        # An empty map or list that is applied is kept by kube-apiserver until the next write, which makes a version.
         body["metadata"]["labels"] |= {"applied": "yes"}
+        if body["metadata"].get("finalizers") == []:
+            del body["metadata"]["finalizers"]
         query = f"fieldManager={self._random.choice(('one', 'two'))}&force={self._random.choice(('true', 'false'))}"
         return f"PATCH/apply {self._collection}/{name}?{query} {_json(body)} -> code"
 
