@@ -32,9 +32,9 @@ from lab.prometheus.server import Prometheus
 from lab.tools.catalogue import ToolError
 from lab.tools.get import Toolbox, programs, refuse_programs
 from support.api import Api
-from support.embedded_plane import EmbeddedPlane
-from support.kubelet import Kubelet
+from support.embedded.embedded_plane import EmbeddedPlane
 from support.local_machine import LocalMachine
+from support.pods.kubelet import Kubelet
 
 if TYPE_CHECKING:
     from xdist.workermanage import WorkerController
@@ -75,7 +75,7 @@ USUAL_SECONDS = {
     "test/faults/test_servers": (10.0, 15.0),
     "test/faults/": (10.0, 5.0),
     "test/lab/control_plane/": (0.0, 4.0),
-    "test/lab/support/fault_proxy/": (0.0, 0.5),
+    "test/lab/support/disturbances/fault_proxy/": (0.0, 0.5),
     "test/packaging/chart/test_checkov": (40.0, 0.0),
     "test/packaging/chart/test_hook": (10.0, 5.0),
     "test/packaging/chart/test_kubeflow": (10.0, 2.0),

@@ -23,7 +23,7 @@ from tf_operator.job import naming, restart_rules
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.training_job import RestartPolicy, TrainingJob
 from tf_operator.meta import parse_time
-from tf_operator.planning.accelerators import Accelerator, HostVolume
+from tf_operator.planning.bodies.accelerators import Accelerator, HostVolume
 from tf_operator.planning.child_kinds import kinds
 from tf_operator.planning.child_kinds.kind import ChildKind, digest
 from tf_operator.planning.snapshot import (

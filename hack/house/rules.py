@@ -7,6 +7,7 @@ import ast
 import re
 import statistics
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from configparser import ConfigParser
 from dataclasses import dataclass
@@ -38,6 +39,7 @@ class Violation:
 class Limits:
     """Section ``[house]`` of ``setup.cfg``."""
 
+    max_files_in_folder: int
     max_file_lines: int
     max_test_file_lines: int
     max_function_lines: int
@@ -57,6 +59,7 @@ class Limits:
         config.read_string(setup_cfg.read_text())
         house = config["house"]
         return cls(
+            max_files_in_folder=int(house["max_files_in_folder"]),
             max_file_lines=int(house["max_file_lines"]),
             max_test_file_lines=int(house["max_test_file_lines"]),
             max_function_lines=int(house["max_function_lines"]),
@@ -139,6 +142,14 @@ def check_pure_imports(source: Source, limits: Limits) -> Iterator[Violation]:
             yield Violation(str(source.path), line, "house-pure-imports", message)
 
 
+def check_folder_sizes(sources: list[Source], limits: Limits) -> Iterator[Violation]:
+    """A folder is read at a glance: what outgrows its limit gets rooms."""
+    for folder, files in Counter(source.path.parent for source in sources).items():
+        if files > limits.max_files_in_folder:
+            message = f"{files} modules side by side, at most {limits.max_files_in_folder}: give them rooms"
+            yield Violation(str(folder), 1, "house-folder-size", message)
+
+
 def check_function_sizes_overall(sources: list[Source], limits: Limits) -> Iterator[Violation]:
     """Short functions are the habit, not the exception: median and ninetieth percentile of the product."""
     lengths = sorted(_length(function) for source in sources if source.is_product for function in source.functions())
@@ -207,6 +218,7 @@ def check_tree(root: Path, paths: list[Path]) -> list[Violation]:
     return sorted(
         [
             *violations,
+            *check_folder_sizes(sources, limits),
             *check_function_sizes_overall(sources, limits),
             *check_class_names(sources),
             *check_vague_names(sources, limits),

@@ -11,11 +11,11 @@ import sys
 import time
 from pathlib import Path
 
-from support import pod_status
 from support.api import Api
-from support.autopilot import autopilot
-from support.kubelet import Kubelet
-from support.pod_scripts import Script, running, succeeding
+from support.pods import pod_status
+from support.pods.autopilot import autopilot
+from support.pods.kubelet import Kubelet
+from support.pods.pod_scripts import Script, running, succeeding
 
 SECONDS = 0.5
 AT_ONCE = 32

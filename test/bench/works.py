@@ -18,10 +18,10 @@ import yaml
 from contenders import ALL_KINDS, FLOOR, HERE, command, running
 
 from lab.control_plane.plane import ControlPlane
-from support import builders
 from support.api import Api
 from support.audit import AuditLog, Requests
 from support.crds import apply_rights, create_crd
+from support.jobs import builders
 from support.resources import TFJOBS, Json
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"

@@ -1,5 +1,5 @@
 """The browser of all tests here: `make browser`."""
 
-from support.browser import browser, visitor
+from support.partners.browser import browser, visitor
 
 __all__ = ["browser", "visitor"]

@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 
-from support.browser import NARROW, ONE_BROWSER, WIDE, Visitor, audit, scrolls_sideways
+from support.partners.browser import NARROW, ONE_BROWSER, WIDE, Visitor, audit, scrolls_sideways
 
 if TYPE_CHECKING:
     from playwright.async_api import Locator, Page

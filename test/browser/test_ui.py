@@ -10,8 +10,8 @@ import pytest
 import pytest_asyncio
 import yaml
 
-from support.browser import NARROW, ONE_BROWSER, WIDE, Visitor, audit, scrolls_sideways
 from support.local_machine import LocalMachine
+from support.partners.browser import NARROW, ONE_BROWSER, WIDE, Visitor, audit, scrolls_sideways
 from support.settle import eventually
 
 if TYPE_CHECKING:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from support.browser import ONE_BROWSER, Visitor, audit, scrolls_sideways
-from support.loopback import Loopback, reply
+from support.disturbances.loopback import Loopback, reply
+from support.partners.browser import ONE_BROWSER, Visitor, audit, scrolls_sideways
 
 pytestmark = ONE_BROWSER
 

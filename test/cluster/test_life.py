@@ -21,7 +21,7 @@ from lab.cluster.settings import PAUSE_IMAGE
 from lab.control_plane import directory as plane_directory
 from lab.control_plane.process import ProcessId
 from lab.tools.get import programs
-from support.kubectl import Kubectl
+from support.partners.kubectl import Kubectl
 from support.settle import eventually
 
 REPOSITORY = Path(__file__).resolve().parents[2]

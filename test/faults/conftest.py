@@ -17,13 +17,15 @@ import pytest_asyncio
 
 from lab.control_plane.plane import ControlPlane
 from lab.tools.get import programs
-from support import builders, invariants, operator_process, oracle
+from support import invariants, oracle
 from support.api import Api, RefusedError
-from support.fault_proxy import faults
-from support.fault_proxy.proxy import FaultProxy
-from support.fault_proxy.trigger import opening, watch
+from support.disturbances.fault_proxy import faults
+from support.disturbances.fault_proxy.proxy import FaultProxy
+from support.disturbances.fault_proxy.trigger import opening, watch
 from support.history import Recorder
-from support.operator_process import OperatorProcess
+from support.jobs import builders
+from support.operators import operator_process
+from support.operators.operator_process import OperatorProcess
 from support.resources import PODS, SERVICES, TFJOBS
 from support.settle import eventually, settle
 

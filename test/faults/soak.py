@@ -23,9 +23,9 @@ import pytest
 
 from support import oracle
 from support.api import RefusedError
-from support.fault_proxy import faults
-from support.fault_proxy.proxy import FaultProxy
-from support.fault_proxy.trigger import anything, opening, watch, write
+from support.disturbances.fault_proxy import faults
+from support.disturbances.fault_proxy.proxy import FaultProxy
+from support.disturbances.fault_proxy.trigger import anything, opening, watch, write
 from support.settle import eventually
 
 SECONDS = float(os.environ.get("SOAK_SECONDS", "600"))

@@ -8,8 +8,8 @@ from lab.control_plane.plane import ControlPlane
 from support import oracle
 from support.api import RefusedError
 from support.crds import create_crd
-from support.fault_proxy import faults
-from support.fault_proxy.trigger import anything, delete, opening, watch
+from support.disturbances.fault_proxy import faults
+from support.disturbances.fault_proxy.trigger import anything, delete, opening, watch
 from support.resources import CRDS
 from support.settle import eventually
 

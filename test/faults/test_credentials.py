@@ -7,8 +7,8 @@ import pytest_asyncio
 
 from support import oracle
 from support.api import Api, RefusedError
-from support.fault_proxy.request import fingerprint
-from support.fault_proxy.trigger import anything, watch, write
+from support.disturbances.fault_proxy.request import fingerprint
+from support.disturbances.fault_proxy.trigger import anything, watch, write
 from support.resources import TFJOBS, Resource
 from support.settle import eventually
 

@@ -13,11 +13,12 @@ from itertools import count
 
 import pytest_asyncio
 
-from support import operator_process, oracle
-from support.fault_proxy import faults
-from support.fault_proxy.trigger import anything, opening, watch, write
+from support import oracle
+from support.disturbances.fault_proxy import faults
+from support.disturbances.fault_proxy.trigger import anything, opening, watch, write
 from support.history import Recorder
-from support.lease_history import LEASE, LeaseHistory, is_work
+from support.leases.lease_history import LEASE, LeaseHistory, is_work
+from support.operators import operator_process
 from support.resources import LEASES
 from support.settle import eventually
 

@@ -5,9 +5,10 @@ import json
 
 import pytest
 
-from support import builders, invariants, oracle
-from support.fault_proxy import faults
-from support.fault_proxy.trigger import INITIAL_END, listing, opening, watch
+from support import invariants, oracle
+from support.disturbances.fault_proxy import faults
+from support.disturbances.fault_proxy.trigger import INITIAL_END, listing, opening, watch
+from support.jobs import builders
 from support.resources import TFJOBS
 from support.settle import eventually
 

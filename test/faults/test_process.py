@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from support import operator_process, oracle
-from support.fault_proxy.trigger import watch
+from support import oracle
+from support.disturbances.fault_proxy.trigger import watch
+from support.operators import operator_process
 from support.settle import eventually
 
 ARGUMENTS = ("--leader-elect=false",)

@@ -14,8 +14,8 @@ import pytest
 from lab.control_plane.plane import ControlPlane
 from support import oracle
 from support.api import RefusedError
-from support.fault_proxy import faults
-from support.fault_proxy.trigger import anything, create, delete, patch, watch
+from support.disturbances.fault_proxy import faults
+from support.disturbances.fault_proxy.trigger import anything, create, delete, patch, watch
 from support.resources import PODS, TFJOBS
 from support.settle import eventually
 

@@ -10,9 +10,9 @@ import pytest_asyncio
 from lab.control_plane.plane import ControlPlane
 from support import oracle
 from support.api import Api
-from support.fault_proxy import faults
-from support.fault_proxy.proxy import FaultProxy
-from support.fault_proxy.trigger import create, delete, watch
+from support.disturbances.fault_proxy import faults
+from support.disturbances.fault_proxy.proxy import FaultProxy
+from support.disturbances.fault_proxy.trigger import create, delete, watch
 from support.resources import TFJOBS
 from support.settle import eventually
 

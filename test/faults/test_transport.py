@@ -7,9 +7,9 @@ from itertools import pairwise
 import pytest
 
 from support import oracle
-from support.fault_proxy import faults
-from support.fault_proxy.trigger import anything, create, listing, opening, watch
-from support.loopback import Loopback, reply
+from support.disturbances.fault_proxy import faults
+from support.disturbances.fault_proxy.trigger import anything, create, listing, opening, watch
+from support.disturbances.loopback import Loopback, reply
 from support.settle import eventually
 
 STREAMED = "*sendInitialEvents*"

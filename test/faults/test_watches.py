@@ -6,8 +6,8 @@ import time
 import pytest
 
 from support import oracle
-from support.fault_proxy import faults
-from support.fault_proxy.trigger import opening, watch
+from support.disturbances.fault_proxy import faults
+from support.disturbances.fault_proxy.trigger import opening, watch
 from support.settle import eventually
 from support.stopwatch import Stopwatch
 

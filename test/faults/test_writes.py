@@ -5,8 +5,8 @@ import time
 import pytest
 
 from support import oracle
-from support.fault_proxy import faults
-from support.fault_proxy.trigger import create, delete, patch, watch
+from support.disturbances.fault_proxy import faults
+from support.disturbances.fault_proxy.trigger import create, delete, patch, watch
 
 WRITES = {
     "pod": create("pods"),

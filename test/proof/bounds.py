@@ -7,10 +7,10 @@ from typing import Final
 
 from proof import oracle, wordings
 from proof.wordings import Spec, Wording
-from support import t9k
-from support.builders import ObjectBuilder, merge, tfjob
+from support.jobs import t9k
+from support.jobs.builders import ObjectBuilder, merge, tfjob
+from support.jobs.templates import CONTAINER
 from support.resources import Json
-from support.templates import CONTAINER
 from tf_operator.dialects import record
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.kubeflow.versions import conversion

@@ -12,15 +12,15 @@ from typing import Any, NamedTuple
 from proof import oracle
 from proof.bounds import Bound
 from proof.pods import JOB, NAMESPACE, OURS, UID, PodState, look, value
-from support.builders import merge
+from support.jobs.builders import merge
 from support.resources import Json
-from tf_operator.controller.steps import Act, DeleteJob, StoreStatus, steps
+from tf_operator.controller.writing.steps import Act, DeleteJob, StoreStatus, steps
 from tf_operator.job import naming
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.meta import parse_time, rfc3339
 from tf_operator.planning.actions import Action, Create, Delete, DeleteCollection, Plan
-from tf_operator.planning.children import PODS, SERVICES
+from tf_operator.planning.bodies.children import PODS, SERVICES
 from tf_operator.planning.plan import make_plan
 from tf_operator.planning.snapshot import RejectedWrite, Service, Snapshot
 

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proof.oracle import Look
-from support import pod_status
-from support.pod_status import Exit, Waiting
+from support.jobs.templates import CONTAINER
+from support.pods import pod_status
+from support.pods.pod_status import Exit, Waiting
 from support.resources import Json
-from support.templates import CONTAINER
 from tf_operator.controller.departed_pods import DepartedPods
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.planning.snapshot import Pod

@@ -11,10 +11,10 @@ import pytest
 import pytest_asyncio
 
 from lab.control_plane.plane import ControlPlane
-from support import previous_version
 from support.api import Api
-from support.job_namespace import JobNamespace
-from support.operator_fixture import OperatorFixture, make_namespaces, make_operator_fixture
+from support.jobs.job_namespace import JobNamespace
+from support.operators import previous_version
+from support.operators.operator_fixture import OperatorFixture, make_namespaces, make_operator_fixture
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -6,10 +6,10 @@
 import aiohttp
 import pytest
 
-from support import builders
-from support.job_namespace import states
-from support.operator_fixture import ONE_OPERATOR, QUICK
-from support.pod_status import Exit
+from support.jobs import builders
+from support.jobs.job_namespace import states
+from support.operators.operator_fixture import ONE_OPERATOR, QUICK
+from support.pods.pod_status import Exit
 from support.resources import SERVICES
 
 pytestmark = ONE_OPERATOR

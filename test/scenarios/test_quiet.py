@@ -4,12 +4,12 @@ import os
 from datetime import UTC, datetime, timedelta
 
 from lab.control_plane.access import OPERATOR
-from support import builders
 from support.audit import AuditLog
-from support.autopilot import autopilot
-from support.job_namespace import pod_names
-from support.operator_fixture import ONE_OPERATOR
-from support.pod_scripts import Script, running, succeeding
+from support.jobs import builders
+from support.jobs.job_namespace import pod_names
+from support.operators.operator_fixture import ONE_OPERATOR
+from support.pods.autopilot import autopilot
+from support.pods.pod_scripts import Script, running, succeeding
 from support.settle import eventually
 from support.stopwatch import Stopwatch
 

@@ -12,16 +12,16 @@ import pytest
 import yaml
 
 from lab.control_plane.access import OPERATOR
-from support import builders
 from support.api import Api
 from support.audit import AuditLog
-from support.fault_proxy import faults
-from support.fault_proxy.proxy import FaultProxy
-from support.fault_proxy.trigger import create, opening
-from support.job_namespace import PATIENCE
-from support.operator_fixture import make_namespaces, make_operator_fixture
-from support.operator_process import operator
-from support.pod_groups import PLUGINS, VOLCANO, create_pod_group_crds
+from support.disturbances.fault_proxy import faults
+from support.disturbances.fault_proxy.proxy import FaultProxy
+from support.disturbances.fault_proxy.trigger import create, opening
+from support.jobs import builders
+from support.jobs.job_namespace import PATIENCE
+from support.operators.operator_fixture import make_namespaces, make_operator_fixture
+from support.operators.operator_process import operator
+from support.pods.pod_groups import PLUGINS, VOLCANO, create_pod_group_crds
 from support.resources import EVENTS, LEASES, PODS, SERVICES
 from support.settle import eventually
 

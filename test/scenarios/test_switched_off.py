@@ -3,9 +3,9 @@
 import pytest
 
 from lab.control_plane.access import OPERATOR
-from support import builders
 from support.audit import AuditLog
-from support.operator_fixture import make_namespaces, make_operator_fixture
+from support.jobs import builders
+from support.operators.operator_fixture import make_namespaces, make_operator_fixture
 
 ASKED_FOR = {"tfjobs.kubeflow.org", "tfjobs.kubeflow.org/status", "pods", "services", "events"}
 

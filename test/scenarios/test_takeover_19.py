@@ -3,11 +3,11 @@
 The jobs, statuses and children are those that 1.9 writes, stored while nobody is there.
 """
 
-from support import builders
 from support.audit import Tally
-from support.builders import child_pod, child_service
-from support.job_namespace import states
-from support.operator_fixture import ONE_OPERATOR, QUICK
+from support.jobs import builders
+from support.jobs.builders import child_pod, child_service
+from support.jobs.job_namespace import states
+from support.operators.operator_fixture import ONE_OPERATOR, QUICK
 from support.resources import PODS, SERVICES, TFJOBS
 
 pytestmark = ONE_OPERATOR

@@ -1,6 +1,6 @@
 """An upgrade from the version before, and the way back: jobs in every state go on, and no pod is touched.
 
-The version before runs as a process of its own (`support.previous_version`).
+The version before runs as a process of its own (`support.operators.previous_version`).
 """
 
 import asyncio
@@ -8,10 +8,10 @@ from collections import Counter
 
 import pytest
 
-from support import builders
-from support.job_namespace import PATIENCE, pod_names
-from support.operator_fixture import ONE_OPERATOR, QUICK
-from support.pod_status import Exit
+from support.jobs import builders
+from support.jobs.job_namespace import PATIENCE, pod_names
+from support.operators.operator_fixture import ONE_OPERATOR, QUICK
+from support.pods.pod_status import Exit
 from support.resources import TFJOBS
 from support.settle import eventually
 

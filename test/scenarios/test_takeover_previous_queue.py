@@ -3,8 +3,8 @@
 import pytest
 
 from support.crds import apply_rights
-from support.job_queue import RIGHTS, make_job, make_nodes, run_on, workers_of
-from support.operator_fixture import ONE_OPERATOR, QUICK
+from support.jobs.job_queue import RIGHTS, make_job, make_nodes, run_on, workers_of
+from support.operators.operator_fixture import ONE_OPERATOR, QUICK
 from support.settle import eventually
 
 # Two operators one after another, and a build before them.

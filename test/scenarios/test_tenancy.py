@@ -5,15 +5,15 @@ from contextlib import asynccontextmanager
 import pytest
 
 from lab.control_plane.access import OPERATOR
-from support import builders
 from support.api import Api, RefusedError
 from support.audit import AuditLog
-from support.builders import child_labels
-from support.job_namespace import JobNamespace, states
-from support.kubelet import Kubelet
-from support.operator_fixture import make_namespaces, make_operator_fixture
-from support.operator_process import start
-from support.pod_status import Exit
+from support.jobs import builders
+from support.jobs.builders import child_labels
+from support.jobs.job_namespace import JobNamespace, states
+from support.operators.operator_fixture import make_namespaces, make_operator_fixture
+from support.operators.operator_process import start
+from support.pods.kubelet import Kubelet
+from support.pods.pod_status import Exit
 from support.resources import PODS, TFJOBS, Resource
 from support.settle import eventually
 from support.stopwatch import Stopwatch

@@ -14,9 +14,9 @@ import yaml
 from lab.control_plane import servers
 from lab.control_plane.plane import ControlPlane
 from lab.tools.get import programs
-from support.gangs import GangCluster
-from support.operator_fixture import make_namespaces, make_operator_fixture
-from support.pod_groups import PLUGINS
+from support.operators.operator_fixture import make_namespaces, make_operator_fixture
+from support.pods.gangs import GangCluster
+from support.pods.pod_groups import PLUGINS
 
 RBAC = Path(__file__).resolve().parents[2] / "manifests" / "rbac"
 PLUGINS_NAME = "scheduler-plugins-scheduler"

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from support import builders
-from support.gangs import GangCluster
+from support.jobs import builders
+from support.pods.gangs import GangCluster
 from support.settle import eventually
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(600)]

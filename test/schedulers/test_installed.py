@@ -14,11 +14,11 @@ import pytest
 from lab.control_plane import servers
 from lab.control_plane.plane import ControlPlane
 from lab.tools.get import programs
-from support import builders
-from support.helm import CHART, Helm, one, parsed
-from support.job_namespace import PATIENCE, JobNamespace
-from support.operator_fixture import make_namespaces, make_operator_fixture
-from support.pod_groups import pod_group_crd
+from support.jobs import builders
+from support.jobs.job_namespace import PATIENCE, JobNamespace
+from support.operators.operator_fixture import make_namespaces, make_operator_fixture
+from support.partners.helm import CHART, Helm, one, parsed
+from support.pods.pod_groups import pod_group_crd
 from support.resources import NODES, PODS, Json, Resource
 from support.settle import eventually
 from tf_operator.app.options.flags import BY_NAME

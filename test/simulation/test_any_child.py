@@ -5,11 +5,11 @@ One module and one line are all that it adds to the operator: what it lives thro
 
 import pytest
 
-from support import toy_child
-from support.builders import tfjob
-from support.embedded_api import refused
-from support.pod_events import everything_runs, resume, succeeds, suspend
-from support.simulator import NAMESPACE, simulator
+from support.embedded.embedded_api import refused
+from support.embedded.pod_events import everything_runs, resume, succeeds, suspend
+from support.embedded.simulator import NAMESPACE, simulator
+from support.jobs.builders import tfjob
+from support.toys import toy_child
 from tf_operator.job.profile import OPERATOR_LABEL
 from tf_operator.machinery.transport import requests
 from tf_operator.meta import GroupVersionResource, ObjectKey

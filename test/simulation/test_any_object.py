@@ -12,9 +12,9 @@ from datetime import timedelta
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from support.builders import tfjob
-from support.simulator import MORNING
-from support.templates import CONTAINER, Template
+from support.embedded.simulator import MORNING
+from support.jobs.builders import tfjob
+from support.jobs.templates import CONTAINER, Template
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.job.record import ReplicaType
 from tf_operator.planning.actions import Create

@@ -12,8 +12,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support import toy_kinds
 from support.fake_clock import FakeClock
+from support.toys import toy_kinds
 from tf_operator.app import local
 from tf_operator.dialects import registry
 from tf_operator.local.apiserver.built_in import catalog

@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.builders import tfjob
-from support.snapshots import job_of
+from support.jobs.builders import tfjob
+from support.jobs.snapshots import job_of
 from tf_operator.job.record import ReplicaType
-from tf_operator.planning import cluster_spec
+from tf_operator.planning.bodies import cluster_spec
 
 KINDS = ["Chief", "PS", "Worker", "Evaluator"]
 

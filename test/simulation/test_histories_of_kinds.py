@@ -11,9 +11,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, run_state_machine_as_test
 
-from support import t9k
-from support.pod_histories import POLICIES, RULES, PodHistories
-from support.simulator import simulated
+from support.embedded.pod_histories import POLICIES, RULES, PodHistories
+from support.embedded.simulator import simulated
+from support.jobs import t9k
 from tf_operator.dialects import registry
 
 EXAMPLES = int(os.environ.get("HISTORIES", "6"))

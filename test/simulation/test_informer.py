@@ -13,9 +13,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from support.embedded.scripted_transport import bookmark, client_of, failure, line
 from support.fake_clock import FakeClock
-from support.sample_objects import READ_THING, THINGS, HistoryKeeper, ReflectorCounts
-from support.scripted_transport import bookmark, client_of, failure, line
+from support.toys.sample_objects import READ_THING, THINGS, HistoryKeeper, ReflectorCounts
 from tf_operator.local.apiserver.in_process import Edge, InProcess
 from tf_operator.local.apiserver.kinds import Kind
 from tf_operator.local.apiserver.server import ApiServer

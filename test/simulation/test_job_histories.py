@@ -12,11 +12,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
-from support.builders import tfjob
-from support.pod_events import scale_workers
-from support.pod_histories import BY_RULE, POLICIES, RULES, PodHistories
-from support.simulator import simulator
-from support.templates import Template
+from support.embedded.pod_events import scale_workers
+from support.embedded.pod_histories import BY_RULE, POLICIES, RULES, PodHistories
+from support.embedded.simulator import simulator
+from support.jobs.builders import tfjob
+from support.jobs.templates import Template
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.training_job import RestartPolicy
 from tf_operator.meta import parse_time

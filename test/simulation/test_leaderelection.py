@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from support.fake_clock import FakeClock
-from support.lease_model import FINE, KEY, Fate, LeaseApi, LeaseStore, failed
+from support.leases.lease_model import FINE, KEY, Fate, LeaseApi, LeaseStore, failed
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.election.fence import Fence
 from tf_operator.machinery.election.heartbeat import Heartbeat

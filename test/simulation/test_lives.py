@@ -14,11 +14,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from support import t9k
-from support.builders import tfjob
-from support.crashes import crash_points
-from support.older_versions import TEMPLATE
-from support.pod_events import (
+from support.disturbances.crashes import crash_points
+from support.embedded.pod_events import (
     edited,
     everything_runs,
     fails,
@@ -37,9 +34,12 @@ from support.pod_events import (
     the_gang_is_admitted,
     time_passes,
 )
+from support.embedded.simulator import simulated
+from support.jobs import t9k
+from support.jobs.builders import tfjob
+from support.jobs.older_versions import TEMPLATE
+from support.jobs.t9k import documented, over, replicas
 from support.resources import Json
-from support.simulator import simulated
-from support.t9k import documented, over, replicas
 from tf_operator.dialects import registry
 from tf_operator.planning.actions import Create, Delete, DeleteCollection, Patch
 from tf_operator.planning.plan import make_plan

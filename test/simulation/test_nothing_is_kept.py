@@ -5,9 +5,9 @@ import asyncio
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from support import builders
-from support.controller_harness import JOBS, KEY, Harness
-from support.embedded_api import refused
+from support.embedded.controller_harness import JOBS, KEY, Harness
+from support.embedded.embedded_api import refused
+from support.jobs import builders
 from tf_operator.controller import resources
 from tf_operator.controller.controller import Controller
 from tf_operator.controller.metrics_hooks import ReconcileInstruments

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from support.builders import merge
+from support.jobs.builders import merge
 from tf_operator.dialects import merge_patch
 from tf_operator.dialects import record as codec
 from tf_operator.dialects.kubeflow import status as dialect

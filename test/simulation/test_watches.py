@@ -13,9 +13,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
-from support import toy_kinds
 from support.fake_clock import FakeClock
-from support.toy_kinds import call
+from support.toys import toy_kinds
+from support.toys.toy_kinds import call
 from tf_operator.local.apiserver.reads import watches
 from tf_operator.local.apiserver.reads.watches import BOOKMARK_EVERY
 from tf_operator.local.apiserver.server import ApiServer

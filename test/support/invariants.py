@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from support.audit import Requests
 from support.history import History, Revision
-from support.pod_lives import CHILD_KINDS, PodLife, lives_of
+from support.pods.pod_lives import CHILD_KINDS, PodLife, lives_of
 from support.resources import JOB_KINDS, TFJOBS, Json
 
 _INDEX = re.compile(r"0|[1-9][0-9]{0,5}")

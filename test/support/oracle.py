@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping
 from operator import itemgetter
 
 from support.api import Api, RefusedError
-from support.fault_proxy.proxy import FaultProxy
-from support.fault_proxy.request import Call
-from support.fault_proxy.trigger import anything, create, get
-from support.operator_process import OperatorProcess
+from support.disturbances.fault_proxy.proxy import FaultProxy
+from support.disturbances.fault_proxy.request import Call
+from support.disturbances.fault_proxy.trigger import anything, create, get
+from support.operators.operator_process import OperatorProcess
 from support.resources import PODS, SERVICES, TFJOBS, Json
 
 _LIVE_PAGE = "100"

@@ -6,7 +6,7 @@ It only reads, and says what it could not read; nothing in here can fail a test 
 import subprocess
 from collections.abc import Iterable, Iterator
 
-from support.kubectl import Kubectl, KubectlError
+from support.partners.kubectl import Kubectl, KubectlError
 
 _LOG_LINES = 40
 

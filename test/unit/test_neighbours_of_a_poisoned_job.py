@@ -15,10 +15,10 @@ import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
-from support import builders
-from support.controller_harness import FakeInformer, Recorder
+from support.embedded.controller_harness import FakeInformer, Recorder
 from support.fake_clock import FakeClock
-from support.templates import Template
+from support.jobs import builders
+from support.jobs.templates import Template
 from tf_operator.app.metrics.jobs import JobFamilies, JobMetrics
 from tf_operator.app.webhook import review
 from tf_operator.app.webhook.share import TimeShare

@@ -23,7 +23,7 @@ import yaml
 
 from tf_operator.dialects.fields import Fields, kind_of
 from tf_operator.job.constants import TF_CONFIG
-from tf_operator.planning.accelerators import Accelerator, HostVolume
+from tf_operator.planning.bodies.accelerators import Accelerator, HostVolume
 from tf_operator.planning.snapshot import Settings
 from tf_operator.text import one_line
 

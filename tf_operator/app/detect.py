@@ -14,7 +14,7 @@ from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport import discovery, errors, requests
 from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.requests import Resource, Scope
-from tf_operator.planning import gang_schedulers
+from tf_operator.planning.bodies import gang_schedulers
 from tf_operator.planning.kueue import state
 from tf_operator.text import one_line
 

@@ -19,7 +19,7 @@ from tf_operator.controller.tensorboards.sources import (
     TensorBoardObjects,
     TensorBoardsOfJobs,
 )
-from tf_operator.controller.writes import Writer
+from tf_operator.controller.writing.writes import Writer
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.job.tensorboard import OPERATOR_NAME, RESOURCE
 from tf_operator.machinery.cache.consistency import PendingWrites
@@ -29,8 +29,8 @@ from tf_operator.machinery.queue.workqueue import RateLimitedQueue
 from tf_operator.machinery.ratelimit import ExponentialBackoff
 from tf_operator.meta import ObjectKey
 from tf_operator.planning import tensorboards
+from tf_operator.planning.bodies.children import SERVICES
 from tf_operator.planning.child_kinds.tensorboard import KIND
-from tf_operator.planning.children import SERVICES
 from tf_operator.projections.tensorboards import read_child
 
 _FRAMEWORK: Final = "tensorflow"

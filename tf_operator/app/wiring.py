@@ -17,7 +17,6 @@ from tf_operator.controller import caches, resources
 from tf_operator.controller.conflicts import ConflictDetector
 from tf_operator.controller.controller import Controller
 from tf_operator.controller.debounce import Debounce
-from tf_operator.controller.execute import Executor
 from tf_operator.controller.handlers import OnChild, OnJob, OnPod
 from tf_operator.controller.job_notes import JobNotes
 from tf_operator.controller.kueue import make_kueue_caches
@@ -25,8 +24,9 @@ from tf_operator.controller.metrics_hooks import JobInstruments, ReconcileInstru
 from tf_operator.controller.observe import Observer
 from tf_operator.controller.reconciler import Reconciler
 from tf_operator.controller.reporter import PlanReporter
-from tf_operator.controller.shares import Shares, Slots
-from tf_operator.controller.writes import Writer
+from tf_operator.controller.writing.execute import Executor
+from tf_operator.controller.writing.shares import Shares, Slots
+from tf_operator.controller.writing.writes import Writer
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.machinery.cache.consistency import PendingWrites
 from tf_operator.machinery.cache.factory import SharedInformerFactory

@@ -27,7 +27,7 @@ from tf_operator.machinery.transport import errors, requests, responses
 from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.requests import Resource, Scope
 from tf_operator.meta import ObjectKey, selector_text
-from tf_operator.planning import gang_schedulers
+from tf_operator.planning.bodies import gang_schedulers
 from tf_operator.planning.child_kinds.kind import ChildKind
 from tf_operator.planning.snapshot import Cause, ChildState, Pod, RejectedWrite, Settings, Snapshot
 from tf_operator.projections import pod_events

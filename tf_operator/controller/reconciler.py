@@ -9,10 +9,10 @@ from typing import Final
 
 from tf_operator.controller import log_context
 from tf_operator.controller.debounce import Debounce
-from tf_operator.controller.execute import Executor
 from tf_operator.controller.job_notes import JobNotes
 from tf_operator.controller.observe import Observer
 from tf_operator.controller.result import DONE, NOW, Result, Turn
+from tf_operator.controller.writing.execute import Executor
 from tf_operator.machinery.cache.consistency import Freshness, OwnerKey, PendingWrites
 from tf_operator.machinery.clock import Clock
 from tf_operator.meta import ObjectKey

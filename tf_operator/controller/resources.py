@@ -7,7 +7,7 @@ from tf_operator.dialects.served import ServedAPI
 from tf_operator.job.profile import OPERATOR_LABEL
 from tf_operator.machinery.transport.requests import Resource
 from tf_operator.meta import selector_text
-from tf_operator.planning import children, default_server, gang_schedulers
+from tf_operator.planning.bodies import children, default_server, gang_schedulers
 from tf_operator.planning.child_kinds import kinds
 from tf_operator.planning.kueue import state
 

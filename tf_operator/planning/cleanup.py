@@ -11,10 +11,11 @@ from datetime import datetime, timedelta
 from tf_operator.job import naming
 from tf_operator.job.record import FailureCause
 from tf_operator.job.training_job import CleanPodPolicy, RestartPolicy, TrainingJob
-from tf_operator.planning import gang, pod_state
 from tf_operator.planning.actions import Action, Delete, DeleteCollection, Patch, Stage
-from tf_operator.planning.children import PODS, SERVICES
-from tf_operator.planning.pod_state import Policy
+from tf_operator.planning.bodies import gang
+from tf_operator.planning.bodies.children import PODS, SERVICES
+from tf_operator.planning.pods import pod_state
+from tf_operator.planning.pods.pod_state import Policy
 from tf_operator.planning.snapshot import STOP_AFTER, Pod, Snapshot
 
 _ONE_BY_ONE = 1

@@ -12,19 +12,12 @@ from datetime import datetime
 from tf_operator.job.record import JobPhase, JobRecord, PendingKind
 from tf_operator.job.report import EventKind, JobReport
 from tf_operator.job.training_job import TrainingJob
-from tf_operator.planning import (
-    children,
-    failure_evidence,
-    gang,
-    gang_schedulers,
-    in_place,
-    pending,
-    restarts,
-    spec_problems,
-)
+from tf_operator.planning import in_place, pending, restarts, spec_problems
 from tf_operator.planning.actions import Count, Event, Transition
+from tf_operator.planning.bodies import children, gang, gang_schedulers
 from tf_operator.planning.job_view import JobView
-from tf_operator.planning.pod_state import PodState
+from tf_operator.planning.pods import failure_evidence
+from tf_operator.planning.pods.pod_state import PodState
 from tf_operator.planning.replicas import Replica
 from tf_operator.planning.snapshot import Settings
 

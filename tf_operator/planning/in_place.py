@@ -14,9 +14,10 @@ from typing import Any
 from tf_operator.job import constants
 from tf_operator.job.record import ElasticRecord, ReplicaType
 from tf_operator.job.training_job import TrainingJob
-from tf_operator.planning import cluster_spec, resize_sidecar, resizing
+from tf_operator.planning import resizing
 from tf_operator.planning.actions import Patch
-from tf_operator.planning.children import PODS
+from tf_operator.planning.bodies import cluster_spec, resize_sidecar
+from tf_operator.planning.bodies.children import PODS
 from tf_operator.planning.replicas import Replica
 from tf_operator.planning.resizing import SizeChange
 from tf_operator.planning.snapshot import Pod, Snapshot

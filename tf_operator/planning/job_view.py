@@ -12,11 +12,13 @@ from tf_operator.job.profile import FailureScope, RestartBy
 from tf_operator.job.record import ReplicaType, RestartRecord
 from tf_operator.job.training_job import FieldError, TrainingJob
 from tf_operator.job.validation import validate
-from tf_operator.planning import gang, in_place, pod_state, resizing, stuck_pods
+from tf_operator.planning import in_place, resizing
+from tf_operator.planning.bodies import gang
+from tf_operator.planning.pods import pod_state, stuck_pods
+from tf_operator.planning.pods.stuck_pods import StuckPod
 from tf_operator.planning.replicas import COUNTED, Replica, ReplicaLoss, ReplicaRules, judge
 from tf_operator.planning.resizing import SizeChange
 from tf_operator.planning.snapshot import Pod, Snapshot
-from tf_operator.planning.stuck_pods import StuckPod
 
 
 class RestartInPlace(NamedTuple):

@@ -10,10 +10,12 @@ from datetime import datetime, timedelta
 
 from tf_operator.job import naming
 from tf_operator.job.record import PendingKind, PendingRecord, ReplicaType
-from tf_operator.planning import absences, gang, spec_problems
+from tf_operator.planning import spec_problems
+from tf_operator.planning.bodies import gang
 from tf_operator.planning.job_view import JobView
+from tf_operator.planning.pods import absences
+from tf_operator.planning.pods.stuck_pods import StuckPod
 from tf_operator.planning.snapshot import Pod, Settings
-from tf_operator.planning.stuck_pods import StuckPod
 from tf_operator.text import one_line
 
 _MOST_NAME = 63

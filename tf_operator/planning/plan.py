@@ -11,27 +11,25 @@ from datetime import datetime, timedelta
 from tf_operator.job import naming, validation
 from tf_operator.job.record import JobRecord, ReplicaType
 from tf_operator.planning import (
-    absences,
     cleanup,
-    default_server,
     events_and_counts,
-    gang,
     in_place,
     invalid_edits,
     job_view,
     pending,
-    pod_needs,
     rejections,
     report,
     restarts,
     verdict,
 )
 from tf_operator.planning.actions import Action, Count, Create, Delete, Plan, Transition
+from tf_operator.planning.bodies import default_server, gang
+from tf_operator.planning.bodies.children import PODS, SERVICES, ChildBuilder
 from tf_operator.planning.child_kinds import life
-from tf_operator.planning.children import PODS, SERVICES, ChildBuilder
 from tf_operator.planning.job_queue import admission
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.kueue import protocol
+from tf_operator.planning.pods import absences, pod_needs
 from tf_operator.planning.replicas import Replica
 from tf_operator.planning.snapshot import Cause, Snapshot
 from tf_operator.planning.verdict import Phase, Verdict

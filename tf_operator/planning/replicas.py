@@ -14,8 +14,8 @@ from tf_operator.job import naming
 from tf_operator.job.profile import FailureScope, RestartBy
 from tf_operator.job.record import JobRecord, ReplicaType, RestartRecord
 from tf_operator.job.training_job import ReplicaSpec, RestartPolicy, TrainingJob
-from tf_operator.planning import pod_state
-from tf_operator.planning.pod_state import PodState, Policy
+from tf_operator.planning.pods import pod_state
+from tf_operator.planning.pods.pod_state import PodState, Policy
 from tf_operator.planning.snapshot import Pod
 
 _IS_LOST = frozenset({PodState.FAILED, PodState.PERMANENT_FAILURE, PodState.ENDED, PodState.DISRUPTED})

@@ -15,19 +15,12 @@ from tf_operator.job.ranges import NO_INDEXES, Indexes
 from tf_operator.job.record import FirstFailure, JobPhase, JobRecord, ReplicaRecord, ReplicaType, Restarting
 from tf_operator.job.report import JobReport, ReplicaCounts, ReplicaLine
 from tf_operator.job.training_job import RestartPolicy
-from tf_operator.planning import (
-    cleanup,
-    failure_evidence,
-    in_place,
-    job_view,
-    pending,
-    resizing,
-    restarts,
-)
+from tf_operator.planning import cleanup, in_place, job_view, pending, resizing, restarts
 from tf_operator.planning.child_kinds import life
 from tf_operator.planning.job_queue import admission
 from tf_operator.planning.job_view import JobView
-from tf_operator.planning.pod_state import PodState
+from tf_operator.planning.pods import failure_evidence
+from tf_operator.planning.pods.pod_state import PodState
 from tf_operator.planning.replicas import Replica
 from tf_operator.planning.snapshot import Pod, Snapshot
 from tf_operator.planning.verdict import IDLE, Phase, Verdict, all_up

@@ -14,7 +14,7 @@ from tf_operator.job.ranges import Indexes
 from tf_operator.job.record import ENDS, IDLE, JobPhase, JobRecord, ReplicaRecord, ReplicaType, RestartRecord
 from tf_operator.planning import job_view
 from tf_operator.planning.job_view import JobView
-from tf_operator.planning.pod_state import PodState
+from tf_operator.planning.pods.pod_state import PodState
 from tf_operator.planning.replicas import COUNTED, Replica, ReplicaLoss
 from tf_operator.planning.snapshot import Pod, Settings, Snapshot, is_ahead
 

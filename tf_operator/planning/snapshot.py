@@ -16,8 +16,8 @@ from tf_operator.job.record import ReplicaType
 from tf_operator.job.report import ContainerLine
 from tf_operator.job.restart_rules import RestartRules
 from tf_operator.job.training_job import FieldError, RestartPolicy, TrainingJob
-from tf_operator.planning import accelerators
-from tf_operator.planning.accelerators import Accelerator
+from tf_operator.planning.bodies import accelerators
+from tf_operator.planning.bodies.accelerators import Accelerator
 from tf_operator.planning.child_kinds.kind import ChildKind
 from tf_operator.planning.kueue.state import KueueState
 

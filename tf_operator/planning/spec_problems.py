@@ -9,7 +9,7 @@ from dataclasses import replace
 from tf_operator.job import constants
 from tf_operator.job.training_job import FieldError, ReplicaSpec, TFConfigFormat, TrainingJob
 from tf_operator.job.validation import validate
-from tf_operator.planning import children, cluster_spec
+from tf_operator.planning.bodies import children, cluster_spec
 from tf_operator.planning.job_view import JobView
 
 _MOST_PROBLEMS = 5

@@ -14,8 +14,8 @@ from tf_operator.job.profile import OPERATOR_LABEL
 from tf_operator.job.tensorboard import OPERATOR_NAME, PORT, TensorBoard, TensorBoardPhase
 from tf_operator.meta import GroupVersionResource, OwnerRef
 from tf_operator.planning.actions import Action, Create, Delete, Patch
+from tf_operator.planning.bodies.children import SERVICES
 from tf_operator.planning.child_kinds.kind import DIGEST, digest
-from tf_operator.planning.children import SERVICES
 from tf_operator.text import LONGEST_MESSAGE, one_line
 
 DEPLOYMENTS: Final = GroupVersionResource("apps", "v1", "deployments", "Deployment")

@@ -12,9 +12,10 @@ from enum import Enum, auto
 
 from tf_operator.job.record import FailureCause, FirstFailure, JobPhase, JobRecord, ReplicaType
 from tf_operator.job.training_job import SuccessPolicy, TrainingJob
-from tf_operator.planning import failure_evidence, pod_state, rejections, restarts, spec_problems
+from tf_operator.planning import rejections, restarts, spec_problems
 from tf_operator.planning.job_view import JobView
-from tf_operator.planning.pod_state import PodState
+from tf_operator.planning.pods import failure_evidence, pod_state
+from tf_operator.planning.pods.pod_state import PodState
 from tf_operator.planning.replicas import Replica, ReplicaLoss
 from tf_operator.planning.snapshot import Hold
 

@@ -17,7 +17,7 @@ from tf_operator.machinery.cache.interning import Interned, InternedLabels, deco
 from tf_operator.machinery.transport import raw_json, responses
 from tf_operator.machinery.transport.responses import ObjectMeta
 from tf_operator.meta import Body, parse_time
-from tf_operator.planning import gang
+from tf_operator.planning.bodies import gang
 from tf_operator.planning.kueue import state
 from tf_operator.projections.json_parts import EMPTY, as_object
 

@@ -25,7 +25,8 @@ from tf_operator.job.training_job import RestartPolicy
 from tf_operator.machinery.cache.interning import Interned, decoder
 from tf_operator.machinery.transport.responses import ObjectMeta
 from tf_operator.meta import parse_time
-from tf_operator.planning import resize_sidecar, termination_message
+from tf_operator.planning.bodies import resize_sidecar
+from tf_operator.planning.pods import termination_message
 from tf_operator.planning.snapshot import STOP_AFTER, Container, MainContainer, Pod
 from tf_operator.projections.children import Child, ChildMeta, Owner, owner_reader
 

@@ -20,9 +20,9 @@ import pytest
 from lab.cluster import image_archives
 from lab.cluster.given import GivenCluster
 from support import release_files
-from support.helm import INSTALLED, Helm
-from support.kubectl import Kubectl
-from support.real_namespace import Program, RealNamespace
+from support.jobs.real_namespace import Program, RealNamespace
+from support.partners.helm import INSTALLED, Helm
+from support.partners.kubectl import Kubectl
 from support.report import report
 from support.settle import eventually
 

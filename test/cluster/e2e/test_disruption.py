@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.real_namespace import small_job, training
+from support.jobs.real_namespace import small_job, training
 from support.settle import eventually
 
 MIRRORED = "digits-mirrored"

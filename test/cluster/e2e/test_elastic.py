@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from support.real_namespace import accuracy
+from support.jobs.real_namespace import accuracy
 from support.settle import eventually
 
 PROGRAM = Path(__file__).with_name("elastic_digits.py").read_text()

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from support.real_namespace import training
+from support.jobs.real_namespace import training
 
 MIRRORED = "digits-mirrored"
 # Enough that a training is far from its end when it has saved for the first time.

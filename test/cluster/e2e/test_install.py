@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from lab.prometheus.server import Target
-from support.real_namespace import small_job
+from support.jobs.real_namespace import small_job
 from support.settle import eventually
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from support.real_namespace import Program, accuracy
+from support.jobs.real_namespace import Program, accuracy
+from support.jobs.t9k import documented, over
 from support.settle import eventually
-from support.t9k import documented, over
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "manifests/examples"
 V1ALPHA1, MLKUBE, T9K = "tfjobs.v1alpha1.kubeflow.org", "tfjobs.mlkube.io", "tensorflowtrainingjobs"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from support.kubectl import KubectlError
-from support.real_namespace import small_job
+from support.jobs.real_namespace import small_job
+from support.partners.kubectl import KubectlError
 
 
 @pytest.fixture

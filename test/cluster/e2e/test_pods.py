@@ -1,6 +1,6 @@
 """Pods of shapes that users have: sidecars of both kinds, and an image that cannot be had."""
 
-from support.real_namespace import Program, small_job
+from support.jobs.real_namespace import Program, small_job
 from support.settle import eventually
 
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from support.real_namespace import accuracy, training
+from support.jobs.real_namespace import accuracy, training
 
 PARAMETER_SERVERS, MIRRORED = "digits-parameter-servers", "digits-mirrored"
 

@@ -1,7 +1,7 @@
 """A release is upgraded, rolled back and removed, and a job that runs does not notice. Last, because it removes."""
 
-from support.helm import INSTALLED
-from support.real_namespace import small_job
+from support.jobs.real_namespace import small_job
+from support.partners.helm import INSTALLED
 from support.settle import eventually
 
 HERE = ("--namespace", "tf-operator")

@@ -10,7 +10,7 @@ import trustme
 from lab.control_plane.api import TRIES_WHEN_UNAVAILABLE, ApiRefusedError, BlockingApi
 from lab.kubeconfig import Access, write
 from support.api import Api, RefusedError
-from support.loopback import Loopback, reply
+from support.disturbances.loopback import Loopback, reply
 
 CHANGING = reply(503, b'{"message": "apiserver is shutting down"}', Retry_After="0")
 

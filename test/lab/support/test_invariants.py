@@ -3,9 +3,10 @@
 import pytest
 
 from lab.control_plane.registry_keys import Place
-from support import builders, invariants
+from support import invariants
 from support.audit import Request, Requests
 from support.history import History, Revision
+from support.jobs import builders
 
 NS = "team"
 

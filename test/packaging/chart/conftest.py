@@ -6,7 +6,7 @@ import pytest
 
 from lab.control_plane.plane import ControlPlane
 from lab.tools.get import programs
-from support.helm import PROGRAMS, Helm
+from support.partners.helm import PROGRAMS, Helm
 
 
 @pytest.fixture(params=PROGRAMS)

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from support.helm import CHART, Helm
+from support.partners.helm import CHART, Helm
 
 ROOT = CHART.parents[1]
 # The first time on a machine, its venv is made.

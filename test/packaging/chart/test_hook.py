@@ -14,10 +14,10 @@ import sys
 import pytest
 
 from support.api import Api
-from support.helm import CHART, one, parsed
-from support.kubelet import Kubelet
-from support.operator_process import operator
-from support.pod_status import Exit
+from support.operators.operator_process import operator
+from support.partners.helm import CHART, one, parsed
+from support.pods.kubelet import Kubelet
+from support.pods.pod_status import Exit
 from support.resources import PODS, TFJOBS
 from support.settle import eventually
 

@@ -5,8 +5,8 @@ import subprocess
 import pytest
 import yaml
 
-from support import builders
-from support.helm import CHART, one
+from support.jobs import builders
+from support.partners.helm import CHART, one
 from support.resources import TFJOBS
 from support.settle import eventually
 

@@ -12,8 +12,8 @@ import time
 import pytest
 
 from lab.control_plane.api import ApiRefusedError
-from support import builders
-from support.helm import CHART, INSTALLED, PROGRAMS, Helm, is_gone, parsed
+from support.jobs import builders
+from support.partners.helm import CHART, INSTALLED, PROGRAMS, Helm, is_gone, parsed
 from support.resources import CRDS, TFJOBS
 from support.settle import eventually
 

@@ -10,7 +10,7 @@ import pytest
 from lab.control_plane.api import ApiRefusedError
 from support.api import Api
 from support.crds import create_crd
-from support.helm import CHART, of_kind, one, parsed
+from support.partners.helm import CHART, of_kind, one, parsed
 from tf_operator.app import controller_config
 from tf_operator.app.options.flag_types import Address
 from tf_operator.app.options.options import Webhook, parse

@@ -13,11 +13,12 @@ import yaml
 
 from lab.control_plane.api import ApiRefusedError
 from lab.control_plane.plane import ControlPlane
-from support import builders, operator_image
-from support.helm import CHART, Helm, is_gone
-from support.kubectl import Kubectl
-from support.light_node.node import LightNode
-from support.older_versions import old_job, path
+from support.jobs import builders
+from support.jobs.older_versions import old_job, path
+from support.operators import operator_image
+from support.partners.helm import CHART, Helm, is_gone
+from support.partners.kubectl import Kubectl
+from support.pods.light_node.node import LightNode
 from support.resources import CRDS, SECRETS, TFJOBS
 from support.settle import eventually
 

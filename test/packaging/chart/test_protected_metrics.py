@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from lab.tools.get import programs
-from support.helm import CHART, one
+from support.partners.helm import CHART, one
 
 PAGE = (CHART.parents[1] / "docs" / "operations.md").read_text()
 MONITORING = (CHART.parents[1] / "docs" / "monitoring.md").read_text()

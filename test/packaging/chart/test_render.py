@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from lab.tools.get import programs
-from support.helm import CHART, Helm, of_kind, one, parsed
+from support.partners.helm import CHART, Helm, of_kind, one, parsed
 from tf_operator.app import controller_config
 from tf_operator.app.options import flags, options
 

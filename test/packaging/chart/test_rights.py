@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from pages import rights
-from support.helm import CHART, of_kind, one
+from support.partners.helm import CHART, of_kind, one
 from support.settle import eventually
 
 ROOT = CHART.parents[1]

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 
 from lab.tools.get import programs
-from support.helm import CHART
+from support.partners.helm import CHART
 
 
 def test_the_suites_of_the_chart_pass_and_every_snapshot_is_what_was_reviewed(tmp_path):

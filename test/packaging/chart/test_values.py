@@ -7,7 +7,7 @@ import json
 
 import yaml
 
-from support.helm import CHART
+from support.partners.helm import CHART
 
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 # What the API server checks, because Kubernetes says what is in it; and what belongs to a parent chart.

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from commands import reference
-from support.builders import tfjob
-from support.embedded_jobs import TFJOBS, EmbeddedJobs
-from support.templates import Template
+from support.embedded.embedded_jobs import TFJOBS, EmbeddedJobs
+from support.jobs.builders import tfjob
+from support.jobs.templates import Template
 from tf_operator.cli import main, session
 from tf_operator.client import TFJobs
 from tf_operator.client.manifests import kube_yaml

@@ -21,7 +21,7 @@ from lab.tools.get import programs
 from lab.tools.progress import Progress
 from support import doc_pages
 from support.doc_pages import ROOT
-from support.plane_node import plane_node
+from support.pods.plane_node import plane_node
 
 PAGES = [*doc_pages.pages()]
 SCRIPTS = Path(sys.executable).parent

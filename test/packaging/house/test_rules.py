@@ -73,6 +73,15 @@ def test_functions_are_short_by_habit(tree):
     assert [line.split(": ")[1] for line in lines] == ["house-function-habit"] * 2
 
 
+def test_a_folder_of_more_than_twenty_modules_wants_rooms(tree):
+    modules = {f"tf_operator__x__m{number}_py": "x = 1\n" for number in range(20)}
+    assert violations(tree, **modules) == []
+
+    (line,) = violations(tree, **modules, tf_operator__x__one_more_py="x = 1\n")
+
+    assert line.startswith("tf_operator/x:1: house-folder-size: 21 modules")
+
+
 def test_a_class_has_a_name_of_its_own_unless_it_is_private(tree):
     text = "class Reply:\n    pass\n\n\nclass _Page:\n    pass\n"
 

@@ -6,9 +6,9 @@ import lupa.lua51
 import pytest
 import yaml
 
-from support import recorded_jobs, t9k
-from support.builders import tfjob
-from support.pod_events import edited, everything_runs, fails, resume, succeeds, suspend
+from support.embedded.pod_events import edited, everything_runs, fails, resume, succeeds, suspend
+from support.jobs import recorded_jobs, t9k
+from support.jobs.builders import tfjob
 from tf_operator.dialects.kubeflow.conditions import ConditionType
 from tf_operator.dialects.tensorboard import v1beta1 as tensorboard
 from tf_operator.job.tensorboard import TensorBoardPhase

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from support import recorded_jobs
-from support.builders import tfjob
-from support.pod_events import everything_runs, fails, resume, succeeds, suspend, time_passes
+from support.embedded.pod_events import everything_runs, fails, resume, succeeds, suspend, time_passes
+from support.jobs import recorded_jobs
+from support.jobs.builders import tfjob
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "manifests/examples/integrations"
 # A key of a label selector, which is what Argo has conditions parsed as.

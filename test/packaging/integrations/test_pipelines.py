@@ -11,8 +11,8 @@ import yaml
 
 import tf_operator.client
 from lab.tools import environment
-from support.builders import tfjob
-from support.embedded_jobs import TFJOBS, EmbeddedJobs
+from support.embedded.embedded_jobs import TFJOBS, EmbeddedJobs
+from support.jobs.builders import tfjob
 from tf_operator.machinery.clock import SystemClock
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "manifests/examples/integrations/pipelines.py"

@@ -14,9 +14,9 @@ import pytest_asyncio
 from lab.control_plane.plane import ControlPlane
 from lab.prometheus.server import Prometheus, Target
 from lab.tools.get import programs
-from support.operator_process import OperatorProcess, operator
+from support.jobs.workload import busy
+from support.operators.operator_process import OperatorProcess, operator
 from support.settle import eventually
-from support.workload import busy
 
 # What a PodMonitor makes of the replicas of an installation.
 LABELS = {"namespace": "jobs", "pod": "tf-operator-0", "container": "operator"}

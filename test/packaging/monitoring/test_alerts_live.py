@@ -12,13 +12,14 @@ import pytest
 import yaml
 
 from lab.prometheus.server import Prometheus, Target
-from support import builders, operator_process
 from support.api import Api
-from support.autopilot import autopilot
-from support.kubelet import Kubelet
-from support.operator_process import OperatorProcess
-from support.pod_scripts import Script, failing, running
-from support.pod_status import Exit
+from support.jobs import builders
+from support.operators import operator_process
+from support.operators.operator_process import OperatorProcess
+from support.pods.autopilot import autopilot
+from support.pods.kubelet import Kubelet
+from support.pods.pod_scripts import Script, failing, running
+from support.pods.pod_status import Exit
 from support.resources import LEASES, TFJOBS
 from support.settle import eventually
 

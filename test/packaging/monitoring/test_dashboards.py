@@ -36,7 +36,7 @@ FOREIGN = {
 SCRAPES = 12
 # The first time on a machine, the venv of the renderer is made.
 pytestmark = pytest.mark.timeout(700)
-# A job of test/support/workload.py whose pods run all the time.
+# A job of test/support/jobs/workload.py whose pods run all the time.
 RUNS_ON = "endless"
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from support.recorded_jobs import golden
+from support.jobs.recorded_jobs import golden
 from tf_operator.dialects import phases, registry
 from tf_operator.dialects.kubeflow.conditions import ConditionType
 from tf_operator.dialects.t9k.conditions import T9kPhase

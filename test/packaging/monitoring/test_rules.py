@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from pages.all_metrics import full_registry
-from support.helm import CHART, Helm, one
+from support.partners.helm import CHART, Helm, one
 
 ROOT = Path(__file__).resolve().parents[3]
 RULES = ROOT / "manifests" / "monitoring" / "alerts.yaml"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tf_operator.planning import gang_schedulers
+from tf_operator.planning.bodies import gang_schedulers
 
 
 def rules_of(api, namespace):

@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from support import builders
 from support.api import Api, RefusedError
-from support.operator_process import operator, start
+from support.jobs import builders
+from support.operators.operator_process import operator, start
 from support.resources import EVENTS, PODS, TFJOBS
 from support.settle import eventually
 

@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from lab.control_plane.api import ApiRefusedError
-from support import builders
-from support.older_versions import HOST, SECRET, TEMPLATE, WITH_SUPPORT, old_job, path, serving
+from support.jobs import builders
+from support.jobs.older_versions import HOST, SECRET, TEMPLATE, WITH_SUPPORT, old_job, path, serving
 from support.resources import CRDS, SECRETS, TFJOBS
 from support.settle import eventually
 from tf_operator.app import crd_migrate
@@ -74,7 +74,7 @@ async def test_no_request_fails_while_the_certificate_is_renewed_twice(plane, na
             asked_like_client_go(request)
         return seen
 
-    async with serving(plane, namespace, due, module="support.webhook_probe", environment=WITH_SUPPORT):
+    async with serving(plane, namespace, due, module="support.operators.webhook_probe", environment=WITH_SUPPORT):
         seen = await asyncio.to_thread(send)
         assert seen[:2] == [due.served.certificate, due.waiting.certificate]
 

@@ -12,7 +12,7 @@ import urllib.request
 
 import pytest
 
-from support.operator_process import operator, start
+from support.operators.operator_process import operator, start
 from support.resources import LEASES
 from support.settle import eventually
 

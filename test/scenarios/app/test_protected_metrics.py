@@ -14,8 +14,8 @@ import trustme
 import yaml
 
 from lab.prometheus.server import Target
-from support.helm import Helm, one
-from support.operator_process import operator
+from support.operators.operator_process import operator
+from support.partners.helm import Helm, one
 from support.settle import eventually
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -8,18 +8,18 @@ import pytest
 import pytest_asyncio
 import yaml
 
-from support import builders
 from support.api import Api, RefusedError
-from support.job_namespace import PATIENCE
-from support.kubectl import Kubectl
-from support.kubelet import Kubelet
-from support.listed_jobs import ListedJobs
-from support.older_versions import TEMPLATE, old_job, path, serving
-from support.operator_fixture import ONE_OPERATOR, QUICK
-from support.pod_status import Exit, Waiting
+from support.jobs import builders
+from support.jobs.job_namespace import PATIENCE
+from support.jobs.listed_jobs import ListedJobs
+from support.jobs.older_versions import TEMPLATE, old_job, path, serving
+from support.jobs.t9k import over
+from support.operators.operator_fixture import ONE_OPERATOR, QUICK
+from support.partners.kubectl import Kubectl
+from support.pods.kubelet import Kubelet
+from support.pods.pod_status import Exit, Waiting
 from support.resources import TFJOBS
 from support.settle import eventually
-from support.t9k import over
 
 pytestmark = [ONE_OPERATOR, pytest.mark.real_server("conversion webhooks")]
 EXAMPLES = Path(__file__).resolve().parents[3] / "manifests/examples/kubeflow-v1beta1"

@@ -10,9 +10,9 @@ from random import Random
 import pytest
 
 from lab.tools.get import programs
-from support import manifest_cases
 from support.api import RefusedError
-from support.builders import tfjob
+from support.jobs import manifest_cases
+from support.jobs.builders import tfjob
 from support.resources import PODS, TFJOBS
 from tf_operator.cli import main
 from tf_operator.client.manifests import validate

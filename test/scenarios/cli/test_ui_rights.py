@@ -17,12 +17,12 @@ import pytest
 
 from lab.control_plane.access import VIEWER
 from support.audit import AuditLog
-from support.builders import tfjob
-from support.fault_proxy import faults
-from support.fault_proxy.proxy import FaultProxy
-from support.fault_proxy.trigger import anything, watch
-from support.operator_fixture import ONE_OPERATOR
-from support.pod_status import Exit
+from support.disturbances.fault_proxy import faults
+from support.disturbances.fault_proxy.proxy import FaultProxy
+from support.disturbances.fault_proxy.trigger import anything, watch
+from support.jobs.builders import tfjob
+from support.operators.operator_fixture import ONE_OPERATOR
+from support.pods.pod_status import Exit
 from support.resources import Resource
 from support.settle import eventually
 

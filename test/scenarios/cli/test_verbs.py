@@ -12,10 +12,10 @@ import pytest
 import yaml
 from kubernetes import config
 
-from support.builders import tfjob
-from support.job_namespace import pod_names
-from support.operator_fixture import ONE_OPERATOR
-from support.pod_status import Exit
+from support.jobs.builders import tfjob
+from support.jobs.job_namespace import pod_names
+from support.operators.operator_fixture import ONE_OPERATOR
+from support.pods.pod_status import Exit
 from tf_operator.cli import main
 from tf_operator.client import AsyncTFJobs, JobPhase, TFJobs
 from tf_operator.client.manifests import kube_yaml

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 import pytest
 import pytest_asyncio
 
-from support import builders
 from support.api import Api, RefusedError
-from support.embedded_plane import EmbeddedPlane
-from support.older_versions import TEMPLATE, old_job, path, serving
+from support.embedded.embedded_plane import EmbeddedPlane
+from support.jobs import builders
+from support.jobs.older_versions import TEMPLATE, old_job, path, serving
 from support.resources import CRDS, TFJOBS, Json
 from support.settle import eventually
 from tf_operator.dialects.kubeflow import v1

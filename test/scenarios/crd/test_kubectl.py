@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support import builders
+from support.jobs import builders
 from tf_operator.dialects.kubeflow.v1 import API
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -8,9 +8,9 @@ import copy
 
 import pytest
 
-from support import builders
 from support.api import RefusedError
 from support.crds import create_crd
+from support.jobs import builders
 from support.resources import CRDS
 from support.settle import eventually
 from tf_operator.dialects.kubeflow.v1 import API

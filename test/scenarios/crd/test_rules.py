@@ -2,8 +2,8 @@
 
 import pytest
 
-from support import builders
 from support.api import RefusedError
+from support.jobs import builders
 from support.resources import TFJOBS
 
 TYPES = ("Chief", "Master", "Worker", "PS", "Evaluator")

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from crd import core, outputs
-from support import builders
 from support.api import RefusedError
+from support.jobs import builders
 from support.resources import TFJOBS
 from tf_operator.dialects.kubeflow.v1 import API
 

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from support import t9k
 from support.api import RefusedError
+from support.jobs import t9k
+from support.jobs.t9k import documented, job, over, replicas
 from support.resources import TRAINING_JOBS
-from support.t9k import documented, job, over, replicas
 
 EXAMPLE = documented("tensorflow-example")
 FRAGMENTS = sorted(path.stem for path in (t9k.ROOT / "manifests/examples/t9k/fragments").iterdir())

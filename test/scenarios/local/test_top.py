@@ -5,7 +5,7 @@ import re
 import pytest
 
 from lab.tools.get import programs
-from support.real_namespace import Program, small_job
+from support.jobs.real_namespace import Program, small_job
 from support.settle import eventually
 from tf_operator.client.manifests import kube_yaml
 

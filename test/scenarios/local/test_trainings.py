@@ -13,8 +13,8 @@ import yaml
 
 from demonstration import training
 from lab.tools.progress import Progress
+from support.jobs.real_namespace import Program, accuracy, small_job
 from support.local_machine import LocalMachine
-from support.real_namespace import Program, accuracy, small_job
 from support.settle import eventually
 
 INTERRUPTIONS = int(os.environ.get("INTERRUPTIONS", "20"))

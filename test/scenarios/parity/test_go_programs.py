@@ -13,8 +13,8 @@ import yaml
 
 from lab.control_plane.api import ApiRefusedError
 from lab.control_plane.plane import ControlPlane
-from support import go_programs
-from support.embedded_plane import EmbeddedPlane
+from support.embedded.embedded_plane import EmbeddedPlane
+from support.partners import go_programs
 from support.settle import eventually
 
 KNOWN = Path(__file__).with_name("go_programs.yaml")

@@ -7,9 +7,9 @@ import pytest_asyncio
 import yaml
 
 from lab.control_plane.plane import ControlPlane
-from support.kueue_process import KueueManager, kueue_process
-from support.kueue_queue import ROLES, QueueNamespace
-from support.operator_fixture import QUICK, OperatorFixture, make_namespaces, make_operator_fixture
+from support.operators.operator_fixture import QUICK, OperatorFixture, make_namespaces, make_operator_fixture
+from support.partners.kueue_process import KueueManager, kueue_process
+from support.partners.kueue_queue import ROLES, QueueNamespace
 
 
 @pytest.fixture(

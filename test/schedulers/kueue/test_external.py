@@ -2,9 +2,9 @@
 
 import pytest
 
-from support.kueue_process import conditions
-from support.operator_fixture import ONE_OPERATOR
-from support.templates import Template
+from support.jobs.templates import Template
+from support.operators.operator_fixture import ONE_OPERATOR
+from support.partners.kueue_process import conditions
 
 pytestmark = [
     ONE_OPERATOR,

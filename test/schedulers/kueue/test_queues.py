@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from support import builders
-from support.kueue_queue import TOLERATION
-from support.operator_fixture import ONE_OPERATOR
+from support.jobs import builders
+from support.operators.operator_fixture import ONE_OPERATOR
+from support.partners.kueue_queue import TOLERATION
 from support.resources import NODES
 from support.settle import eventually
 from tf_operator.cli import main

@@ -5,9 +5,9 @@ from functools import partial
 import pytest
 import yaml
 
-from support.kueue_process import conditions, kueue_process
-from support.kueue_queue import ROLES, QueueNamespace
-from support.operator_fixture import ONE_OPERATOR, QUICK, make_namespaces, make_operator_fixture
+from support.operators.operator_fixture import ONE_OPERATOR, QUICK, make_namespaces, make_operator_fixture
+from support.partners.kueue_process import conditions, kueue_process
+from support.partners.kueue_queue import ROLES, QueueNamespace
 from support.settle import eventually
 
 pytestmark = [

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from support import manifest_cases
+from support.jobs import manifest_cases
 from support.parity.script import Conversation, Step, conversations, step
 from support.resources import Json
 

@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 from support.fake_clock import FakeClock
 from tf_operator.app import config_file, controller_config
 from tf_operator.app.controller_config import LARGEST, OLD_PROGRAM, ConfigFileError, ControllerConfig
-from tf_operator.planning.accelerators import Accelerator, HostVolume
+from tf_operator.planning.bodies.accelerators import Accelerator, HostVolume
 from tf_operator.planning.snapshot import Settings
 
 AZURE = f"""

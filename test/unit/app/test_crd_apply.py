@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from support.config_source import ConfigSource
+from support.disturbances.loopback import Loopback, reply
 from support.fake_clock import FakeClock
-from support.loopback import Loopback, reply
+from support.operators.config_source import ConfigSource
 from tf_operator.app import crd_apply
 from tf_operator.app.crd_apply import NotServed, StillStored, apply
 from tf_operator.machinery.transport import errors

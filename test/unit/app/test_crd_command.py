@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from support import toy_api
+from support.toys import toy_api
 from tf_operator.app import command, crd_apply, crd_migrate
 from tf_operator.dialects import registry
 from tf_operator.dialects.registry import DEFAULT

@@ -6,11 +6,11 @@ import json
 import pytest
 from structlog.testing import capture_logs
 
+from support.embedded.scripted_transport import Routed, ScriptedTransport, client_of
 from support.fake_clock import FakeClock
-from support.scripted_transport import Routed, ScriptedTransport, client_of
 from tf_operator.app.detect import Detector
 from tf_operator.machinery.transport import errors
-from tf_operator.planning import gang_schedulers
+from tf_operator.planning.bodies import gang_schedulers
 from tf_operator.planning.kueue import state
 
 SERVED, ABSENT = 1, errors.NotFound(404, errors.Status())

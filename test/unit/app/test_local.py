@@ -4,9 +4,9 @@ import asyncio
 
 import msgspec
 
-from support import toy_kinds
 from support.fake_clock import FakeClock
-from support.toy_kinds import call
+from support.toys import toy_kinds
+from support.toys.toy_kinds import call
 from tf_operator.app import local
 from tf_operator.dialects import registry
 from tf_operator.local.apiserver.built_in import catalog

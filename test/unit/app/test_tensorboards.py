@@ -2,8 +2,8 @@
 
 import pytest
 
+from support.embedded.scripted_transport import ScriptedTransport, client_of
 from support.fake_clock import FakeClock
-from support.scripted_transport import ScriptedTransport, client_of
 from tf_operator.app import tensorboards, wiring
 from tf_operator.app.metrics.registry import Metrics
 from tf_operator.app.options import options

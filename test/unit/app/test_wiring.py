@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from support import toy_api
+from support.toys import toy_api
 from tf_operator.app import run, wiring
 from tf_operator.app.options.options import Kueue, Options, RestartDelay
 from tf_operator.dialects import registry

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from support.embedded_jobs import EmbeddedJobs
+from support.embedded.embedded_jobs import EmbeddedJobs
 from tf_operator.cli import diagnosis, main, session, target
 from tf_operator.cli.commands import doctor
 from tf_operator.client.cluster import ClusterChoice

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from support.builders import tfjob
+from support.jobs.builders import tfjob
 from tf_operator.cli.log_lines import Printer
 from tf_operator.client import LogLine
 from tf_operator.client.job import read_job

@@ -9,7 +9,7 @@ import sys
 import pytest
 import trustme
 
-from support.builders import tfjob
+from support.jobs.builders import tfjob
 from tf_operator.cli import main
 from tf_operator.client.manifests import kube_yaml
 from tf_operator.machinery.log import Logger

@@ -9,9 +9,9 @@ import signal
 import pytest
 import yaml
 
-from support.builders import tfjob
-from support.embedded_jobs import PODS, RUNNING, TFJOBS, EmbeddedJobs
+from support.embedded.embedded_jobs import PODS, RUNNING, TFJOBS, EmbeddedJobs
 from support.fake_clock import FakeClock
+from support.jobs.builders import tfjob
 from tf_operator.cli import main, session, target
 from tf_operator.cli.manifests import submission
 from tf_operator.cli.run import job_run

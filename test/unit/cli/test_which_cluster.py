@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from support.builders import tfjob
-from support.embedded_jobs import EmbeddedJobs
+from support.embedded.embedded_jobs import EmbeddedJobs
+from support.jobs.builders import tfjob
 from tf_operator.cli import main
 from tf_operator.cli.commands import ui
 from tf_operator.cli.run import job_run, without_cluster

@@ -4,9 +4,7 @@ import asyncio
 
 import pytest
 
-from support.fake_clock import FakeClock
-from support.sample_objects import THINGS, thing
-from support.scripted_transport import (
+from support.embedded.scripted_transport import (
     Hang,
     ScriptedTransport,
     Watch,
@@ -17,6 +15,8 @@ from support.scripted_transport import (
     modified,
     page,
 )
+from support.fake_clock import FakeClock
+from support.toys.sample_objects import THINGS, thing
 from tf_operator.client import changes
 from tf_operator.machinery.transport import errors
 from tf_operator.machinery.transport.requests import Scope

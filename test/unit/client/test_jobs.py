@@ -10,9 +10,9 @@ from contextlib import aclosing
 
 import pytest
 
-from support.builders import tfjob
-from support.embedded_jobs import PODS, RUNNING, TFJOBS, EmbeddedJobs
+from support.embedded.embedded_jobs import PODS, RUNNING, TFJOBS, EmbeddedJobs
 from support.fake_clock import FakeClock
+from support.jobs.builders import tfjob
 from tf_operator.client import (
     AlreadyExists,
     AsyncTFJobs,
@@ -488,7 +488,7 @@ async def test_a_server_that_starts_again_is_asked_again_for_a_log(jobs, cluster
 
 FORKED = """
 import os, sys
-from support.embedded_jobs import EmbeddedJobs
+from support.embedded.embedded_jobs import EmbeddedJobs
 from tf_operator.client import NotPossible, TFJobs
 from tf_operator.machinery.clock import SystemClock
 jobs = TFJobs(transport=EmbeddedJobs(SystemClock()).client()._transport)

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
+from support.embedded.scripted_transport import ScriptedTransport, Watch, client_of, modified, page
 from support.fake_clock import FakeClock
-from support.sample_objects import THINGS, thing
-from support.scripted_transport import ScriptedTransport, Watch, client_of, modified, page
+from support.toys.sample_objects import THINGS, thing
 from tf_operator.client import changes
 from tf_operator.client.local_transport import LocalTransport, ServerGone
 from tf_operator.machinery.transport import errors

@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.embedded_jobs import EmbeddedJobs
+from support.embedded.embedded_jobs import EmbeddedJobs
 from support.fake_clock import FakeClock
 from tf_operator.client import NotPossible, usage
 from tf_operator.client.job import read_job

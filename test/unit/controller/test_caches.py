@@ -2,10 +2,10 @@
 
 import pytest
 
-from support import toy_api
-from support.controller_harness import JOBS
+from support.embedded.controller_harness import JOBS
+from support.embedded.scripted_transport import ScriptedTransport, client_of
 from support.fake_clock import FakeClock
-from support.scripted_transport import ScriptedTransport, client_of
+from support.toys import toy_api
 from tf_operator.controller.caches import make_caches, owner_of, owner_value
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.machinery.cache.factory import SharedInformerFactory, name_of

@@ -7,9 +7,10 @@ from types import SimpleNamespace
 import pytest
 from structlog.testing import capture_logs
 
-from support import builders, toy_api
-from support.controller_harness import Recorder
+from support.embedded.controller_harness import Recorder
 from support.fake_clock import FakeClock
+from support.jobs import builders
+from support.toys import toy_api
 from tf_operator.controller import conflicts
 from tf_operator.controller.conflicts import (
     REPORT_EVERY,

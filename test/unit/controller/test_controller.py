@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 import pytest
 import structlog
 
-from support import builders
-from support.controller_harness import KEY, Harness
-from support.embedded_api import refused
+from support.embedded.controller_harness import KEY, Harness
+from support.embedded.embedded_api import refused
+from support.jobs import builders
 from tf_operator.controller.controller import Controller
 from tf_operator.controller.metrics_hooks import ReconcileInstruments, ReconcileResult
 from tf_operator.controller.result import DONE, NOW, Result, Turn

@@ -5,9 +5,9 @@ from functools import partial
 
 import pytest
 
-from support import builders
-from support.controller_harness import KEY, Harness
-from support.embedded_api import refused
+from support.embedded.controller_harness import KEY, Harness
+from support.embedded.embedded_api import refused
+from support.jobs import builders
 from tf_operator.controller import resources
 from tf_operator.controller.controller import Controller
 from tf_operator.controller.metrics_hooks import ReconcileInstruments
@@ -17,9 +17,10 @@ from tf_operator.job.tensorboard import RESOURCE
 from tf_operator.machinery.cache.consistency import OwnerKey
 from tf_operator.machinery.transport import errors
 from tf_operator.meta import ObjectKey
-from tf_operator.planning import gang_schedulers, rejections
+from tf_operator.planning import rejections
 from tf_operator.planning.actions import Create, Delete, Patch, Plan, Stage
-from tf_operator.planning.children import PODS, SERVICES
+from tf_operator.planning.bodies import gang_schedulers
+from tf_operator.planning.bodies.children import PODS, SERVICES
 from tf_operator.planning.snapshot import Settings
 
 POD = Create(PODS, "p", "pod p", builders.pod("p").in_namespace("ns").body, Stage.PODS)

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from support import builders
-from support.controller_harness import KEY, Harness
+from support.embedded.controller_harness import KEY, Harness
+from support.jobs import builders
 from tf_operator.controller import reconciler
 from tf_operator.controller.debounce import LONGEST, SHORTEST
 from tf_operator.machinery.transport.responses import ObjectMeta

@@ -2,13 +2,13 @@
 
 import pytest
 
-from support.embedded_api import refused
+from support.embedded.embedded_api import refused
 from support.fake_clock import FakeClock
 from tf_operator.controller.job_notes import JobNotes
 from tf_operator.controller.status_batches import StatusBatches
 from tf_operator.job.record import ReplicaType
 from tf_operator.planning.actions import Create
-from tf_operator.planning.children import PODS
+from tf_operator.planning.bodies.children import PODS
 from tf_operator.planning.snapshot import Pod
 
 POD = Pod("j-worker-0", "p", ReplicaType.WORKER, 0, phase="Failed")

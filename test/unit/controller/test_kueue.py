@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from support import builders
-from support.kueue_queue import PRIORITY, QUEUE
+from support.jobs import builders
+from support.partners.kueue_queue import PRIORITY, QUEUE
 from tf_operator.controller.caches import OWNER, owner_of
 from tf_operator.controller.kueue import KueueCaches
 from tf_operator.dialects.kubeflow import v1

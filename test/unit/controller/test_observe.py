@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from support import builders
-from support.controller_harness import JOBS, KEY, FakeInformer, Harness
-from support.embedded_api import refused
+from support.embedded.controller_harness import JOBS, KEY, FakeInformer, Harness
+from support.embedded.embedded_api import refused
+from support.jobs import builders
 from tf_operator.controller import resources
 from tf_operator.controller.caches import OWNER, owner_of
 from tf_operator.job.profile import OPERATOR_LABEL

@@ -6,9 +6,9 @@ from itertools import pairwise
 
 import pytest
 
-from support import builders
-from support.controller_harness import JOBS, KEY, Harness
-from support.embedded_api import refused
+from support.embedded.controller_harness import JOBS, KEY, Harness
+from support.embedded.embedded_api import refused
+from support.jobs import builders
 from tf_operator.controller import resources
 from tf_operator.controller.reconciler import UNREADABLE_WAITS
 from tf_operator.machinery.cache.consistency import OwnerKey

@@ -2,13 +2,13 @@
 
 import pytest
 
-from support.embedded_api import refused
+from support.embedded.embedded_api import refused
 from support.fake_clock import FakeClock
 from tf_operator.controller.rejections import Rejections
 from tf_operator.machinery.transport import errors
 from tf_operator.planning import rejections as planning
 from tf_operator.planning.actions import Create, Delete, Patch, Stage
-from tf_operator.planning.children import PODS, SERVICES
+from tf_operator.planning.bodies.children import PODS, SERVICES
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ import logging
 import pytest
 from structlog.testing import capture_logs
 
-from support.builders import tfjob
-from support.controller_harness import JOBS, Counts, Recorder
-from support.pod_events import everything_runs, fails, succeeds, suspend, time_passes
-from support.simulator import MORNING, simulator
+from support.embedded.controller_harness import JOBS, Counts, Recorder
+from support.embedded.pod_events import everything_runs, fails, succeeds, suspend, time_passes
+from support.embedded.simulator import MORNING, simulator
+from support.jobs.builders import tfjob
 from tf_operator.controller import job_log
 from tf_operator.controller.reporter import PlanReporter
 from tf_operator.dialects.kubeflow.v1 import API, PROFILE

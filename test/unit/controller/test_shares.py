@@ -5,14 +5,15 @@ import itertools
 
 import pytest
 
-from support import builders
-from support.controller_harness import JOBS, KEY, Harness
-from support.embedded_api import refused
-from tf_operator.controller import resources, shares
+from support.embedded.controller_harness import JOBS, KEY, Harness
+from support.embedded.embedded_api import refused
+from support.jobs import builders
+from tf_operator.controller import resources
 from tf_operator.controller.controller import Controller
 from tf_operator.controller.metrics_hooks import ReconcileInstruments
 from tf_operator.controller.result import NOW, Result, Turn
-from tf_operator.controller.shares import LONGEST_PLAN, MOST_AT_ONCE, SHARE, Slots, Stop
+from tf_operator.controller.writing import shares
+from tf_operator.controller.writing.shares import LONGEST_PLAN, MOST_AT_ONCE, SHARE, Slots, Stop
 from tf_operator.machinery.cache.consistency import OwnerKey
 from tf_operator.machinery.ratelimit import TokenBucket
 from tf_operator.machinery.transport import errors

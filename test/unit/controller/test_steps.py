@@ -2,9 +2,9 @@
 
 import pytest
 
-from tf_operator.controller.steps import Act, DeleteJob, ResumeJob, StoreStatus, after_failure, steps
+from tf_operator.controller.writing.steps import Act, DeleteJob, ResumeJob, StoreStatus, after_failure, steps
 from tf_operator.planning.actions import Create, Delete, Plan, Stage
-from tf_operator.planning.children import PODS
+from tf_operator.planning.bodies.children import PODS
 
 POD = Create(PODS, "p", "pod p", dict, Stage.PODS)
 EXTRA = Create(PODS, "x", "the extra", dict, Stage.EXTRAS)

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from support import builders
-from support.controller_harness import KEY, Harness
-from support.embedded_api import refused
+from support.embedded.controller_harness import KEY, Harness
+from support.embedded.embedded_api import refused
+from support.jobs import builders
 from tf_operator.controller import resources
 from tf_operator.machinery.cache.consistency import Freshness, OwnerKey
 from tf_operator.machinery.transport import errors, requests

@@ -9,7 +9,7 @@ import pytest
 
 from tf_operator.dialects import registry
 from tf_operator.job.record import ReplicaType
-from tf_operator.planning.children import ChildBuilder
+from tf_operator.planning.bodies.children import ChildBuilder
 from tf_operator.planning.snapshot import Settings
 
 TEMPLATE = {

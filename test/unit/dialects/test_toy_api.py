@@ -5,9 +5,9 @@ from dataclasses import fields, replace
 
 import pytest
 
-from support import toy_api
-from support.pod_events import everything_runs, fails, succeeds, time_passes
-from support.simulator import Simulator
+from support.embedded.pod_events import everything_runs, fails, succeeds, time_passes
+from support.embedded.simulator import Simulator
+from support.toys import toy_api
 from tf_operator.cli import main
 from tf_operator.dialects import registry
 from tf_operator.job.profile import Profile

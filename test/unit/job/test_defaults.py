@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from support.builders import tfjob
-from support.snapshots import job_of
+from support.jobs.builders import tfjob
+from support.jobs.snapshots import job_of
 from tf_operator.job.defaults import with_defaults
 
 PORT = {"name": "tfjob-port", "containerPort": 2222}

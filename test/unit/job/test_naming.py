@@ -2,8 +2,8 @@
 
 import pytest
 
-from support.builders import tfjob
-from support.snapshots import job_of
+from support.jobs.builders import tfjob
+from support.jobs.snapshots import job_of
 from tf_operator.job import naming
 from tf_operator.job.profile import NameStyle
 from tf_operator.job.record import ReplicaType

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from support.builders import tfjob
-from support.simulator import simulator
+from support.embedded.simulator import simulator
+from support.jobs.builders import tfjob
 from tf_operator.job.record import ElasticRecord, ReplicaType
 
 WORKERS = tfjob().workers(2).parameter_servers()

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from support.builders import tfjob
-from support.snapshots import job_of
-from support.templates import Template
+from support.jobs.builders import tfjob
+from support.jobs.snapshots import job_of
+from support.jobs.templates import Template
 from tf_operator.job.templates import containers_of, main_containers, main_ports
 from tf_operator.job.validation import validate
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from support.builders import tfjob
-from support.snapshots import job_of
-from support.templates import Template
-from tf_operator.planning import children
-from tf_operator.planning.children import ChildBuilder
+from support.jobs.builders import tfjob
+from support.jobs.snapshots import job_of
+from support.jobs.templates import Template
+from tf_operator.planning.bodies import children
+from tf_operator.planning.bodies.children import ChildBuilder
 from tf_operator.planning.snapshot import Settings
 
 

@@ -5,9 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from support.builders import tfjob
-from support.pod_events import everything_runs, succeeds
-from support.simulator import MORNING, simulator
+from support.embedded.pod_events import everything_runs, succeeds
+from support.embedded.simulator import MORNING, simulator
+from support.jobs.builders import tfjob
 from tf_operator.meta import rfc3339
 from tf_operator.planning import cleanup
 from tf_operator.planning.actions import Delete, DeleteCollection

@@ -6,11 +6,12 @@ import subprocess
 
 import pytest
 
-from support.builders import tfjob
-from support.snapshots import job_of, snapshot_of
-from support.templates import Template
+from support.jobs.builders import tfjob
+from support.jobs.snapshots import job_of, snapshot_of
+from support.jobs.templates import Template
 from tf_operator.job.record import ReplicaType
-from tf_operator.planning import cluster_spec, spec_problems
+from tf_operator.planning import spec_problems
+from tf_operator.planning.bodies import cluster_spec
 from tf_operator.planning.plan import make_plan
 
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tf_operator.planning import default_server, json_logs
+from tf_operator.planning.bodies import default_server, json_logs
 
 TENSORFLOW = r"""
 import os

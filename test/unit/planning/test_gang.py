@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from support.builders import tfjob
-from support.snapshots import snapshot_of
-from support.templates import Template
+from support.jobs.builders import tfjob
+from support.jobs.snapshots import snapshot_of
+from support.jobs.templates import Template
 from tf_operator import quantity
 from tf_operator.controller import resources
 from tf_operator.meta import GroupVersionResource
-from tf_operator.planning import gang, gang_schedulers
-from tf_operator.planning.gang_schedulers import GangScheduler
+from tf_operator.planning.bodies import gang, gang_schedulers
+from tf_operator.planning.bodies.gang_schedulers import GangScheduler
 from tf_operator.planning.plan import make_plan
 from tf_operator.planning.snapshot import PodGroup, Settings
 

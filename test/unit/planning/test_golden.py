@@ -8,13 +8,14 @@ import pytest
 import yaml
 
 from golden import case, written
-from support.builders import merge
+from support.jobs.builders import merge
 from tf_operator.dialects.fields import entries
 from tf_operator.dialects.kubeflow import words
-from tf_operator.planning import failure_evidence, pending, spec_problems
+from tf_operator.planning import pending, spec_problems
 from tf_operator.planning.actions import Stage
 from tf_operator.planning.child_kinds import kinds
 from tf_operator.planning.plan import make_plan
+from tf_operator.planning.pods import failure_evidence
 
 ROOT = Path(__file__).resolve().parents[3]
 TOPICS = {topic: case.read(ROOT, topic) for topic in case.topics(ROOT)}

@@ -2,9 +2,9 @@
 
 import pytest
 
-from support.builders import tfjob
-from support.simulator import MORNING
-from support.snapshots import snapshot_of
+from support.embedded.simulator import MORNING
+from support.jobs.builders import tfjob
+from support.jobs.snapshots import snapshot_of
 from tf_operator.job.constants import MOST_REPLICAS
 from tf_operator.job.record import ReplicaType
 from tf_operator.planning import job_view

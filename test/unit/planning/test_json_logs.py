@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
-from support.builders import tfjob
+from support.jobs.builders import tfjob
 from tf_operator.dialects.kubeflow.v1 import API
 from tf_operator.job.constants import JSON_LOGS_ANNOTATION
 from tf_operator.job.record import ReplicaType
-from tf_operator.planning.children import ChildBuilder
+from tf_operator.planning.bodies.children import ChildBuilder
 from tf_operator.planning.snapshot import Settings
 
 PROGRAM = """

@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from support import builders
-from support.kueue_queue import QUEUE
-from support.templates import Template
+from support.jobs import builders
+from support.jobs.templates import Template
+from support.partners.kueue_queue import QUEUE
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.job.record import JobPhase
 from tf_operator.planning.kueue import admission, protocol, workload

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from support.builders import tfjob
-from support.pod_events import is_starting, is_stuck
-from support.simulator import simulator
+from support.embedded.pod_events import is_starting, is_stuck
+from support.embedded.simulator import simulator
+from support.jobs.builders import tfjob
 from tf_operator.planning import job_view, pending
 from tf_operator.planning.snapshot import RejectedWrite
 

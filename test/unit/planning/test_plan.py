@@ -5,14 +5,16 @@ from datetime import timedelta
 
 import pytest
 
-from support.builders import tfjob
-from support.pod_events import everything_runs, fails, is_drained, is_starting, scale_workers, succeeds
-from support.simulator import MORNING, simulator
-from support.snapshots import snapshot_of
+from support.embedded.pod_events import everything_runs, fails, is_drained, is_starting, scale_workers, succeeds
+from support.embedded.simulator import MORNING, simulator
+from support.jobs.builders import tfjob
+from support.jobs.snapshots import snapshot_of
 from tf_operator.job.record import ReplicaType
 from tf_operator.meta import rfc3339
-from tf_operator.planning import children, cluster_spec, job_view, plan, pod_needs, pod_state
+from tf_operator.planning import job_view, plan
 from tf_operator.planning.actions import Stage
+from tf_operator.planning.bodies import children, cluster_spec
+from tf_operator.planning.pods import pod_needs, pod_state
 from tf_operator.planning.snapshot import MainContainer, Pod, Service, Settings
 
 

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from support.simulator import MORNING
+from support.embedded.simulator import MORNING
 from tf_operator.dialects.kubeflow.v1 import PROFILE
 from tf_operator.job import restart_rules
 from tf_operator.job.profile import RestartBy
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.training_job import RestartPolicy
-from tf_operator.planning import pod_state
-from tf_operator.planning.pod_state import PodState, Policy
+from tf_operator.planning.pods import pod_state
+from tf_operator.planning.pods.pod_state import PodState, Policy
 from tf_operator.planning.snapshot import MainContainer, Pod
 
 P, R, S, F, X, D, L = (

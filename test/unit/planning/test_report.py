@@ -2,9 +2,9 @@
 
 import pytest
 
-from support.builders import tfjob
-from support.pod_events import everything_runs, fails, restarts_in_place, time_passes
-from support.simulator import Crashed, simulator
+from support.embedded.pod_events import everything_runs, fails, restarts_in_place, time_passes
+from support.embedded.simulator import Crashed, simulator
+from support.jobs.builders import tfjob
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.report import EventKind
 

@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from support.builders import tfjob
-from support.pod_events import everything_runs, fails, restarts_in_place, time_passes
-from support.simulator import MORNING, simulator
+from support.embedded.pod_events import everything_runs, fails, restarts_in_place, time_passes
+from support.embedded.simulator import MORNING, simulator
+from support.jobs.builders import tfjob
 from tf_operator.job.record import JobPhase, ReplicaType, RestartRecord
 from tf_operator.planning import job_view, restarts
 from tf_operator.planning.snapshot import DEFAULT_SETTINGS

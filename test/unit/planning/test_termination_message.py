@@ -2,7 +2,7 @@
 
 import pytest
 
-from tf_operator.planning import termination_message
+from tf_operator.planning.pods import termination_message
 
 TRACEBACK = """\
 Traceback (most recent call last):

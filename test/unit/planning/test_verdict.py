@@ -5,10 +5,10 @@ from datetime import timedelta
 
 import pytest
 
-from support.builders import tfjob
-from support.pod_events import everything_runs, fails, restarts_in_place, succeeds, suspend
-from support.simulator import MORNING, simulator
-from support.snapshots import job_of
+from support.embedded.pod_events import everything_runs, fails, restarts_in_place, succeeds, suspend
+from support.embedded.simulator import MORNING, simulator
+from support.jobs.builders import tfjob
+from support.jobs.snapshots import job_of
 from tf_operator.job.record import FailureCause, JobRecord
 from tf_operator.planning import job_view, verdict
 from tf_operator.planning.snapshot import RejectedWrite

@@ -8,7 +8,9 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
-from support import builders, pod_status, toy_api
+from support.jobs import builders
+from support.pods import pod_status
+from support.toys import toy_api
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.served import JobSummary
 from tf_operator.dialects.t9k import v1beta1 as t9k
@@ -17,7 +19,7 @@ from tf_operator.job.record import ReplicaType
 from tf_operator.job.training_job import FieldError, RestartPolicy
 from tf_operator.machinery.transport import raw_json, responses
 from tf_operator.meta import ObjectKey, parse_time, rfc3339
-from tf_operator.planning import resize_sidecar
+from tf_operator.planning.bodies import resize_sidecar
 from tf_operator.planning.snapshot import MainContainer, PodGroup, Service
 from tf_operator.projections.jobs import JobMeta, StoredJob, job_of, job_reader
 from tf_operator.projections.pod_groups import group_reader

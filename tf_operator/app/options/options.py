@@ -21,7 +21,7 @@ from tf_operator.dialects import registry
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.machinery.election.leaderelection import ElectionConfig
 from tf_operator.meta import ObjectKey
-from tf_operator.planning import gang
+from tf_operator.planning.bodies import gang
 from tf_operator.planning.child_kinds import kinds
 from tf_operator.planning.child_kinds.kind import ChildKind
 from tf_operator.planning.job_queue.schedule import QueueRules

@@ -19,7 +19,7 @@ from tf_operator.client.plan import dry_run
 from tf_operator.client.plan.job_plan import JobPlan
 from tf_operator.dialects import registry
 from tf_operator.meta import key_of, text_of
-from tf_operator.planning import gang
+from tf_operator.planning.bodies import gang
 from tf_operator.planning.snapshot import Settings
 from tf_operator.text import escaped
 

@@ -15,7 +15,7 @@ from tf_operator.client.explanation.situation import Situation
 from tf_operator.client.manifests import kube_yaml
 from tf_operator.job.record import FirstFailure
 from tf_operator.meta import Body, metadata_of, text_of
-from tf_operator.planning import termination_message
+from tf_operator.planning.pods import termination_message
 from tf_operator.text import escaped
 
 MOST_REPLICAS: Final = 1000

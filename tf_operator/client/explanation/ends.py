@@ -10,7 +10,7 @@ from tf_operator.client.pods import JobPod
 from tf_operator.job.profile import OOM_KILLED
 from tf_operator.job.record import FailureCause, JobPhase
 from tf_operator.job.restart_rules import RESTARTING_ALL
-from tf_operator.planning import termination_message
+from tf_operator.planning.pods import termination_message
 from tf_operator.planning.snapshot import MainContainer
 
 _STEPS: Final = {

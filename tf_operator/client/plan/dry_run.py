@@ -12,10 +12,11 @@ from typing import Final
 from tf_operator.client.plan.job_plan import JobPlan, PlannedReplica, groups_in
 from tf_operator.job.naming import replica_of
 from tf_operator.job.training_job import TrainingJob
-from tf_operator.planning import cluster_spec, tensorboards
+from tf_operator.planning import tensorboards
 from tf_operator.planning.actions import Create, Stage
+from tf_operator.planning.bodies import cluster_spec
+from tf_operator.planning.bodies.children import PODS
 from tf_operator.planning.child_kinds import kinds
-from tf_operator.planning.children import PODS
 from tf_operator.planning.plan import make_plan
 from tf_operator.planning.snapshot import ChildState, PodGroup, Settings, Snapshot
 

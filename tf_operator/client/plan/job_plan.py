@@ -15,8 +15,8 @@ from tf_operator.job import constants
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.meta import Body
-from tf_operator.planning import gang_schedulers
 from tf_operator.planning.actions import Create
+from tf_operator.planning.bodies import gang_schedulers
 from tf_operator.planning.snapshot import Settings
 
 MOST_LISTED: Final = 8

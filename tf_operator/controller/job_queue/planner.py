@@ -28,10 +28,10 @@ from tf_operator.machinery.election.fence import NotLeading
 from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport import errors
 from tf_operator.machinery.transport.client import ApiClient
-from tf_operator.planning import pod_needs
 from tf_operator.planning.job_queue import admission
 from tf_operator.planning.job_queue.jobs import Decision, FitNote, QueueJob, Resize, Schedule, left_alone
 from tf_operator.planning.job_queue.schedule import Cluster, QueueRules, make_schedule
+from tf_operator.planning.pods import pod_needs
 from tf_operator.projections.jobs import StoredJob
 
 _log = Logger(__name__)

@@ -21,10 +21,11 @@ from tf_operator.machinery.cache.informer import Informer
 from tf_operator.machinery.cache.store import Store
 from tf_operator.machinery.transport.responses import ObjectMeta
 from tf_operator.meta import parse_time, text_of
-from tf_operator.planning import invalid_edits, pod_needs
-from tf_operator.planning.children import ChildBuilder
+from tf_operator.planning import invalid_edits
+from tf_operator.planning.bodies.children import ChildBuilder
 from tf_operator.planning.job_queue import admission, shapes
 from tf_operator.planning.job_queue.jobs import BoundPod, QueueJob, ReplicaNeed
+from tf_operator.planning.pods import pod_needs
 from tf_operator.planning.snapshot import Settings, Snapshot
 from tf_operator.projections.jobs import StoredJob, job_of
 

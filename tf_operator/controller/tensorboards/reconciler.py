@@ -13,7 +13,7 @@ from tf_operator.controller.reconciler import UNREADABLE_WAITS
 from tf_operator.controller.rejections import is_answer, is_final
 from tf_operator.controller.result import DONE, Result
 from tf_operator.controller.tensorboards.sources import Source
-from tf_operator.controller.writes import Writer
+from tf_operator.controller.writing.writes import Writer
 from tf_operator.machinery.cache.consistency import OwnerKey
 from tf_operator.machinery.cache.informer import Informer
 from tf_operator.machinery.log import Logger

@@ -9,7 +9,7 @@ from typing import Final, Generic, Protocol, TypeVar
 
 from tf_operator.controller.debounce import SHORTEST
 from tf_operator.controller.reporter import Recorder
-from tf_operator.controller.writes import Writer
+from tf_operator.controller.writing.writes import Writer
 from tf_operator.dialects import merge_patch
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.dialects.tensorboard import v1beta1

@@ -20,8 +20,8 @@ from tf_operator.job.record import (
 )
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.meta import Body
-from tf_operator.planning import pod_needs
 from tf_operator.planning.job_queue import shapes
+from tf_operator.planning.pods import pod_needs
 from tf_operator.planning.snapshot import Hold, Snapshot
 
 REASON = "NoRoom"

@@ -11,11 +11,12 @@ from tf_operator.job.constants import LONGEST_NAME
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.training_job import ReplicaSpec, TrainingJob
 from tf_operator.meta import Body, metadata_of
-from tf_operator.planning import pod_needs, resize_sidecar
+from tf_operator.planning.bodies import resize_sidecar
+from tf_operator.planning.bodies.children import ChildBuilder
 from tf_operator.planning.child_kinds import kind
-from tf_operator.planning.children import ChildBuilder
 from tf_operator.planning.kueue import state
 from tf_operator.planning.kueue.state import KueueState, Priority, texts
+from tf_operator.planning.pods import pod_needs
 from tf_operator.planning.snapshot import Settings
 
 _JOB_UID: Final = f"{state.GROUP}/job-uid"

@@ -3,7 +3,7 @@
 import pytest
 
 from support.api import Api
-from support.fault_proxy.proxy import FaultProxy
+from support.disturbances.fault_proxy.proxy import FaultProxy
 from support.resources import LEASES
 
 

@@ -11,11 +11,11 @@ import aiohttp
 import pytest
 
 from support.api import RefusedError
-from support.fault_proxy import faults
-from support.fault_proxy.proxy import FaultProxy
-from support.fault_proxy.trigger import create, get, listing, opening, watch, write
-from support.fault_proxy.wire import Wire
-from support.lease_watch import last_events, lease, next_events
+from support.disturbances.fault_proxy import faults
+from support.disturbances.fault_proxy.proxy import FaultProxy
+from support.disturbances.fault_proxy.trigger import create, get, listing, opening, watch, write
+from support.disturbances.fault_proxy.wire import Wire
+from support.leases.lease_watch import last_events, lease, next_events
 
 
 @pytest.fixture

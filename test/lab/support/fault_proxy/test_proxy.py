@@ -4,10 +4,10 @@ import pytest
 import trustme
 
 from lab.kubeconfig import Access, write
-from support.fault_proxy import faults
-from support.fault_proxy.proxy import FaultProxy
-from support.fault_proxy.trigger import anything, create, listing, watch
-from support.fault_proxy.wire import Wire
+from support.disturbances.fault_proxy import faults
+from support.disturbances.fault_proxy.proxy import FaultProxy
+from support.disturbances.fault_proxy.trigger import anything, create, listing, watch
+from support.disturbances.fault_proxy.wire import Wire
 
 PODS = "/api/v1/namespaces/n/pods"
 

@@ -12,12 +12,12 @@ from contextlib import AsyncExitStack
 import pytest
 
 from support.api import RefusedError
-from support.fault_proxy import faults
-from support.fault_proxy.proxy import FaultProxy
-from support.fault_proxy.request import fingerprint
-from support.fault_proxy.trigger import anything, create, get, listing, patch, watch, write
-from support.fault_proxy.wire import Wire
-from support.lease_watch import lease
+from support.disturbances.fault_proxy import faults
+from support.disturbances.fault_proxy.proxy import FaultProxy
+from support.disturbances.fault_proxy.request import fingerprint
+from support.disturbances.fault_proxy.trigger import anything, create, get, listing, patch, watch, write
+from support.disturbances.fault_proxy.wire import Wire
+from support.leases.lease_watch import lease
 from support.open_sockets import open_sockets
 
 

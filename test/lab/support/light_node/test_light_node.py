@@ -9,8 +9,8 @@ import pytest
 
 from lab.control_plane.api import ApiRefusedError
 from lab.control_plane.plane import ControlPlane
-from support.light_node.node import LightNode
-from support.light_node.pod import SERVICE_ACCOUNT
+from support.pods.light_node.node import LightNode
+from support.pods.light_node.pod import SERVICE_ACCOUNT
 from support.settle import eventually
 
 GREETER = Path(__file__).with_name("greeter.py")

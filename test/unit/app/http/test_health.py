@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.config_source import ConfigSource
+from support.operators.config_source import ConfigSource
 from tf_operator.app.http.health import DEAD_WATCH, STUCK_LOOP, Health
 from tf_operator.machinery.election.heartbeat import Heartbeat
 from tf_operator.machinery.transport.config import ConfigurationError

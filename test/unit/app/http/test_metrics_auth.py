@@ -6,7 +6,7 @@ import os
 import pytest
 from structlog.testing import capture_logs
 
-from support.embedded_api import refused
+from support.embedded.embedded_api import refused
 from tf_operator.app.http import metrics_auth
 from tf_operator.app.http import server as web
 from tf_operator.app.http.metrics_auth import CLIENT_BURST, UNKNOWN_BURST, Authorizer, Decision, Reviewer

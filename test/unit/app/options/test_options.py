@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from support import toy_api
+from support.toys import toy_api
 from tf_operator.app.options import flags, ignored_flags, options
 from tf_operator.app.options.flag_types import Address
 from tf_operator.app.options.options import ElectionOptions, OptionError, Options, Protection, RestartDelay, Webhook

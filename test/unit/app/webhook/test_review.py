@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from support.builders import merge
+from support.jobs.builders import merge
 from tf_operator.app.webhook import review
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.kubeflow.versions.conversion import INCOMPLETE

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from support.builders import tfjob
+from support.jobs.builders import tfjob
 from tf_operator.cli import main
 from tf_operator.dialects import registry
 

@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from support.embedded_jobs import EmbeddedJobs
+from support.embedded.embedded_jobs import EmbeddedJobs
 from tf_operator.cli import main, session, target
 from tf_operator.cli.commands import ui
 from tf_operator.cli.commands.ui import ProblemReporter

@@ -2,7 +2,7 @@
 
 import yaml
 
-from support.builders import tfjob
+from support.jobs.builders import tfjob
 from tf_operator.cli.manifests import bodies
 from tf_operator.client.manifests import validate
 from tf_operator.client.plan import dry_run

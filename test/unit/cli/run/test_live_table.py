@@ -5,9 +5,9 @@ import re
 
 import pytest
 
-from support.builders import tfjob
-from support.embedded_jobs import EmbeddedJobs
+from support.embedded.embedded_jobs import EmbeddedJobs
 from support.fake_clock import FakeClock
+from support.jobs.builders import tfjob
 from tf_operator.cli.run.live_table import LiveTable
 from tf_operator.client import JobEvent, LogLine
 from tf_operator.client.job import read_job

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from support.embedded_jobs import EmbeddedJobs
+from support.embedded.embedded_jobs import EmbeddedJobs
 from support.fake_clock import FakeClock
 from tf_operator.cli.ui import board
 from tf_operator.dialects import registry

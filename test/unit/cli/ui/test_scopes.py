@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from support.embedded.scripted_transport import InMemory, ScriptedReply, page
 from support.fake_clock import FakeClock
-from support.scripted_transport import InMemory, ScriptedReply, page
 from tf_operator.cli.ui import scopes
 from tf_operator.client import AsyncTFJobs, Forbidden, NotFound
 from tf_operator.dialects import registry

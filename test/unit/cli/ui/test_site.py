@@ -8,7 +8,7 @@ from unittest import mock
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
-from support.embedded_jobs import EmbeddedJobs
+from support.embedded.embedded_jobs import EmbeddedJobs
 from support.fake_clock import FakeClock
 from tf_operator.cli.ui import board, site
 from tf_operator.cli.ui.feed import SharedFeeds

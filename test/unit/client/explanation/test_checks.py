@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from support.builders import merge
+from support.jobs.builders import merge
 from tf_operator.client import events, job, pods
 from tf_operator.client.explanation import checks
 from tf_operator.client.explanation.situation import Situation

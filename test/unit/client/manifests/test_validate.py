@@ -2,8 +2,8 @@
 
 import pytest
 
-from support import manifest_cases
-from support.builders import tfjob
+from support.jobs import manifest_cases
+from support.jobs.builders import tfjob
 from tf_operator.cli import main
 from tf_operator.client.manifests import validate
 

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from support import toy_child
-from support.builders import tfjob
-from support.templates import Template
+from support.jobs.builders import tfjob
+from support.jobs.templates import Template
+from support.toys import toy_child
 from tf_operator.client.manifests import validate
 from tf_operator.client.plan import dry_run
 from tf_operator.planning.child_kinds import kinds

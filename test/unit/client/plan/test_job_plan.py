@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.builders import tfjob
+from support.jobs.builders import tfjob
 from tf_operator.client.manifests import validate
 from tf_operator.client.plan import dry_run, job_plan
 from tf_operator.planning.snapshot import DEFAULT_SETTINGS

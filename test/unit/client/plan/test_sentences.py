@@ -2,9 +2,9 @@
 
 import pytest
 
-from support import t9k
-from support.builders import tfjob
-from support.templates import Template
+from support.jobs import t9k
+from support.jobs.builders import tfjob
+from support.jobs.templates import Template
 from tf_operator.client.manifests import validate
 from tf_operator.client.plan import dry_run
 from tf_operator.planning.snapshot import DEFAULT_SETTINGS, Settings

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from support import builders
-from support.controller_harness import FakeInformer
+from support.embedded.controller_harness import FakeInformer
 from support.fake_clock import FakeClock
-from support.templates import Template
+from support.jobs import builders
+from support.jobs.templates import Template
 from tf_operator.controller.caches import OWNER, owner_of
 from tf_operator.controller.job_queue import planner, projections, set_aside
 from tf_operator.controller.job_queue.planner import QueuePlanner

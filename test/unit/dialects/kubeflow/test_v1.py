@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from support.builders import tfjob
-from support.snapshots import job_of
+from support.jobs.builders import tfjob
+from support.jobs.snapshots import job_of
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.served import JobSummary
 from tf_operator.job.record import ReplicaType

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from support.crashes import crash_points
-from support.pod_events import (
+from support.disturbances.crashes import crash_points
+from support.embedded.pod_events import (
     everything_runs,
     fails,
     is_deleted,
@@ -18,8 +18,8 @@ from support.pod_events import (
     succeeds,
     time_passes,
 )
-from support.simulator import MORNING, Simulator
-from support.t9k import PHASES, condition, documented, job, over, replicas
+from support.embedded.simulator import MORNING, Simulator
+from support.jobs.t9k import PHASES, condition, documented, job, over, replicas
 from tf_operator.app.metrics.phases import PHASES as PHASES_OF_METRICS
 from tf_operator.dialects.served import JobSummary
 from tf_operator.dialects.t9k.v1beta1 import API

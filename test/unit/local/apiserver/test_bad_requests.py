@@ -5,8 +5,8 @@ import random
 import msgspec
 import pytest
 
-from support import toy_kinds
 from support.fake_clock import FakeClock
+from support.toys import toy_kinds
 from tf_operator.dialects import registry
 from tf_operator.local.apiserver.built_in import catalog
 from tf_operator.local.apiserver.messages import Response

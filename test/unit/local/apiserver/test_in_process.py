@@ -5,10 +5,10 @@ import asyncio
 import msgspec
 import pytest
 
-from support import toy_kinds
+from support.embedded.scripted_transport import client_of
 from support.fake_clock import FakeClock
-from support.scripted_transport import client_of
-from support.toy_kinds import TOYS
+from support.toys import toy_kinds
+from support.toys.toy_kinds import TOYS
 from tf_operator.local.apiserver.in_process import Edge, InProcess
 from tf_operator.machinery.transport import errors, requests
 from tf_operator.machinery.transport.requests import Scope

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from support import manifest_cases
-from support.manifest_cases import Case
+from support.jobs import manifest_cases
+from support.jobs.manifest_cases import Case
 from tf_operator.dialects import registry
 from tf_operator.local.apiserver.built_in import catalog
 from tf_operator.local.apiserver.definitions import custom_kinds

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from support import toy_kinds
 from support.fake_clock import FakeClock
-from support.toy_kinds import call
+from support.toys import toy_kinds
+from support.toys.toy_kinds import call
 from tf_operator.local.apiserver.reads.views import MOST_AT_ONCE
 from tf_operator.local.apiserver.server import ApiServer
 from tf_operator.machinery.transport.requests import Request

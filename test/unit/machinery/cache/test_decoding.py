@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from support.sample_objects import READ_THING, ReflectorCounts, thing
+from support.toys.sample_objects import READ_THING, ReflectorCounts, thing
 from tf_operator.machinery.cache.decoding import ObjectDecoder
 from tf_operator.machinery.cache.store import Store
 

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
+from support.embedded.scripted_transport import Routed, ScriptedTransport, Watch, added, bookmark, client_of, mark
 from support.fake_clock import FakeClock
-from support.sample_objects import READ_THING, THINGS, ReflectorCounts, Thing, thing
-from support.scripted_transport import Routed, ScriptedTransport, Watch, added, bookmark, client_of, mark
+from support.toys.sample_objects import READ_THING, THINGS, ReflectorCounts, Thing, thing
 from tf_operator.machinery.cache.factory import Need, SharedInformerFactory, name_of
 from tf_operator.machinery.cache.reflector import Timing
 from tf_operator.machinery.transport import errors

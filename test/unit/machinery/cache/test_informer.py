@@ -6,9 +6,7 @@ from unittest.mock import AsyncMock, Mock
 import pytest
 from structlog.testing import capture_logs
 
-from support.fake_clock import FakeClock
-from support.sample_objects import READ_THING, THINGS, Diary, HistoryKeeper, ReflectorCounts, thing
-from support.scripted_transport import (
+from support.embedded.scripted_transport import (
     Hang,
     Routed,
     ScriptedTransport,
@@ -21,6 +19,8 @@ from support.scripted_transport import (
     modified,
     page,
 )
+from support.fake_clock import FakeClock
+from support.toys.sample_objects import READ_THING, THINGS, Diary, HistoryKeeper, ReflectorCounts, thing
 from tf_operator.machinery.cache.informer import Informer
 from tf_operator.machinery.transport import errors
 from tf_operator.machinery.transport.requests import Scope

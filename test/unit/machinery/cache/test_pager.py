@@ -5,9 +5,9 @@ from contextlib import aclosing, asynccontextmanager
 
 import pytest
 
+from support.embedded.scripted_transport import page
 from support.fake_clock import FakeClock
-from support.sample_objects import THINGS, thing
-from support.scripted_transport import page
+from support.toys.sample_objects import THINGS, thing
 from tf_operator.machinery.cache import pager
 from tf_operator.machinery.transport import errors, list_body
 from tf_operator.machinery.transport.requests import EVERYWHERE, Scope

@@ -4,9 +4,7 @@ import asyncio
 
 import pytest
 
-from support.fake_clock import FakeClock
-from support.sample_objects import READ_THING, THINGS, ReflectorCounts, thing
-from support.scripted_transport import (
+from support.embedded.scripted_transport import (
     Hang,
     ScriptedTransport,
     Watch,
@@ -20,6 +18,8 @@ from support.scripted_transport import (
     modified,
     page,
 )
+from support.fake_clock import FakeClock
+from support.toys.sample_objects import READ_THING, THINGS, ReflectorCounts, thing
 from tf_operator.machinery.cache.cache_writer import CacheWriter
 from tf_operator.machinery.cache.decoding import ObjectDecoder
 from tf_operator.machinery.cache.reflector import Reflector, Timing

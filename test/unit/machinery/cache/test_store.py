@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.sample_objects import projected
+from support.toys.sample_objects import projected
 from tf_operator.machinery.cache.store import Store
 from tf_operator.meta import ObjectKey
 

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from support.lease_model import KEY, LeaseApi, LeaseStore
+from support.leases.lease_model import KEY, LeaseApi, LeaseStore
 from tf_operator.machinery.election import election_thread
 from tf_operator.machinery.election.election_thread import ElectionThread, make_identity
 from tf_operator.machinery.election.fence import LeaseClock, NotLeading

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from support.lease_model import FAILS, FINE, HANGS, KEY, REPLY_LOST, Fate, LeaseApi, LeaseStore, conflict
+from support.leases.lease_model import FAILS, FINE, HANGS, KEY, REPLY_LOST, Fate, LeaseApi, LeaseStore, conflict
 from tf_operator.machinery.election.fence import Fence
 from tf_operator.machinery.election.heartbeat import Heartbeat
 from tf_operator.machinery.election.leaderelection import ElectionConfig, LeaderElector, LossReason

@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from support.config_source import ConfigSource
-from support.lease_model import KEY
-from support.loopback import Loopback, reply
+from support.disturbances.loopback import Loopback, reply
+from support.leases.lease_model import KEY
+from support.operators.config_source import ConfigSource
 from tf_operator.machinery.clock import SystemClock
 from tf_operator.machinery.election.lease import (
     LONGEST_LEASE,

@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from support.config_source import ConfigSource
+from support.disturbances.loopback import CLOSED, RESET, SILENT, Answer, Ending, Loopback, reply
 from support.fake_clock import FakeClock
-from support.loopback import CLOSED, RESET, SILENT, Answer, Ending, Loopback, reply
+from support.operators.config_source import ConfigSource
 from tf_operator.machinery.election.fence import NotLeading
 from tf_operator.machinery.metrics_hooks import ClientInstruments
 from tf_operator.machinery.ratelimit import TokenBucket

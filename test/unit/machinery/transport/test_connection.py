@@ -14,10 +14,10 @@ import aiohttp
 import pytest
 import trustme
 
-from support.config_source import ConfigSource
+from support.disturbances.loopback import CLOSED, RESET, SILENT, Answer, Ending, Loopback, reply
 from support.fake_clock import FakeClock
-from support.loopback import CLOSED, RESET, SILENT, Answer, Ending, Loopback, reply
 from support.open_sockets import open_sockets
+from support.operators.config_source import ConfigSource
 from tf_operator.machinery.transport import connection, errors, requests
 from tf_operator.machinery.transport.config import ClientConfig, ConfigurationError, make_tls
 from tf_operator.machinery.transport.connection import Connection

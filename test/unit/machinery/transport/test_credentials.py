@@ -13,8 +13,8 @@ from urllib.parse import parse_qs
 import pytest
 import trustme
 
+from support.disturbances.loopback import CLOSED, Loopback, reply
 from support.fake_clock import FakeClock
-from support.loopback import CLOSED, Loopback, reply
 from tf_operator.machinery.transport import exec_auth, oidc_auth
 from tf_operator.machinery.transport.config import ConfigurationError
 from tf_operator.meta import rfc3339

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import trustme
 
-from support.config_source import ConfigSource
+from support.operators.config_source import ConfigSource
 from tf_operator.machinery.clock import SystemClock
 from tf_operator.machinery.transport.config import ClientConfig, ConfigurationError
 from tf_operator.machinery.transport.connection import Connection

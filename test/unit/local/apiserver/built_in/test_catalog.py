@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from support.fake_clock import FakeClock
-from support.toy_kinds import call
+from support.toys.toy_kinds import call
 from tf_operator.local.apiserver.built_in import catalog
 from tf_operator.local.apiserver.messages import ApiFailure, Response
 from tf_operator.local.apiserver.server import ApiServer

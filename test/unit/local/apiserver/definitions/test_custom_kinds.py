@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from support.fake_clock import FakeClock
-from support.toy_kinds import call
+from support.toys.toy_kinds import call
 from tf_operator.dialects import registry
 from tf_operator.dialects.kubeflow import hub
 from tf_operator.dialects.served import Crd

@@ -2,9 +2,9 @@
 
 import pytest
 
-from support import toy_kinds
 from support.fake_clock import FakeClock
-from support.toy_kinds import call
+from support.toys import toy_kinds
+from support.toys.toy_kinds import call
 from tf_operator.local.apiserver.kinds import Kind
 from tf_operator.local.apiserver.server import ApiServer
 from tf_operator.meta import GroupVersionResource

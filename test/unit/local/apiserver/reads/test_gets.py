@@ -5,9 +5,9 @@ import json
 import msgspec
 import pytest
 
-from support import toy_kinds
 from support.fake_clock import FakeClock
-from support.toy_kinds import call, events, watch
+from support.toys import toy_kinds
+from support.toys.toy_kinds import call, events, watch
 from tf_operator.local.apiserver.reads.watches import MOST_LINES
 from tf_operator.local.apiserver.storage import store
 from tf_operator.machinery.transport.requests import Request

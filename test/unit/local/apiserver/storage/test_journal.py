@@ -4,9 +4,9 @@ import sqlite3
 
 import pytest
 
-from support import toy_kinds
 from support.fake_clock import FakeClock
-from support.toy_kinds import call, events, watch
+from support.toys import toy_kinds
+from support.toys.toy_kinds import call, events, watch
 from tf_operator.local.apiserver.storage.journal import SqliteJournal, UnusableJournal
 
 TOYS = "/apis/toys.io/v1/namespaces/team/toys"

@@ -3,9 +3,9 @@
 import pytest
 from structlog.testing import capture_logs
 
-from support import toy_kinds
 from support.fake_clock import FakeClock
-from support.toy_kinds import call, events, watch
+from support.toys import toy_kinds
+from support.toys.toy_kinds import call, events, watch
 from tf_operator.local.apiserver.built_in import catalog
 from tf_operator.local.apiserver.server import ApiServer
 from tf_operator.local.apiserver.writes.collector import MOST_AT_ONCE, RETRY_AFTER

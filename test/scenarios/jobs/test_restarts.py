@@ -1,0 +1,79 @@
+"""What becomes of a job when its programs fail: restart policies, exit codes, the budget of restarts."""
+
+from support.jobs import builders
+from support.jobs.job_namespace import conditions, states
+from support.operators.operator_fixture import ONE_OPERATOR, QUICK
+from support.pods.autopilot import autopilot
+from support.pods.pod_scripts import Script, failing, running
+from support.pods.pod_status import Exit
+from support.settle import eventually
+
+pytestmark = ONE_OPERATOR
+ARGUMENTS = (QUICK,)
+
+
+async def test_only_the_pod_that_was_killed_is_replaced(job_namespace):
+    job = builders.tfjob("j").chief(restart="ExitCode").workers(1, restart="ExitCode")
+    await job_namespace.begin_running(job.evaluators(1, restart="ExitCode"))
+    before = await job_namespace.pods()
+    await job_namespace.kubelet.fail("j-evaluator-0", Exit(137))
+    await job_namespace.wait("j", "Restarting", text="Evaluator")
+    await job_namespace.wait_replaced(before["j-evaluator-0"])
+    await job_namespace.run("j-evaluator-0")
+    found = await job_namespace.wait("j", "Running")
+    assert states(found) == ["Created", "Running"]
+    assert found["status"]["restarts"] == 1
+    assert found["status"]["replicaStatuses"]["Evaluator"]["restarts"] == 1
+    after = await job_namespace.uids()
+    assert {name for name, pod in before.items() if pod["metadata"]["uid"] != after[name]} == {"j-evaluator-0"}
+
+
+async def test_a_permanent_code_fails_the_job_and_names_who_and_why(job_namespace):
+    await job_namespace.begin_running(builders.tfjob("j").workers(2, restart="ExitCode"))
+    before = await job_namespace.uids()
+    await job_namespace.kubelet.fail("j-worker-1", Exit(1, message="CUDA out of memory"))
+    job = await job_namespace.wait("j", "Failed", reason="TFJobFailed", text="j-worker-1")
+    assert "exited with code 1" in job["status"]["conditions"][-1]["message"]
+    assert "Restarting" not in states(job)
+    failure = job["status"]["firstFailure"]
+    assert (failure["pod"], failure["container"], failure["exitCode"]) == ("j-worker-1", "tensorflow", 1)
+    assert failure["message"] == "CUDA out of memory"
+    await job_namespace.quiet()
+    assert await job_namespace.uids() == before
+
+
+async def test_two_restarts_are_two_pods_and_then_the_end(job_namespace):
+    script = Script().otherwise([running(), failing(Exit(137))])
+    async with autopilot(job_namespace.kubelet, script) as pilot:
+        await job_namespace.submit(builders.tfjob("j").workers(1, restart="ExitCode").backoff_limit(2))
+        job = await job_namespace.wait("j", "Failed", reason="TFJobBackoffLimitExceeded", text="limit of 2")
+        await job_namespace.quiet()
+        assert pilot.completed["j-worker-0"] == 3
+    assert job["status"]["restarts"] == 2
+    assert job_namespace.created_pods() == 3
+
+
+async def test_restarts_in_place_use_up_the_budget(job_namespace):
+    await job_namespace.begin_running(
+        builders.tfjob("j").workers(4, restart="OnFailure").backoff_limit(4).clean_pods("All")
+    )
+    for index in range(3):
+        await job_namespace.kubelet.restart(f"j-worker-{index}", Exit(1))
+        await job_namespace.wait_status(restarts=index + 1)
+    await job_namespace.kubelet.restart("j-worker-3", Exit(1))
+    job = await job_namespace.wait("j", "Failed", reason="TFJobBackoffLimitExceeded")
+    assert job["status"]["restarts"] == 4
+    assert "it last exited with code 1" in conditions(job)["Failed"]["message"]
+    assert (job["status"]["firstFailure"]["pod"], job["status"]["firstFailure"]["exitCode"]) == ("j-worker-0", 1)
+    told = "worker-2 (pod j-worker-2) exited with code 1; restarted in place (3 of 4 restarts used)"
+    await job_namespace.wait_event("ReplicaRestarted", told)
+    await job_namespace.wait_pods()
+
+
+async def test_a_pod_that_failed_and_was_deleted_counts_as_a_failure(job_namespace):
+    """Whoever was quicker: what it was when it went is what counts."""
+    await job_namespace.begin_running(builders.tfjob("j").workers(2, restart="OnFailure"))
+    pod = await job_namespace.kubelet.fail("j-worker-1", Exit(1))
+    await eventually(lambda: job_namespace.kubelet.is_gone(pod))
+    await job_namespace.wait_status(restarts=1)
+    await job_namespace.wait_replaced(pod)
