@@ -201,12 +201,14 @@ def not_listed(replicas: Body) -> list[str]:
 def _entry(item: Body, spec: Body) -> dict[str, Any]:
     """An item as the replicas of one type in v1."""
     entry: dict[str, Any] = {"replicas": item["replicas"]}
-    template = item.get("template")
+    template, scheduler = item.get("template"), text_of(spec, _SCHEDULER)
     if item[_TYPE] == "PS" and _needs_server(item):
         image = text_of(spec, _IMAGE) or DEFAULT_IMAGE
         template = replica_lists.with_default_server(template if isinstance(template, Mapping) else {}, image)
+    if scheduler:  # where there is no pod, v1 adds one, and the scheduler is for each
+        template = _with_pod(template)
     if "template" in item or template:
-        entry["template"] = _adapt(template, item, text_of(spec, _SCHEDULER))
+        entry["template"] = _adapt(template, item, scheduler)
     policy = _pod(entry).get("restartPolicy")
     return entry | {"restartPolicy": policy if policy in _POLICIES else str(RestartPolicy.ALWAYS)}
 
@@ -237,6 +239,12 @@ def _needs_server(item: Body) -> bool:
     is_open = template is None or (isinstance(template, Mapping) and isinstance(template.get("spec", {}), Mapping))
     has_list = isinstance(_pod(item).get("containers", []), list)
     return item.get(_DEFAULT_PS) is not False and is_open and has_list and not list(_main_containers(template))
+
+
+def _with_pod(template: object) -> object:
+    """The template with an empty pod if it has none; what is no template stays as it is."""
+    filled = {} if template is None else template
+    return {**filled, "spec": {}} if isinstance(filled, Mapping) and filled.get("spec") is None else filled
 
 
 def _adapt(template: object, item: Body, scheduler: str) -> object:
