@@ -149,6 +149,15 @@ def test_while_older_versions_are_stored_nothing_is_refused(older, status, mark,
         assert "fixed" not in stored.get("status", {})
 
 
+@pytest.mark.parametrize("older", [None, 0])
+def test_a_stored_job_that_no_conversion_has_marked_as_incomplete_can_be_read(older, clock):
+    """Whoever reads a marked one gets the mark in its status, too; the annotation alone is a tenant's."""
+    metadata = {"creationTimestamp": rfc3339(clock.now() - review.NEW_FOR), "annotations": {INCOMPLETE: "true"}}
+    body = merge(job("a", tfReplicaSpecs={}), {"apiVersion": "kubeflow.org/v1beta1", "metadata": metadata})
+
+    assert written(body, clock, older)["result"]["status"] == "Success"
+
+
 @pytest.mark.parametrize(
     ("version", "spec"),
     [

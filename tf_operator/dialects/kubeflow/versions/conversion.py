@@ -156,7 +156,7 @@ def runtime_id_of(body: Body, spec_id: str = "") -> str:
 
 def _to_v1(body: Body, version: Version, *, is_written: bool | None) -> dict[str, Any]:
     annotations, fixed_fields = _annotations(body), fixed.of(body)
-    is_incomplete = INCOMPLETE in annotations or (fixed_fields and fixed_fields.get(fixed.INCOMPLETE))
+    is_incomplete = (is_written and INCOMPLETE in annotations) or (fixed_fields and fixed_fields.get(fixed.INCOMPLETE))
     if is_incomplete and is_written is not False:
         raise ConversionError(
             f"metadata.annotations[{INCOMPLETE}]: parts of this job have no place in {version.name}; change it in v1"
