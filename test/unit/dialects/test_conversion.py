@@ -256,16 +256,19 @@ def test_a_refusal_of_many_fields_stays_short():
 
 
 def test_of_a_stored_job_what_v1_does_not_take_is_left_out_and_reported():
-    stored = convert(broken_job("v1beta1", cleanPodPolicy="Sometimes"), "v1")
+    stored = convert(broken_job("v1beta1", cleanPodPolicy="Sometimes", notes="n"), "v1")
     env = "spec.tfReplicaSpecs.Worker.template.spec.containers[0].env"
     left_out = {
         "spec.tfReplicaSpecs.Worker.template.spec.containers[0].env": "junk",
         "spec.runPolicy.cleanPodPolicy": "Sometimes",
+        "spec.cleanPodPolicy": "Sometimes",  # and what no note keeps: it would come back with its malformed neighbour
+        "spec.notes": "n",
     }
     assert json.loads(stored["metadata"]["annotations"][LEFT_OUT]) == left_out
     assert stored["spec"]["runPolicy"] == {"suspend": False}
     (problem,) = map(str, v1.API.read_object(stored).problems)
-    named = f"v1 does not take spec.runPolicy.cleanPodPolicy, {env}; set what is needed, and remove the annotation"
+    fields = f"spec.runPolicy.cleanPodPolicy, {env}, spec.cleanPodPolicy, spec.notes"
+    named = f"v1 does not take {fields}; set what is needed, and remove the annotation"
     assert problem == f"metadata.annotations[{LEFT_OUT}]: {named}"
 
     seen = convert(stored, "v1beta1")
@@ -339,4 +342,11 @@ def test_whatever_is_in_the_annotation_of_what_was_left_out_is_reported(text, pr
 @pytest.mark.parametrize("value", ["x" * LARGEST, None], ids=["large", "deep"])
 def test_what_was_left_out_is_named_without_its_value_where_that_is_too_much(value):
     stored = convert(job("v1beta1", cleanPodPolicy={"a": deep() if value is None else value}), "v1")
-    assert json.loads(stored["metadata"]["annotations"][LEFT_OUT]) == ["spec.runPolicy.cleanPodPolicy"]
+    names = ["spec.runPolicy.cleanPodPolicy", "spec.cleanPodPolicy"]
+    assert json.loads(stored["metadata"]["annotations"][LEFT_OUT]) == names
+
+
+def test_what_v1_does_not_take_is_left_out_with_its_value_while_there_is_room_for_it():
+    stored = convert(job("v1beta1", cleanPodPolicy="x", notes="n" * LARGEST), "v1")
+    values = {"spec.runPolicy.cleanPodPolicy": "x", "spec.cleanPodPolicy": None, "spec.notes": None}
+    assert json.loads(stored["metadata"]["annotations"][LEFT_OUT]) == values

@@ -170,18 +170,20 @@ def _to_v1(body: Body, version: Version, *, is_written: bool | None) -> dict[str
     stored, misfits = stored_schema.fitted(_without_status(parts) | version.status_to_v1(parts))
     if misfits and (fixed_fields is not None if is_written is None else is_written):
         raise ConversionError(_refusal(misfits))
+    lost: list[remainder.Difference] = []
+    if isinstance(normalized, Mapping):
+        came_back = version.spec_from_v1(stored["spec"])
+        lost = list(remainder.differences(version.split(normalized), version.split(came_back)))
+    # Of a malformed spec no version shows anything again, so what only this one has is left out, too.
+    is_malformed = stored_schema.has_lost_of_spec(misfits)
+    left_out = stored_schema.encode(misfits, remainder.originals(lost, "spec") if is_malformed else {})
     notes: dict[str, str | None] = {
-        stored_schema.LEFT_OUT: stored_schema.encode(misfits) or annotations.get(stored_schema.LEFT_OUT),
+        stored_schema.LEFT_OUT: left_out or annotations.get(stored_schema.LEFT_OUT),
         _fields_of(STORED): None,
         INCOMPLETE: None,
-        _fields_of(version.name): "",
+        # What has no room there is not worth an annotation that is too large.
+        _fields_of(version.name): "" if is_malformed else _note(lost),
     }
-    if isinstance(normalized, Mapping) and not stored_schema.has_lost_of_spec(
-        misfits
-    ):  # else no version shows it again
-        came_back = version.spec_from_v1(stored["spec"])
-        # What a malformed object has there is not worth an annotation that is too large.
-        notes[_fields_of(version.name)] = _lost(version.split(normalized), version.split(came_back))
     if version.name == v1alpha1.NAME:
         notes[ORIGIN] = None if annotations.get(ORIGIN) == STORED else version.name
     return _assemble(body, STORED, stored, _with_room(body, notes))
@@ -216,7 +218,7 @@ def _from_v1(body: Body, version: Version) -> dict[str, Any]:
     spec = _spec_from_v1(body, version)
     if spec is not None:
         came_back = version.spec_to_v1(version.normalized(spec, ""))
-        lost = _lost(version.split_v1(parts["spec"]), version.split_v1(came_back))
+        lost = _note([*remainder.differences(version.split_v1(parts["spec"]), version.split_v1(came_back))])
         notes |= {_fields_of(STORED): lost, INCOMPLETE: "true" if lost is None else None}
         parts["spec"] = version.with_implied_fields(
             spec, runtime_id_of(body) if origin_of(body) == version.name else None
@@ -262,9 +264,8 @@ def _restore(own: Body, text: object) -> dict[str, Any]:
     return remainder.restore(own, remainder.decode(text))
 
 
-def _lost(original: Body, came_back: Body) -> str | None:
-    """What to note so that it comes back; empty for nothing, ``None`` when it is too large."""
-    lost = list(remainder.differences(original, came_back))
+def _note(lost: list[remainder.Difference]) -> str | None:
+    """The text with which it comes back; empty for nothing, ``None`` when it is too large."""
     return remainder.encode(lost) if lost else ""
 
 

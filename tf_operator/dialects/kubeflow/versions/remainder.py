@@ -71,6 +71,11 @@ def restore(came_back: Body, changes: list[Difference], depth: int = 0) -> dict[
     return restored
 
 
+def originals(changes: list[Difference], whole: str) -> dict[str, object]:
+    """The original values by the places below *whole* where they stood."""
+    return {".".join((whole, *entry.path)): entry.original for entry in changes if entry.original is not _ABSENT}
+
+
 def encode(changes: list[Difference]) -> str | None:
     """The text for an annotation; ``None`` when ``decode`` would not read all of it: it is too large, or too deep."""
     try:

@@ -21,7 +21,7 @@ from tf_operator.meta import Body
 
 _PACKAGE: Final = "tf_operator.dialects.kubeflow"
 LEFT_OUT: Final = "tf-operator.kubeflow.org/left-out"
-"""On a job in v1: the values of an older version that v1 does not take, by field."""
+"""On a job in v1: the values of an older version that v1 does not take, and what no version shows then, by field."""
 _REPLICAS: Final = f"spec.{REPLICAS}"
 _MOST_NAMES: Final = 20
 _LONGEST_NAME: Final = 200
@@ -42,18 +42,31 @@ def has_lost_of_spec(misfits: list[Misfit]) -> bool:
     return any(misfit.value is not None and misfit.field.startswith("spec") for misfit in misfits)
 
 
-def encode(misfits: list[Misfit]) -> str | None:
-    """The text for the annotation; without the values if they are too large, or too deep. ``None`` for nothing."""
-    values = {misfit.field: misfit.value for misfit in misfits if misfit.value is not None}
+def encode(misfits: list[Misfit], others: dict[str, object]) -> str | None:
+    """The text for the annotation; without values if they are too large, or too deep. ``None`` for nothing.
+
+    ``others``: what else is left out, by field. The misfits come first: they tell whether a job may go on.
+    """
+    values = {misfit.field: misfit.value for misfit in sorted(misfits, key=_field_of) if misfit.value is not None}
     if not values:
         return None
+    named = dict.fromkeys([*others][:_MOST_NAMES])
+    names = [field[:_LONGEST_NAME] for field in [*values, *named][:_MOST_NAMES]]
+    texts = map(_text_of, (values | others, values | named, names))
+    return next(text for text in texts if text)
+
+
+def _field_of(misfit: Misfit) -> str:
+    return misfit.field
+
+
+def _text_of(left_out: object) -> str:
+    """The text; empty where it is too large, or too deep."""
     try:
-        text = msgspec.json.encode(values).decode()
+        text = msgspec.json.encode(left_out).decode()
     except RecursionError:
-        text = ""
-    if text and len(text) <= remainder.LARGEST:
-        return text
-    return msgspec.json.encode([field[:_LONGEST_NAME] for field in sorted(values)[:_MOST_NAMES]]).decode()
+        return ""
+    return text if len(text) <= remainder.LARGEST else ""
 
 
 def problems(annotations: Body) -> list[FieldError]:
