@@ -67,7 +67,6 @@ class OwnerRef:
         return self.api_version.rpartition("/")[0]
 
     def body(self) -> dict[str, Any]:
-        """The reference as JSON."""
         return {
             "apiVersion": self.api_version,
             "kind": self.kind,

@@ -74,7 +74,6 @@ class Clients:
         return self._calling.host
 
     def informers(self) -> SharedInformerFactory:
-        """The informers of the process."""
         # Reflectors have pauses of their own, which is budget enough.
         budget = TokenBucket(self._clock, qps=math.inf, burst=1)
         return SharedInformerFactory(
@@ -91,7 +90,6 @@ class Clients:
         )
 
     def recorder(self) -> EventRecorder:
-        """The recorder of events."""
         budget = TokenBucket(self._clock, qps=EVENTS_PER_SECOND, burst=EVENTS_AT_ONCE)
         return EventRecorder(
             ApiClient(self._calling, clock=self._clock, budget=budget, instruments=self._instruments()),
@@ -150,5 +148,4 @@ def guard(election: ElectionThread | None) -> Callable[[], object]:
 
 
 def release() -> str:
-    """The release of the operator."""
     return metadata.version("tf-operator")

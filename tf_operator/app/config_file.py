@@ -33,7 +33,6 @@ class ConfigFile:
         self._use(controller_config.read(self._path))
 
     def settings(self) -> Settings:
-        """What plans depend on now."""
         return self._settings
 
     async def follow(self, clock: Clock) -> None:

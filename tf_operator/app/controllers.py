@@ -11,6 +11,5 @@ def frameworks(options: Options) -> dict[str, str]:
 
 
 def make_all(context: ControllerContext, make_controller: MakeController) -> dict[str, Runnable]:
-    """All of them, by name."""
     of_jobs = {api.controller: make_controller(context, api) for api in context.options.apis}
     return {**of_jobs, **tensorboards.make_controllers(context)}

@@ -74,7 +74,6 @@ async def apply(crd: Mapping[str, Any], source: ConfigSource, clock: Clock) -> l
 
 @asynccontextmanager
 async def connected(source: ConfigSource, clock: Clock) -> AsyncIterator[ApiClient]:
-    """A client of this cluster, for a command."""
     async with Connection(source, clock=clock) as connection:
         yield ApiClient(connection, clock=clock, budget=TokenBucket(clock, qps=math.inf, burst=1))
 

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 
 def add_command(commands: "Commands") -> None:
-    """Put ``crd`` into the grammar."""
     parser = commands.add_parser(
         "crd",
         help="print the CustomResourceDefinition of a kind, or apply it",

@@ -47,11 +47,9 @@ class NoElection:
 
     @asynccontextmanager
     async def term(self) -> AsyncIterator[Self]:
-        """Lead at once."""
         yield self
 
     async def wait_over(self) -> LossReason:
-        """Wait for ever."""
         return cast("LossReason", await asyncio.get_running_loop().create_future())
 
 

@@ -57,7 +57,6 @@ async def _run(options: Options, make_controller: wiring.MakeController) -> None
 
 
 async def _live(options: Options, make_controller: wiring.MakeController) -> None:
-    """Build everything, and live until a signal."""
     clock = SystemClock()
     metrics = _metrics(options, clock)
     monitor = loop_monitor.LoopMonitor(clock, metrics.loop)

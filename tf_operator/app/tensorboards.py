@@ -45,7 +45,6 @@ def frameworks(options: Options) -> dict[str, str]:
 
 
 def make_controllers(context: ControllerContext) -> dict[str, Controller]:
-    """All of them, by name."""
     return {name: _make(context, name, _source(context, api)) for name, api in _names(context.options).items()}
 
 

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
 
 
 def add_command(commands: "Commands") -> None:
-    """Put ``version`` into the grammar."""
     parser = commands.add_parser("version", help="print the release of the operator and of Python")
     parser.set_defaults(run=run)
 

@@ -125,7 +125,6 @@ MakeController = Callable[[ControllerContext, ServedAPI], Runnable]
 
 
 def make_controller(context: ControllerContext, api: ServedAPI) -> Controller:
-    """The controller of one served API."""
     options, clock, metrics = context.options, context.clock, context.controllers[api.controller]
     own_caches = caches.make_caches(
         context.informers,

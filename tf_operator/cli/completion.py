@@ -59,7 +59,6 @@ def _fields(entry: Command | Option) -> dict[str, Any]:
 
 
 def read(parser: argparse.ArgumentParser) -> tuple[Command, ...]:
-    """The commands of a parser."""
     actions = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]  # noqa: SLF001
     commands = []
     for action in actions:
@@ -80,7 +79,6 @@ def _command(name: str, help_text: str, parser: argparse.ArgumentParser) -> Comm
 
 
 def options_of(parser: argparse.ArgumentParser) -> tuple[Option, ...]:
-    """The options of one command."""
     return tuple(_option(action) for action in _visible(parser) if action.option_strings)
 
 
@@ -95,7 +93,6 @@ def _option(action: argparse.Action) -> Option:
 
 
 def bash(commands: Sequence[Command]) -> str:
-    """The script for bash."""
     return "".join(_bash(commands))
 
 
@@ -123,7 +120,6 @@ def _bash(commands: Sequence[Command]) -> Iterator[str]:
 
 
 def zsh(commands: Sequence[Command]) -> str:
-    """The script for zsh."""
     return "".join(_zsh(commands))
 
 
@@ -147,7 +143,6 @@ def _zsh(commands: Sequence[Command]) -> Iterator[str]:
 
 
 def fish(commands: Sequence[Command]) -> str:
-    """The script for fish."""
     return "".join(_fish(commands))
 
 

@@ -38,17 +38,14 @@ class Finding:
 
     @classmethod
     def well(cls, sentence: str) -> "Finding":
-        """Something is as it should be."""
         return cls(is_well=True, sentence=sentence)
 
     @classmethod
     def wrong(cls, sentence: str, step: str) -> "Finding":
-        """Something is missing, and what to do."""
         return cls(is_well=False, sentence=sentence, step=step)
 
     @classmethod
     def unknown(cls, sentence: str, step: str = "") -> "Finding":
-        """Something cannot be known."""
         return cls(is_well=None, sentence=sentence, step=step)
 
     def __str__(self) -> str:
@@ -69,13 +66,11 @@ class Permission:
         return f"{self.verb} {self.resource}{f'/{self.subresource}' if self.subresource else ''}"
 
     def review(self, namespace: str) -> dict[str, Any]:
-        """The question to the API server."""
         attributes = {"namespace": namespace, "verb": self.verb, "group": self.group, "resource": self.resource}
         return {"spec": {"resourceAttributes": attributes | {"subresource": self.subresource}}}
 
 
 def permissions(api: ServedAPI) -> tuple[Permission, ...]:
-    """What the verbs need for the jobs of an API."""
     needed = []
     for path, verbs in _PERMISSIONS:
         resource, _, subresource = path.partition("/")
@@ -85,7 +80,6 @@ def permissions(api: ServedAPI) -> tuple[Permission, ...]:
 
 
 def of_permissions(denied: Collection[Permission], namespace: str) -> Finding:
-    """Which permissions the user lacks."""
     if not denied:
         return Finding.well(f"you have all permissions that tfjob needs in namespace {namespace}")
     listed = ", ".join(map(str, denied))
@@ -161,7 +155,6 @@ def of_queues(*, by_operator: bool, by_kueue: bool) -> Finding:
 
 
 def _arguments(deployment: Body) -> Iterator[str]:
-    """The arguments of the containers of its pods."""
     part: Any = deployment
     for name in ("spec", "template", "spec"):
         part = part.get(name) if isinstance(part, Mapping) else None
@@ -191,7 +184,6 @@ def _fields(schema: Mapping[str, Any], path: str = "") -> Iterator[str]:
 
 
 def crd_name(api: ServedAPI) -> str:
-    """The name of an API's definition."""
     return str(metadata_of(api.crd.load())["name"])
 
 

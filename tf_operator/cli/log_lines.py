@@ -25,7 +25,6 @@ class Printer:
         self.count = 0
 
     def write(self, line: LogLine) -> None:
-        """Write one line, at once."""
         self.count += 1
         prefix = self._prefix(line.replica) if self._has_prefix else ""
         if buffer := getattr(self._stream, "buffer", None):  # what is no text stays as it is

@@ -20,7 +20,6 @@ def add_argument(parser: argparse.ArgumentParser, *formats: str) -> None:
 
 
 def jobs(listed: Sequence[Job], form: str | None, *, now: datetime, shows_namespace: bool = False) -> Iterator[str]:
-    """Jobs in a format; for people a table."""
     if form == "name":
         yield from (f"{reference(job)}\n" for job in listed)
     elif form in {"json", "yaml"}:
@@ -30,7 +29,6 @@ def jobs(listed: Sequence[Job], form: str | None, *, now: datetime, shows_namesp
 
 
 def document(body: Body, form: str) -> str:
-    """An object in full."""
     if form == "yaml":
         from tf_operator.client.manifests import kube_yaml  # noqa: PLC0415 (nobody else waits for it)
 
@@ -46,7 +44,6 @@ def reference(job: Job) -> str:
 def job_table(
     listed: Sequence[Job], *, now: datetime, shows_namespace: bool = False, is_wide: bool = False
 ) -> Iterator[str]:
-    """A line for each job."""
     names = (["NAMESPACE"] if shows_namespace else []) + ["NAME", "STATE", "READY", "RESTARTS", "AGE"]
     rows = []
     for job in listed:
@@ -72,7 +69,6 @@ def state_of(pod: JobPod) -> str:
 
 
 def event_table(events: Iterable[JobEvent], *, now: datetime) -> Iterator[str]:
-    """A line for each event."""
     rows = [
         [
             age(event.time, now),
@@ -87,7 +83,6 @@ def event_table(events: Iterable[JobEvent], *, now: datetime) -> Iterator[str]:
 
 
 def event_body(event: JobEvent) -> Mapping[str, Any]:
-    """An event for programs."""
     return {
         "time": event.time.isoformat() if event.time else None,
         "type": event.type,

@@ -85,7 +85,6 @@ async def _suggesting(error: NotFound, jobs: AsyncTFJobs) -> Exception:
 
 
 def make_jobs(arguments: argparse.Namespace, choice: ClusterChoice) -> AsyncTFJobs:
-    """The jobs of a cluster, not connected yet."""
     try:
         return AsyncTFJobs(arguments.namespace, choice=choice, kind=arguments.kind)
     except ValueError as error:

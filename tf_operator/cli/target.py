@@ -56,14 +56,12 @@ def is_plugin() -> bool:
 
 
 def named(arguments: argparse.Namespace) -> ClusterChoice | None:
-    """The cluster that the user names; ``None`` when none is named."""
     if is_plugin():
         return choose(arguments)
     return cluster.named(arguments.kubeconfig, arguments.context)
 
 
 def choose(arguments: argparse.Namespace) -> ClusterChoice:
-    """The cluster of a command that needs one."""
     return cluster.choose(arguments.kubeconfig, arguments.context, follows_kubectl=is_plugin())
 
 

@@ -89,7 +89,6 @@ class ClusterChoice:
         return self.origin in {Origin.NAMED, Origin.LOCAL}
 
     def source(self) -> ConfigSource:
-        """What reads its configuration."""
         is_pod = self.origin is Origin.POD or (self.context == POD_CONTEXT and not self.kubeconfig and _is_in_pod())
         return InCluster() if is_pod else KubeConfig(self.kubeconfig, context=self.context)
 
@@ -128,7 +127,6 @@ class ClusterChoice:
 async def connection(
     choice: ClusterChoice, clock: Clock
 ) -> tuple[ClientConfig, AbstractAsyncContextManager[Transport]]:
-    """The configuration of a cluster, and the connection, which is not open yet."""
     # Imported here: whoever brings a transport needs no HTTP.
     from tf_operator.machinery.transport.connection import Connection  # noqa: PLC0415
     from tf_operator.machinery.transport.shared_config import SharedConfig  # noqa: PLC0415
@@ -217,7 +215,6 @@ def stopped(choice: ClusterChoice, environment: Mapping[str, str] = os.environ) 
 
 
 def start_command(folder: StateFolder, environment: Mapping[str, str] = os.environ) -> str:
-    """What starts the server of a folder."""
     is_default = folder.path == StateFolder(state.default_folder(environment)).path
     return "tfjob local up" if is_default else f"tfjob local up --state-dir {folder.path}"
 

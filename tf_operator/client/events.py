@@ -37,23 +37,19 @@ class JobEvent:
 
 
 def scope_of_job(job: Job) -> Scope:
-    """The events about the job itself."""
     selector = f"involvedObject.kind={job.kind},involvedObject.name={job.name}"
     return Scope(job.namespace, field_selector=selector)
 
 
 def scope_of_pods(namespace: str) -> Scope:
-    """The events about the pods of a namespace."""
     return Scope(namespace, field_selector="involvedObject.kind=Pod")
 
 
 def read_events(bodies: Iterable[Body]) -> list[JobEvent]:
-    """The events, the oldest first."""
     return sorted(map(read_event, bodies), key=lambda event: event.time or _LONG_AGO)
 
 
 def subject_uid(body: Body) -> str:
-    """The UID of the object that an event is about."""
     return text_of(_mapping(body.get("involvedObject")), "uid")
 
 

@@ -31,7 +31,6 @@ UNKNOWN = LastCluster("", "a cluster that nobody knows any more", "unknown")
 
 
 def path(environment: Mapping[str, str]) -> Path:
-    """The file."""
     return state.default_folder(environment).with_name("last-cluster.json")
 
 
@@ -46,7 +45,6 @@ def read(environment: Mapping[str, str] = os.environ) -> LastCluster | None:
 
 
 def write(last: LastCluster, environment: Mapping[str, str] = os.environ) -> None:
-    """Remember a cluster."""
     file = path(environment)
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -32,17 +32,14 @@ class LocalTransport:
 
     @property
     def host(self) -> str:
-        """As of the transport below."""
         return self._transport.host
 
     @property
     def problem(self) -> str:
-        """As of the transport below."""
         return self._transport.problem
 
     @asynccontextmanager
     async def send(self, request: Request, *, before_send: Callable[[], object] = no_guard) -> AsyncIterator[Reply]:
-        """As every transport does."""
         try:
             async with self._transport.send(request, before_send=before_send) as reply:
                 self._gone_since = None

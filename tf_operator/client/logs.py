@@ -89,7 +89,6 @@ class LineCutter:
         self._partial = bytearray()
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The lines that ``chunk`` completes."""
         *ended, rest = chunk.split(b"\n")
         lines = []
         for piece in ended:
@@ -126,7 +125,6 @@ def request(pod: JobPod, options: LogOptions, *, follow: bool, since: datetime |
 
 
 async def read(client: ApiClient, pod: JobPod, options: LogOptions) -> AsyncGenerator[LogLine, None]:
-    """The lines of one pod that are there."""
     async with aclosing(_timed_lines(client, pod, request(pod, options, follow=False), options.longest)) as lines:
         async for line, _ in lines:
             yield line

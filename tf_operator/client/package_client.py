@@ -32,7 +32,6 @@ class PackageClient:
         self._tls_from: tuple[object, ...] = ()
 
     async def read(self, *, refused: bool = False) -> ClientConfig:  # noqa: ARG002 (the hook of the client decides)
-        """What the client is configured to do, as it is now."""
         headers = {name.lower(): str(value) for name, value in self._client.default_headers.items()}
         configuration = self._client.configuration
         if unsupported := sorted(headers.keys() - _HARMLESS - {"authorization"}):
@@ -88,7 +87,6 @@ class PackageChoice(ClusterChoice):
     api_client: object = None
 
     def source(self) -> ConfigSource:
-        """What reads its configuration."""
         return PackageClient(self.api_client)
 
     def name(self, config: ClientConfig) -> str:

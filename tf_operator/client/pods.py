@@ -95,7 +95,6 @@ def read_pods(job: Job, bodies: Iterable[Body], api: ServedAPI) -> tuple[JobPod,
 
 
 def in_order(pods: Iterable[JobPod]) -> tuple[JobPod, ...]:
-    """By type and index."""
     return tuple(sorted(pods, key=lambda pod: (_ORDER.index(pod.state.type), pod.state.index, pod.name)))
 
 

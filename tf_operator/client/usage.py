@@ -73,7 +73,6 @@ def _cells(usage: ReplicaUsage) -> tuple[str, ...]:
 
 
 def _total(body: Body) -> tuple[float, int]:
-    """Of all containers of a pod."""
     containers = list(_containers(body))
     cpu, memory = (sum(_amount(container.get(name)) for container in containers) for name in ("cpu", "memory"))
     return cpu, round(memory)

@@ -122,7 +122,6 @@ def make_caches(
 
 
 def job_informer(informers: SharedInformerFactory, scopes: Iterable[Scope], api: ServedAPI) -> Informer[StoredJob]:
-    """The jobs of an API."""
     return informers.get(api.resource, decode=job_reader(api), scopes=scopes, need=Need.ALTERNATIVE)
 
 

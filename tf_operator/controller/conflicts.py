@@ -81,7 +81,6 @@ class ConflictDetector:
         self._report_at = clock.monotonic()
 
     def observe(self, jobs: Informer[StoredJob], api: ServedAPI, instruments: JobInstruments) -> None:
-        """Watch the jobs of an API for changes by others."""
         self._observed.append(jobs)
         jobs.add_handler(_StatusChanges(api, instruments, self._note))
 
@@ -137,7 +136,6 @@ class _StatusChanges:
         """Nothing to compare it with."""
 
     def on_update(self, old: StoredJob, new: StoredJob) -> None:
-        """Check who has changed the status since."""
         previous = _others(old)
         for manager in _others(new) if new.summary.is_ours else ():
             if manager not in previous:
@@ -159,6 +157,5 @@ def _is_of_another(job: StoredJob) -> bool:
 
 
 async def _until_cancelled() -> NoReturn:
-    """Wait until the process ends."""
     while True:
         await asyncio.Event().wait()

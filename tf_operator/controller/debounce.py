@@ -31,7 +31,6 @@ class Debounce:
         return min(max(SHORTEST, cost * WAIT_PER_COST), LONGEST)
 
     def forget(self, uid: str) -> None:
-        """The job is gone."""
         self._costs.pop(uid, None)
 
     def __len__(self) -> int:

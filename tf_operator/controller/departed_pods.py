@@ -56,7 +56,6 @@ class DepartedPods:
             states.departed[place] = replace(last, is_gone=True)
 
     def note_recorded(self, uid: str, pods: tuple[Pod, ...]) -> None:
-        """What these pods were is in the status now."""
         departed = self._states[uid].departed if uid in self._states else {}
         for pod in pods:
             if departed.get((pod.type, pod.index)) == pod:
@@ -69,7 +68,6 @@ class DepartedPods:
             states.departed = {place: pod for place, pod in states.departed.items() if pod.phase == _SUCCEEDED}
 
     def forget(self, uid: str) -> None:
-        """The job is gone."""
         self._states.pop(uid, None)
 
     def __len__(self) -> int:

@@ -31,11 +31,9 @@ class OnJob:
     pending_writes: PendingWrites
 
     def on_add(self, item: StoredJob) -> None:
-        """Reconcile it."""
         self.queue.add(item.metadata.key)
 
     def on_update(self, old: StoredJob, new: StoredJob) -> None:  # noqa: ARG002 (the informer names both)
-        """Reconcile it in a moment."""
         self.queue.add_debounced(new.metadata.key, self.debounce.wait(new.metadata.uid))
 
     def on_delete(self, last: StoredJob, *, final_state_known: bool) -> None:  # noqa: ARG002
@@ -58,7 +56,6 @@ class OnChild(Generic[C]):
     resource: Resource
 
     def on_add(self, item: C) -> None:
-        """Reconcile its job."""
         job = self.job_of(item)
         if job is not None:
             self.queue.add_debounced(job.metadata.key, self.debounce.wait(job.metadata.uid))
@@ -89,7 +86,6 @@ class OnPod:
     children: OnChild[CachedPod]
 
     def on_add(self, item: CachedPod) -> None:
-        """Reconcile its job."""
         if item.pod is not None and self.children.job_of(item):
             self.children.notes.departed_pods.note_created(item.owner, item.pod)
             self.children.notes.rejections.note_freed(str(self.children.resource), item.metadata.key)

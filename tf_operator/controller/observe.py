@@ -76,7 +76,6 @@ class Observer:
         return self.caches.jobs.store.get(key)
 
     def from_caches(self, stored: StoredJob) -> Snapshot:
-        """What the caches know of the job."""
         job = self._read(stored)
         owner = owner_value(job.key.namespace, job.uid)
         children = _Children(

@@ -38,7 +38,6 @@ class Rejections:
         return self._rejected.get(uid, {}).get(kind)
 
     def of(self, uid: str) -> Mapping[str, RejectedWrite]:
-        """All that was refused the job, by kind."""
         return dict(self._rejected.get(uid, {}))
 
     def note(self, uid: str, write: ChildWrite, error: errors.Refused) -> None:
@@ -66,7 +65,6 @@ class Rejections:
         self._taken = {place: waiting for place, waiting in self._taken.items() if waiting != (uid, kind)}
 
     def forget(self, uid: str) -> None:
-        """The job is gone."""
         for kind in self.of(uid):
             self.clear(uid, kind)
         self._rejected.pop(uid, None)
@@ -100,7 +98,6 @@ class Rejections:
 
 
 def kind_of(write: ChildWrite) -> str:
-    """Under which kind a refusal of it is kept."""
     return str(write.resource) if write.stage is Stage.EXTRAS else NEEDED
 
 

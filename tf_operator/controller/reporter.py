@@ -42,7 +42,6 @@ class PlanReporter:
         job_log.write(self.api, plan.report)
 
     def event(self, job: TrainingJob, event: Event) -> None:
-        """Record an Event on the job."""
         regarding = reference_to(self.jobs, job.key, job.uid)
         severity: Severity = "Warning" if event.is_warning else "Normal"
         reason = self.api.event_reason(event.kind, event.cause)

@@ -68,7 +68,6 @@ class StatusBatches:
             batch.since = None
 
     def forget(self, uid: str) -> None:
-        """The job is gone."""
         self._batches.pop(uid, None)
 
     def __len__(self) -> int:

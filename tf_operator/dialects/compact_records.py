@@ -22,7 +22,6 @@ _OTHER_UID: Final = "~"
 
 
 def write(restart_records: Iterable[RestartRecord]) -> dict[str, str]:
-    """The texts by type."""
     by_type: dict[str, list[str]] = {}
     for record in restart_records:
         by_type.setdefault(str(record.type), []).append(_text(record))

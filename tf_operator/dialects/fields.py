@@ -25,11 +25,9 @@ class Fields:
     problems: list[FieldError] = field(default_factory=list)
 
     def wrong(self, name: str, rule: str, *, is_tolerated: bool = False) -> None:
-        """Note that a field breaks a rule."""
         self.problems.append(FieldError(self.at(name), rule, is_tolerated=is_tolerated))
 
     def at(self, name: str) -> str:
-        """The path of a field."""
         return f"{self.path}.{name}" if self.path else name
 
     def below(self, name: str) -> Self:
@@ -40,7 +38,6 @@ class Fields:
         return type(self)(value if isinstance(value, Mapping) else _NOTHING, self.at(name), self.problems)
 
     def items(self, name: str) -> list[Self]:
-        """The readers of the objects in a list; none, where there is no list."""
         value = self.body.get(name)
         if value is not None and not isinstance(value, list):
             self.wrong(name, f"must be a list, is {kind_of(value)}")
@@ -49,7 +46,6 @@ class Fields:
         return [places.below(place) for place in places.body]
 
     def text(self, name: str, default: str = "") -> str:
-        """A string."""
         value = self.body.get(name)
         if value is None:
             return default

@@ -66,7 +66,6 @@ def read(stored: object) -> JobRecord:
 
 
 def write(record: JobRecord) -> dict[str, Any]:
-    """The record as JSON."""
     return present(
         phase=str(record.phase),
         failure=str(record.failure or ""),
@@ -94,7 +93,6 @@ def write(record: JobRecord) -> dict[str, Any]:
 
 
 def read_replica(entry: Body) -> ReplicaRecord:
-    """What is remembered of one type."""
     return ReplicaRecord(
         restarts=count_of(entry, "restarts"),
         completed=Indexes.parse(entry.get("completedIndexes")),
@@ -105,7 +103,6 @@ def read_replica(entry: Body) -> ReplicaRecord:
 
 
 def write_replica(replica: ReplicaRecord) -> dict[str, Any]:
-    """The fields of one type."""
     return present(
         restarts=replica.restarts,
         completedIndexes=str(replica.completed),
@@ -116,7 +113,6 @@ def write_replica(replica: ReplicaRecord) -> dict[str, Any]:
 
 
 def read_restarting(stored: object) -> Restarting | None:
-    """Which types restart."""
     if not isinstance(stored, Mapping):
         return None
     types = stored.get("types")
@@ -129,7 +125,6 @@ def read_restarting(stored: object) -> Restarting | None:
 
 
 def write_restarting(restarting: Restarting | None) -> dict[str, Any] | None:
-    """Which types restart."""
     if restarting is None:
         return None
     types = [str(kind) for kind in restarting.types]
@@ -224,7 +219,6 @@ def read_pending(entry: Body) -> PendingRecord | None:
 
 
 def write_pending(pending: PendingRecord | None) -> dict[str, Any] | None:
-    """The trouble that was reported."""
     if pending is None:
         return None
     return present(
@@ -278,7 +272,6 @@ def _write_unfit(unfit: UnfitRecord) -> dict[str, Any]:
 
 
 def read_elastic(entry: Body) -> ElasticRecord:
-    """How many workers there are."""
     return ElasticRecord(
         workers=count_of(entry, "workers") or None,
         asked_for=count_of(entry, "specWorkers") or None,
@@ -307,7 +300,6 @@ def count_of(body: Body, name: str) -> int:
 
 
 def write_time(moment: datetime | None) -> str | None:
-    """A time as Kubernetes writes it."""
     return rfc3339(moment) if moment else None
 
 

@@ -34,17 +34,14 @@ def with_codes_of_fork(api: ServedAPI) -> ServedAPI:
 
 
 def kinds() -> str:
-    """All kinds, for messages: ``TFJob or Training``."""
     return " or ".join(dict.fromkeys(api.resource.kind for api in SERVED))
 
 
 def of_kind(kind: str) -> tuple[ServedAPI, ...]:
-    """The APIs that have this kind, of whatever version."""
     return tuple(api for api in SERVED if api.profile.kind == kind)
 
 
 def api_of(body: Body) -> ServedAPI | None:
-    """The API that has this object, in any of its versions."""
     return next((api for api in SERVED if api.has(body)), None)
 
 

@@ -93,7 +93,6 @@ def generated_runtime_id(uid: str) -> str:
 
 
 def key_of(fields: Fields, camel: str, snake: str) -> str:
-    """The spelling in which a field is written."""
     if fields.body.get(snake) is None:
         return camel
     if fields.body.get(camel) is not None:
@@ -102,7 +101,6 @@ def key_of(fields: Fields, camel: str, snake: str) -> str:
 
 
 def read_runtime_id(spec: Fields) -> str:
-    """What is given; empty for none."""
     key = key_of(spec, "RuntimeId", "runtimeid")
     runtime_id = spec.text(key)
     if runtime_id and not _RUNTIME_ID.fullmatch(runtime_id):
@@ -112,7 +110,6 @@ def read_runtime_id(spec: Fields) -> str:
 
 
 def read_clean_pods(spec: Fields, default: CleanPodPolicy) -> CleanPodPolicy:
-    """Which pods go after the end."""
     return spec.one_of(key_of(spec, "cleanupPodPolicy", "cleanup_pod_policy"), CLEAN_UP, default)
 
 

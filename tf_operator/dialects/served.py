@@ -148,7 +148,6 @@ class ServedAPI:
         return self.conversion.without_notes(converted) if converted["apiVersion"] != body["apiVersion"] else converted
 
     def read_object(self, body: Body) -> TrainingJob:
-        """The job that a whole object describes."""
         return self.read(metadata_of(body), body.get("spec"), body.get("status"))
 
     def status_patch(self, report: JobReport | None) -> dict[str, Any]:
@@ -181,5 +180,4 @@ class ServedAPI:
 
     @property
     def profile(self) -> Profile:
-        """The profile of a new job."""
         return self.profiles[0]

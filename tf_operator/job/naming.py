@@ -29,7 +29,6 @@ def stem(job: TrainingJob, kind: ReplicaType) -> str:
 
 
 def service_name(job: TrainingJob, kind: ReplicaType, index: int) -> str:
-    """The name of the Service of one replica."""
     return f"{stem(job, kind)}{index}"
 
 
@@ -61,7 +60,6 @@ def replica_of(job_name: str, name: str, style: NameStyle) -> tuple[ReplicaType,
 
 
 def job_labels(job: TrainingJob) -> dict[str, str]:
-    """What all children of the job carry."""
     labels = job.profile.labels
     return labels.selector | {labels.job: job.key.name}
 
@@ -84,7 +82,6 @@ def service_labels(job: TrainingJob, kind: ReplicaType, index: int) -> dict[str,
 
 
 def selector_of(job: TrainingJob, kind: ReplicaType) -> str:
-    """The pods of one type, for the scale subresource."""
     return selector_text(job_labels(job) | {job.profile.labels.type: kind.label})
 
 
@@ -94,7 +91,6 @@ def services_selector(job: TrainingJob) -> str:
 
 
 def metadata(job: TrainingJob, name: str, labels: Mapping[str, str]) -> dict[str, object]:
-    """The metadata of a child."""
     return {
         "name": name,
         "namespace": job.key.namespace,

@@ -22,7 +22,6 @@ class Indexes:
 
     @classmethod
     def of(cls, indexes: Iterable[int]) -> Self:
-        """The set of these indexes."""
         return cls(frozenset(indexes))
 
     @classmethod

@@ -258,7 +258,6 @@ class JobRecord:
 
     @property
     def is_finished(self) -> bool:
-        """Whether the job has ended, for ever."""
         return self.phase in ENDS
 
     @property
@@ -281,7 +280,6 @@ class JobRecord:
         return self.replicas.get(kind, _NO_REPLICAS)
 
     def changed(self, **fields: object) -> Self:
-        """The same record with other values in these fields."""
         return replace(self, **fields)  # type: ignore[arg-type]
 
 

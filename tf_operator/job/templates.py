@@ -14,7 +14,6 @@ def main_containers(spec: ReplicaSpec, name: str) -> list[Mapping[str, object]]:
 
 
 def main_ports(spec: ReplicaSpec, name: str) -> list[Mapping[str, object]]:
-    """The ports of the first container of this name."""
     return [port for main in main_containers(spec, name)[:1] for port in _objects(main.get("ports"))]
 
 
@@ -25,7 +24,6 @@ def containers_of(spec: ReplicaSpec) -> list[Mapping[str, object]]:
 
 
 def init_containers_of(spec: ReplicaSpec) -> list[Mapping[str, object]]:
-    """All init containers of the template."""
     pod = spec.template.get("spec")
     return _objects(pod.get("initContainers")) if isinstance(pod, Mapping) else []
 

@@ -281,7 +281,6 @@ class TrainingJob:
 
     @property
     def owner_reference(self) -> OwnerRef:
-        """What every child carries."""
         return OwnerRef(
             self.profile.api_version,
             self.profile.kind,

@@ -31,7 +31,6 @@ class LogTransport:
     def send(
         self, request: Request, *, before_send: Callable[[], object] = no_guard
     ) -> AbstractAsyncContextManager[Reply]:
-        """As every transport does."""
         match = pod_logs.PATH.fullmatch(request.path)
         if match and request.method == "GET":
             return self._log(request, match)
@@ -64,7 +63,6 @@ class _LogReply:
         self._pieces = pieces
 
     def header(self, _name: str) -> str | None:
-        """There are none."""
         return None
 
     async def read(self) -> bytes:

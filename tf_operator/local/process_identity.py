@@ -21,7 +21,6 @@ class ProcessIdentity:
 
     @classmethod
     def current(cls) -> "ProcessIdentity":
-        """This process."""
         return cls(os.getpid(), start_time(os.getpid()), own_space())
 
     @property

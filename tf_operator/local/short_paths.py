@@ -41,12 +41,10 @@ async def keep(within: Path, clock: Clock) -> None:
 
 
 def remove(within: Path) -> None:
-    """Remove the link to a folder, if there is one."""
     with suppress(OSError):  # somebody else's
         link_to(within).unlink(missing_ok=True)
 
 
 def link_to(within: Path) -> Path:
-    """Where the link to a folder is."""
     name = hashlib.sha256(f"{os.geteuid()} {within}".encode(errors="surrogateescape")).hexdigest()
     return PLACE / f"tfjob-{name[:12]}"

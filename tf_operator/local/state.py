@@ -83,21 +83,17 @@ class StateFolder:
 
     @property
     def journal(self) -> Path:
-        """Every object."""
         return self.path / "journal.sqlite"
 
     @property
     def node(self) -> Path:
-        """What the node keeps."""
         return self.path / "node"
 
     @property
     def log(self) -> Path:
-        """What the server in the background writes."""
         return self.path / "server.log"
 
     def exists(self) -> bool:
-        """Whether there is any state."""
         return os.path.lexists(self.path / LOCK)
 
     def create(self) -> None:
@@ -212,7 +208,6 @@ class StateFolder:
         return -1
 
     def _is_locked(self) -> bool:
-        """Whether somebody owns the folder."""
         with suppress(OSError):
             descriptor = os.open(self.path / LOCK, os.O_RDONLY | os.O_NOFOLLOW)
             try:

@@ -100,7 +100,6 @@ class SystemClock(Clock):
     """Real time: the wall clock of the machine and the timers of the running event loop."""
 
     def now(self) -> datetime:
-        """The wall clock of this machine, in UTC."""
         return datetime.now(UTC)
 
     def monotonic(self) -> float:

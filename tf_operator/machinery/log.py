@@ -88,7 +88,6 @@ def bind(**fields: object) -> None:
 
 
 def bound_fields() -> Mapping[str, object]:
-    """What is bound here."""
     return _bound.get()
 
 

@@ -24,7 +24,6 @@ from tf_operator.planning.snapshot import Pod, Snapshot
 
 
 def is_wanted(snapshot: Snapshot) -> bool:
-    """Whether the job is resized so."""
     return resize_sidecar.is_offered(snapshot.job, snapshot.settings)
 
 

@@ -54,7 +54,6 @@ class JobView:
     """Whether no pod may be made before the gang scheduler has admitted the PodGroup."""
 
     def of(self, kind: ReplicaType) -> tuple[Replica, ...]:
-        """The replicas of one type."""
         return self.by_type.get(kind, ())
 
 

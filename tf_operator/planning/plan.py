@@ -92,7 +92,6 @@ def _after_end(snapshot: Snapshot) -> Plan:
 
 
 def _actions(view: JobView, decision: Verdict, after: JobRecord) -> tuple[Action, ...]:
-    """What follows from the verdict."""
     if decision.phase in verdict.IDLE:
         is_queued = decision.phase is Phase.QUEUED
         return tuple(

@@ -57,7 +57,6 @@ class ReplicaLoss:
 
     @property
     def title(self) -> str:
-        """The replica and its pod, for messages."""
         return _title(self.type, self.index, self.name)
 
 
@@ -87,7 +86,6 @@ class Replica:
 
     @property
     def title(self) -> str:
-        """The replica and its pod, for messages."""
         return _title(self.spec.type, self.index, self.name)
 
     def past_limit(self) -> Self:
@@ -104,7 +102,6 @@ class Replica:
 
     @property
     def is_running(self) -> bool:
-        """Whether a pod runs here now."""
         return self.outcome is PodState.RUNNING
 
     @property
@@ -161,7 +158,6 @@ class ReplicaRules:
 
     @classmethod
     def of(cls, job: TrainingJob, spec: ReplicaSpec, *, main_replica: tuple[ReplicaType, int]) -> Self:
-        """The rules of a job for the replicas of one type; ``main_replica`` is the job's."""
         profile, record = job.profile, job.record.of(spec.type)
         is_final = spec.restart_policy is not RestartPolicy.ALWAYS or profile.restart_by is not RestartBy.POLICY
         kind, index = main_replica

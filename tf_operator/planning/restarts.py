@@ -96,7 +96,6 @@ class RestartTracker:
         self._disruptions = record.disruptions
 
     def count(self, kind: ReplicaType, more: int) -> None:
-        """Add restarts of a type."""
         replica = self._replicas.get(kind, ReplicaRecord())
         self._replicas[kind] = replace(replica, restarts=replica.restarts + more)
 
@@ -107,7 +106,6 @@ class RestartTracker:
         self._records[key] = replace(record, uid=uid, in_place=in_place, replaced=record.replaced and record.uid == uid)
 
     def replace_pod(self, loss: ReplicaLoss) -> None:
-        """Count a loss, and let its pod be replaced."""
         key = (loss.type, loss.index)
         record = self._records.get(key)
         attempts = 0 if record is None or job_view.ran_for_long(loss.pod, self._snapshot) else record.attempts
@@ -134,7 +132,6 @@ class RestartTracker:
         self._replicas[kind] = replace(replica, started=replica.started - Indexes.of([index]))
 
     def result(self) -> JobRecord:
-        """The job's record with all of it."""
         return self._record.changed(
             replicas=_in_order(self._replicas),
             disruptions=self._disruptions,

@@ -67,7 +67,6 @@ class TensorBoardPlan:
 
 
 def plan(observed: Observed) -> TensorBoardPlan:
-    """What is to be done for this TensorBoard now."""
     board = observed.board
     if board is None or board.problems:
         problems = one_line("; ".join(board.problems), most=LONGEST_MESSAGE) if board else ""

@@ -49,7 +49,6 @@ class ChildMeta(ObjectMeta, frozen=True, rename="camel"):
     deletion_timestamp: str | None = None
 
     def core(self) -> ObjectMeta:
-        """What the cache needs of it."""
         return ObjectMeta(self.name, self.namespace, self.uid, self.resource_version)
 
 

@@ -50,7 +50,6 @@ class CachedExtra(Child):
     status_managers: tuple[FieldManager, ...]
 
     def as_planned(self) -> ChildObject:
-        """As the plan of its job sees it."""
         body = {"spec": as_object(self.spec), "status": as_object(self.status)}
         return ChildObject(self.metadata.name, self.metadata.uid, self.digest, self.is_terminating, **body)
 

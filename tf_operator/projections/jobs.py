@@ -81,7 +81,6 @@ class StoredJob(msgspec.Struct, frozen=True):
     """Why it could not be read; then there is no spec."""
 
     def status_managers(self) -> tuple[FieldManager, ...]:
-        """Who has changed the status, and still has a part in it."""
         return tuple(manager for manager in self.metadata.managed_fields if manager.subresource == "status")
 
     def status_time(self) -> datetime | None:
@@ -95,8 +94,6 @@ _READ_JOB: Final = decoder(_RawJob, keeps=gang.copies_annotation)
 
 @cache
 def job_reader(api: ServedAPI) -> Callable[[msgspec.Raw | bytes], StoredJob]:
-    """Reads jobs of this API, and summarizes each once."""
-
     def read_job(raw: msgspec.Raw | bytes) -> StoredJob:
         problem = ""
         try:

@@ -27,7 +27,6 @@ class _Event(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def time(self) -> datetime:
-        """When it was last seen."""
         last = self.series.last_observed_time if self.series else None
         return next(filter(None, map(parse_time, (last, self.last_timestamp, self.event_time))), _LONG_AGO)
 

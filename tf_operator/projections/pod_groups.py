@@ -40,7 +40,6 @@ _READ_GROUP: Final = decoder(_RawGroup)
 
 @cache
 def group_reader(apis: tuple[ServedAPI, ...]) -> Callable[[msgspec.Raw | bytes], CachedGroup]:
-    """Reads the PodGroups of the jobs of these APIs."""
     owner_of = owner_reader(apis, is_labelled=False)
 
     def read_group(raw: msgspec.Raw | bytes) -> CachedGroup:

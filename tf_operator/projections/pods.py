@@ -330,7 +330,6 @@ _NO_WAIT: Final = _Wait()
 
 
 def _wait(status: _PodStatus, spec: _PodSpec) -> _Wait:
-    """What a Pending pod waits for."""
     scheduled = next((entry for entry in status.conditions if entry.type == "PodScheduled"), None)
     if scheduled is None and not spec.node_name:
         return _Wait(f"no scheduler has taken the pod (schedulerName {spec.scheduler_name})")

@@ -38,7 +38,6 @@ _READ_SERVICE: Final = decoder(_RawService)
 
 @cache
 def service_reader(apis: tuple[ServedAPI, ...]) -> Callable[[msgspec.Raw | bytes], CachedService]:
-    """Reads the Services of the jobs of these APIs."""
     owner_of = owner_reader(apis)
 
     def read_service(raw: msgspec.Raw | bytes) -> CachedService:

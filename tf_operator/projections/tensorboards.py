@@ -45,7 +45,6 @@ _READ_CHILD: Final = decoder(_RawChild, keeps=DIGEST.__eq__)
 
 
 def read_child(raw: msgspec.Raw | bytes) -> CachedChild:
-    """Read a Deployment or a Service."""
     raw_child = _READ_CHILD(raw)
     metadata, status = raw_child.metadata, raw_child.status
     owner: Owner = next((entry for entry in metadata.owner_references if entry.controller), NOBODY)

@@ -68,7 +68,6 @@ class CachedWorkload(Child):
     is_terminating: bool
 
     def as_planned(self) -> Workload:
-        """As the plan of its job sees it."""
         spec: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self.spec))
         return Workload(
             self.metadata.name,
@@ -115,7 +114,6 @@ read_priority: Final = decoder(CachedPriority)
 
 @cache
 def workload_reader(apis: tuple[ServedAPI, ...]) -> Callable[[msgspec.Raw | bytes], CachedWorkload]:
-    """Reads the Workloads of the jobs of these APIs."""
     owner_of = owner_reader(apis, is_labelled=False)
 
     def read(raw: msgspec.Raw | bytes) -> CachedWorkload:
@@ -138,7 +136,6 @@ def workload_reader(apis: tuple[ServedAPI, ...]) -> Callable[[msgspec.Raw | byte
 
 
 def read_flavor(raw: msgspec.Raw | bytes) -> CachedFlavor:
-    """Read a ResourceFlavor."""
     raw_flavor = _READ_FLAVOR(raw)
     tolerations = state.objects(msgspec.json.decode(raw_flavor.spec.tolerations))
     return CachedFlavor(raw_flavor.metadata, Flavor(dict(raw_flavor.spec.node_labels), tolerations))

@@ -48,7 +48,6 @@ class GivenCertificate:
         self._context = self._read()
 
     def context(self) -> ssl.SSLContext:
-        """What the next connection is served with."""
         with self._lock:
             if (stamp := self._stamp()) != self._served_stamp:
                 self._renew(stamp)
@@ -97,7 +96,6 @@ class OwnCertificate:
         self._made_at, self._context = clock.monotonic(), self._make()
 
     def context(self) -> ssl.SSLContext:
-        """What the next connection is served with."""
         with self._lock:
             if self._clock.monotonic() - self._made_at > RENEW_AFTER:
                 self._made_at, self._context = self._clock.monotonic(), self._make()

@@ -73,13 +73,11 @@ class Health:
         return [*self.stalled_loops(), *waiting]
 
     def why_not_alive(self) -> list[str]:
-        """Why the process should be restarted."""
         age = self._heartbeat.age()
         stuck = [f"the event loop has been blocked for {age:.0f} s"] if age > STUCK_LOOP else []
         return [*stuck, *self._dead_watches()]
 
     def why_not_ready(self) -> list[str]:
-        """Why the process cannot work yet."""
         if self._informers is None:
             return ["starting"]
         problem = self._config.problem if self._config else ""

@@ -60,7 +60,6 @@ class Decision(Enum):
 
     @property
     def reply(self) -> HttpReply:
-        """The answer to a request that is not allowed."""
         status, words = self.value
         headers = {"Content-Type": "text/plain; charset=utf-8"}
         if self is Decision.UNAUTHENTICATED:

@@ -186,7 +186,6 @@ class _Site(web.Server):
         self.open = Connections(self, policy, clock, tasks=tasks, tls=endpoint.tls)
 
     def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
-        """The connection is closed, whoever closed it."""
         super().connection_lost(handler, exc)
         self.open.on_lost(handler)
 

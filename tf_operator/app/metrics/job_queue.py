@@ -51,7 +51,6 @@ class JobQueueMetrics(QueueDecisions):
         self._stalled.set_function(seconds)
 
     def decided(self, decision: Decision) -> None:
-        """The counters."""
         if not isinstance(decision, Resize):
             self._admitted.inc()
         elif decision.workers < decision.job.workers:

@@ -114,27 +114,23 @@ class NamespaceSeries:
             self.of(families.oldest_pending, phase).set_function(partial(self._age, earliest))
 
     def of(self, family: Family, *more: str) -> Family:
-        """The series of a family, with the values of its further labels."""
         if (child := self._children.get((family, more))) is None:
             child = self._children[family, more] = family.labels(*self._labels, *more)
         return cast("Family", child)
 
     def enter(self, job: PhaseEntry) -> None:
-        """One more job is in this phase."""
         self.jobs += 1
         self.of(self._families.jobs, job.phase).inc()
         if job.waits_since and job.phase in self._pending:
             self._pending[job.phase].add(job.uid, job.waits_since)
 
     def leave(self, job: PhaseEntry) -> None:
-        """One job fewer is in this phase."""
         self.jobs -= 1
         self.of(self._families.jobs, job.phase).dec()
         if job.phase in self._pending:
             self._pending[job.phase].remove(job.uid)
 
     def remove(self) -> None:
-        """End all of them."""
         for family, more in self._children:
             family.remove(*self._labels, *more)
 

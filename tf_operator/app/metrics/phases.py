@@ -50,11 +50,9 @@ class JobPhases:
         self._enter(now)
 
     def on_update(self, old: StoredJob, new: StoredJob) -> None:  # noqa: ARG002 (the protocol of handlers)
-        """Count it where it is now."""
         self.on_add(new)
 
     def on_delete(self, last: StoredJob, *, final_state_known: bool) -> None:  # noqa: ARG002 (the protocol of handlers)
-        """Count it no more."""
         if entry := self._entries.pop(last.metadata.uid, None):
             self._leave(entry)
 
@@ -68,13 +66,11 @@ class EarliestTime:
         self._heap: list[tuple[datetime, str]] = []
 
     def add(self, name: str, time: datetime) -> None:
-        """``name`` has this time now."""
         self._times[name] = time
         heapq.heappush(self._heap, (time, name))
         self._settle()
 
     def remove(self, name: str) -> None:
-        """``name`` has no time any more."""
         if self._times.pop(name, None):
             self._settle()
 

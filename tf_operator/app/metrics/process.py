@@ -50,7 +50,6 @@ class ElectionMetrics(ElectionInstruments):
         self._status.set(is_leader)
 
     def attempted(self, outcome: str) -> None:
-        """One attempt is over."""
         self._attempts.labels(self._name, outcome).inc()
 
     def slow_path(self) -> None:
@@ -74,11 +73,9 @@ class RecorderMetrics(RecorderInstruments):
             self._dropped.labels(cause)
 
     def sent(self) -> None:
-        """An event was posted."""
         self._sent.inc()
 
     def lost(self, cause: str) -> None:
-        """An event was dropped."""
         self._dropped.labels(cause).inc()
 
 
@@ -114,7 +111,6 @@ class LoopMetrics:
         )
 
     def lagged(self, seconds: float) -> None:
-        """The loop was late by so many seconds."""
         self._lag.observe(seconds)
 
     def read_age_by(self, age: Callable[[], float]) -> None:

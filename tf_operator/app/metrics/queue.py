@@ -146,5 +146,4 @@ class ControllerMetrics(NamedTuple):
 
     @property
     def phases(self) -> JobPhases:
-        """What counts its jobs by phase."""
         return self.jobs.phases

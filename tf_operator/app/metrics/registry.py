@@ -98,7 +98,6 @@ class Metrics:
         return ClientMetrics(self._clients, host=host)
 
     def reflector(self, informer: str) -> ReflectorMetrics:
-        """Instruments of the reflectors of one informer, by its name."""
         return ReflectorMetrics(self._watches, informer=informer)
 
     def sample_queue(self, controller: str, queue: WorkQueue[Any]) -> None:

@@ -65,26 +65,20 @@ class ReflectorMetrics(ReflectorInstruments):
             self._relists.labels(informer, cause)
 
     def listed(self, items: int, seconds: float) -> None:
-        """A complete list was read."""
         self._listed.set(items)
         self._list_seconds.observe(seconds)
 
     def watching(self) -> None:
-        """A watch was accepted."""
         self._starts.inc()
 
     def watch_ended(self, cause: str) -> None:
-        """A watch ended."""
         self._ends.labels(self._informer, cause).inc()
 
     def relisted(self, cause: str) -> None:
-        """A relist was needed."""
         self._relists.labels(self._informer, cause).inc()
 
     def undecodable(self) -> None:
-        """One object could not be read."""
         self._undecodable.inc()
 
     def handler_failed(self) -> None:
-        """A handler raised."""
         self._handler_failures.inc()

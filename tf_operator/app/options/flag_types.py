@@ -66,7 +66,6 @@ def duration(text: str) -> float:
 
 
 def positive_duration(text: str) -> float:
-    """Read a duration that is longer than nothing."""
     if (seconds := duration(text)) > 0:
         return seconds
     raise ValueError("longer than 0s")
@@ -95,8 +94,6 @@ def rate(text: str) -> float:
 
 
 def choice(*words: str) -> Callable[[str], str]:
-    """A reader of one of some words."""
-
     def read(text: str) -> str:
         if text in words:
             return text
@@ -131,10 +128,8 @@ def name(text: str) -> str:
 
 
 def text(value: str) -> str:
-    """Any text."""
     return value
 
 
 def texts(value: str) -> tuple[str, ...]:
-    """Any texts, separated by commas."""
     return tuple(part for part in value.split(",") if part)

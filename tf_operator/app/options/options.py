@@ -374,7 +374,6 @@ def _split(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _bare(argument: str) -> str:
-    """The argument without its dashes."""
     if not argument.startswith("-") or argument == "-":
         hint = ": a switch takes its value after '='" if argument.lower() in {"true", "false"} else ""
         raise OptionError(f"unexpected argument {argument!r}{hint}")

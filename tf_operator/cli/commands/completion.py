@@ -8,7 +8,6 @@ from tf_operator.cli.grammar import Commands
 
 
 def add_command(commands: Commands) -> None:
-    """Put ``completion`` into the grammar."""
     parser = commands.add_parser(
         "completion",
         help="print a completion script for a shell",
@@ -22,6 +21,5 @@ def add_command(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the script."""
     sys.stdout.write(completion.SHELLS[arguments.shell](completion.packaged()))
     return 0

@@ -29,7 +29,6 @@ exit codes: 0 success; 1 an object cannot be converted (the others are printed);
 
 
 def add_command(commands: Commands) -> None:
-    """Put ``convert`` into the grammar."""
     parser = commands.add_parser(
         "convert",
         help="rewrite manifests of older versions and other APIs as TFJobs",
@@ -42,7 +41,6 @@ def add_command(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Convert everything in all files."""
     outcomes = [_convert_file(name) for name in arguments.filename]
     return 0 if all(outcomes) else 1
 

@@ -9,7 +9,6 @@ from tf_operator.client import AsyncTFJobs, NotFound
 
 
 def add_command(commands: Commands) -> None:
-    """Put ``delete`` into the grammar."""
     parser = commands.add_parser(
         "delete",
         help="delete jobs with their pods",

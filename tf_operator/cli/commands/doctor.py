@@ -32,7 +32,6 @@ _LEASE_NAMES: Final = ("tf-operator", "1ca428e5.training-operator.kubeflow.org")
 
 
 def add_command(commands: Commands) -> None:
-    """Put ``doctor`` into the grammar."""
     parser = commands.add_parser(
         "doctor",
         help="check a cluster and your permissions",
@@ -46,7 +45,6 @@ def add_command(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Look at everything."""
     choice = target.choose(arguments)
 
     async def verb(jobs: AsyncTFJobs, _: argparse.Namespace) -> int:

@@ -10,7 +10,6 @@ from tf_operator.machinery.clock import SystemClock
 
 
 def add_command(commands: Commands) -> None:
-    """Put ``events`` into the grammar."""
     parser = commands.add_parser(
         "events",
         help="show the events of a job",

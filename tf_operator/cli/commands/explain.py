@@ -9,7 +9,6 @@ from tf_operator.client import AsyncTFJobs
 
 
 def add_command(commands: Commands) -> None:
-    """Put ``explain`` into the grammar."""
     parser = commands.add_parser(
         "explain",
         help="explain why a job is in its state, and what to do next",

@@ -13,7 +13,6 @@ from tf_operator.job.constants import MOST_REPLICAS
 
 
 def add_command(commands: Commands) -> None:
-    """Put ``init`` into the grammar."""
     parser = commands.add_parser(
         "init",
         help="write a manifest to start from",

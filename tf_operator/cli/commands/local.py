@@ -54,7 +54,6 @@ set variables for one job, use tfjob run --env-file, or env in the manifest; to 
 
 
 def add_command(commands: Commands) -> None:
-    """Put ``local`` into the grammar."""
     parser = commands.add_parser(
         "local", help="run jobs on this machine, without a cluster", description=_DESCRIPTION, allow_abbrev=False
     )

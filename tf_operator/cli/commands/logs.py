@@ -10,7 +10,6 @@ from tf_operator.client import AsyncTFJobs
 
 
 def add_command(commands: Commands) -> None:
-    """Put ``logs`` into the grammar."""
     parser = commands.add_parser(
         "logs",
         help="show the logs of a job's replicas",

@@ -32,7 +32,6 @@ exit codes: 0 no errors; 1 a manifest contains errors; 2 wrong usage or an unrea
 
 
 def add_command(commands: Commands) -> None:
-    """Put ``plan`` into the grammar."""
     parser = commands.add_parser(
         "plan",
         help="show what the operator would create for a manifest, and its errors",
@@ -63,7 +62,6 @@ def add_command(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Plan everything in all files."""
     settings = _settings(arguments)
     read_manifests, is_valid = _read_all(arguments.filename)
     plans = [_plan(manifest, arguments.namespace, settings) for manifest in read_manifests]

@@ -9,7 +9,6 @@ from tf_operator.client import AsyncTFJobs
 
 
 def add_command(commands: Commands) -> None:
-    """Put ``restart`` into the grammar."""
     parser = commands.add_parser(
         "restart",
         help="replace the pods of a job",

@@ -24,7 +24,6 @@ SIGTERM (143) and when its terminal closes (129): its programs get their grace p
 
 
 def add_command(commands: Commands) -> None:
-    """Put ``run`` into the grammar."""
     parser = commands.add_parser(
         "run",
         help="run a job to its end",
@@ -43,7 +42,6 @@ def add_command(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the job of the file."""
     objects = submission.read_one(arguments)
     if objects is None:
         return session.FAILED

@@ -9,7 +9,6 @@ from tf_operator.client import AsyncTFJobs
 
 
 def add_command(commands: Commands) -> None:
-    """Put ``scale`` into the grammar."""
     parser = commands.add_parser(
         "scale",
         help="change the number of replicas of a job",

@@ -10,7 +10,6 @@ from tf_operator.client import AsyncTFJobs, Job
 
 
 def add_command(commands: Commands) -> None:
-    """Put ``submit`` into the grammar."""
     parser = commands.add_parser(
         "submit",
         help="create the jobs of a manifest",
@@ -27,7 +26,6 @@ def add_command(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Create everything in the files."""
     objects = submission.read(arguments)
     if objects is None:
         return session.FAILED

@@ -9,7 +9,6 @@ from tf_operator.client import AsyncTFJobs
 
 
 def add_command(commands: Commands) -> None:
-    """Put ``top`` into the grammar."""
     parser = commands.add_parser(
         "top",
         help="show the CPU and memory that a job uses",

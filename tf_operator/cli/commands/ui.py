@@ -32,7 +32,6 @@ _OPENER: Final = """<!doctype html><meta charset="utf-8"><title>tfjob ui</title>
 
 
 def add_command(commands: Commands) -> None:
-    """Put ``ui`` into the grammar."""
     parser = commands.add_parser(
         "ui",
         help="show jobs in a browser, as they run",
@@ -103,7 +102,6 @@ class ProblemReporter:
         self._problem = ""
 
     def report(self) -> None:
-        """Something has changed."""
         problem = self._board.problem
         if problem != self._problem:
             self._problem = problem

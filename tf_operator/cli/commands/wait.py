@@ -17,7 +17,6 @@ out"""
 
 
 def add_command(commands: Commands) -> None:
-    """Put ``wait`` into the grammar."""
     parser = commands.add_parser(
         "wait",
         help="wait until jobs have finished",

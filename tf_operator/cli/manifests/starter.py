@@ -82,7 +82,6 @@ class Starter:
     """Interpreter or virtual environment of the program on this machine."""
 
     def manifest(self) -> str:
-        """The manifest of the job."""
         return "".join(self._lines())
 
     def _lines(self) -> Iterator[str]:

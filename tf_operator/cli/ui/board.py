@@ -43,8 +43,6 @@ def kind_name(api: ServedAPI) -> str:
 
 
 def row_reader(api: ServedAPI) -> Decode[JobRow]:
-    """From a job of this API to its row."""
-
     def read(raw: msgspec.Raw) -> JobRow:
         job = read_job(msgspec.json.decode(raw), api)
         metadata = ObjectMeta(job.name, job.namespace, job.uid, resource_version_of(job.body))
@@ -54,7 +52,6 @@ def row_reader(api: ServedAPI) -> Decode[JobRow]:
 
 
 def row(job: Job, kind: str) -> Mapping[str, object]:
-    """One job for the table."""
     return {
         "id": f"{kind}/{job.namespace}/{job.name}",
         "kind": kind,
@@ -69,12 +66,10 @@ def row(job: Job, kind: str) -> Mapping[str, object]:
 
 
 def state(job: Job) -> str:
-    """Where a job is, in a word."""
     return "Terminating" if job.spec.is_being_deleted else job.phase or "New"
 
 
 def moment(time: datetime | None) -> str | None:
-    """A time for scripts."""
     return rfc3339(time) if time else None
 
 
@@ -135,11 +130,9 @@ class Board(Feed):
         return cursor
 
     def closed(self, cursor: "BoardCursor") -> None:
-        """A page is gone."""
         self._cursors.discard(cursor)
 
     def row_changed(self, kind: str, key: ObjectKey) -> None:
-        """A job has changed, come or gone."""
         for cursor in self._cursors:
             cursor.waiting[kind, key] = None
         self.changed()
@@ -159,7 +152,6 @@ class BoardCursor:
         self._problem = ""
 
     def news(self) -> list[bytes]:
-        """The next frames."""
         return list(self._frames())
 
     def _frames(self) -> Iterator[bytes]:

@@ -54,7 +54,6 @@ class Feed:
             self._readers.discard(callback)
 
     def changed(self) -> None:
-        """There is something new to be read."""
         for callback in tuple(self._readers):
             callback()
 

@@ -32,7 +32,6 @@ class BrowserGuard:
     """Lets requests to one port in."""
 
     def __init__(self, port: int) -> None:
-        """Make the secrets of one server."""
         # Browsers leave the port of HTTP out.
         self._hosts = tuple(f"{name}:{port}".removesuffix(":80") for name in ("127.0.0.1", "localhost"))
         self._token = secrets.token_urlsafe(32)

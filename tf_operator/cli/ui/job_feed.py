@@ -47,7 +47,6 @@ class JobFeed(RunningFeed):
         self.is_ended = False
 
     async def run(self) -> None:
-        """Follow the job until it is deleted."""
         while not self.is_ended:
             try:
                 await self._follow(await self._jobs.get(self._name))
@@ -59,7 +58,6 @@ class JobFeed(RunningFeed):
                 await self._pause("job")
 
     def broke(self) -> None:
-        """Say so."""
         self._end(BROKEN)
 
     async def _follow(self, job: Job) -> None:
@@ -153,7 +151,6 @@ class JobFeed(RunningFeed):
 
     @property
     def _problem(self) -> str:
-        """Why the page may be old."""
         errors = [error for source, error in self._failures.items() if not _is_lack(source, error)]
         if not errors:
             return ""
@@ -173,7 +170,6 @@ def _is_lack(source: str, error: ApiError) -> bool:
 
 
 def _sentence(error: ApiError) -> str:
-    """Why there is no such page."""
     return feed.printable(f"{error}; was it deleted?")
 
 
@@ -185,12 +181,10 @@ class JobCursor:
         self._read = dict[str, bytes]()
 
     def news(self) -> list[bytes]:
-        """The sections that have changed."""
         changed = [text for name, text in self._source.sections.items() if self._read.get(name) != text]
         self._read = self._source.sections
         return changed
 
     @property
     def is_ended(self) -> bool:
-        """Whether nothing follows."""
         return self._source.is_ended

@@ -114,7 +114,6 @@ def _replica(name: str, pod: JobPod | None, *, restarts: int, absent: str) -> Sh
 
 
 def _tone(pod: JobPod) -> str:
-    """How worrying the state is."""
     if pod.phase == "Failed" or (pod.main and pod.main.exit_code):
         return "bad"
     if pod.is_running or pod.phase == "Succeeded":

@@ -108,7 +108,6 @@ class LogFeed(RunningFeed):
         self.changed()
 
     def broke(self) -> None:
-        """Say so."""
         self._end(BROKEN)
 
     def _add(self, replica: str, text: str) -> None:
@@ -134,7 +133,6 @@ class LogCursor:
         self._sent = dict[str, bytes]()
 
     def news(self) -> list[bytes]:
-        """The next frames."""
         return list(self._frames())
 
     def _frames(self) -> Iterator[bytes]:
@@ -161,5 +159,4 @@ class LogCursor:
 
     @property
     def is_ended(self) -> bool:
-        """Whether nothing follows."""
         return False

@@ -40,7 +40,6 @@ class RefusalLog:
         return ". ".join((*sentences[:_MOST_SHOWN], *more))
 
     async def send_once(self, request: Request) -> bytes:
-        """As the client."""
         try:
             reply = await self._client.send_once(request)
         except errors.ApiError as error:

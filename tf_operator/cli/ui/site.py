@@ -103,7 +103,6 @@ class Site(StreamingServer):
         self._files = _files()
 
     def __call__(self) -> web.RequestHandler:
-        """The protocol of one connection."""
         return web.RequestHandler(
             self,
             loop=asyncio.get_running_loop(),

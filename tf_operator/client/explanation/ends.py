@@ -68,7 +68,6 @@ def failure_log(situation: Situation) -> FailureLog | None:
 
 
 def steps(situation: Situation) -> tuple[str, ...]:
-    """What to do about a job that has failed."""
     job, first = situation.job, situation.job.first_failure
     cause = job.spec.record.failure
     advised = [_STEPS[cause].replace("JOB", job.name)] if cause in _STEPS else []
@@ -121,7 +120,6 @@ def restarts(situation: Situation) -> tuple[str, ...]:
 
 
 def restart_steps(situation: Situation) -> tuple[str, ...]:
-    """What to do about a job that restarts."""
     job = situation.job
     again = next((pod for pod in situation.pods if pod.state.last_termination), None)
     if again is None:
@@ -133,7 +131,6 @@ def restart_steps(situation: Situation) -> tuple[str, ...]:
 
 
 def ending(code: int, reason: str = "") -> str:
-    """An exit code in words."""
     if reason == RESTARTING_ALL:
         return "a rule restarted all containers of its pod"
     title = f" ({reason})" if reason and reason not in {"Error", "Completed"} else ""

@@ -41,7 +41,6 @@ class JobReader(Protocol):
 
 
 async def read(jobs: JobReader, job: Job, now: datetime) -> Situation:
-    """The situation of a job."""
     pods: tuple[JobPod, ...] | None = None
     events: tuple[JobEvent, ...] = ()
     notes = list[str]()

@@ -45,12 +45,10 @@ class Wait(NamedTuple):
 
 
 def find(situation: Situation) -> Wait | None:
-    """What keeps the job from running; ``None`` when nothing does."""
     return _rejected(situation) or _pending(situation) or _without_pods(situation)
 
 
 def terminating(situation: Situation) -> tuple[str, ...]:
-    """The pods that were deleted and are still there."""
     names = [pod.name for pod in situation.pods if pod.is_terminating]
     return (f"{_listed(names)} to be gone",) if names else ()
 

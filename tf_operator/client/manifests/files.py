@@ -61,7 +61,6 @@ def read_source(source: Source) -> list[Manifest]:
 
 
 def one_job(manifests: Sequence[Manifest]) -> Manifest:
-    """The only job among the objects."""
     jobs = [manifest for manifest in manifests if registry.of_kind(text_of(manifest.body, "kind"))]
     if len(jobs) != 1:
         name = manifests[0].where.partition("#")[0]
@@ -106,7 +105,6 @@ def _items(node: dict[str, Any] | list[Any]) -> Iterable[Any]:
 
 
 def _objects(document: object) -> Iterator[Body]:
-    """The object that a document is, or those that a list holds."""
     if not isinstance(document, Mapping):
         raise ManifestError("a document in it is not an object")
     items = document.get("items")

@@ -94,7 +94,6 @@ def _warnings(body: Body, api: ServedAPI) -> Iterator[FieldError]:
 
 
 def _not_reported_yet(errors: list[FieldError], reported: tuple[FieldError, ...]) -> Iterator[FieldError]:
-    """The errors in fields about which nothing is reported yet."""
     fields = {error.field.lower() for error in reported}  # a type of replica may be written in any letter case
     return (error for error in errors if error.field.lower() not in fields)
 

@@ -142,7 +142,6 @@ def _ends_by_policy(job: TrainingJob) -> Iterator[tuple[str, str]]:
 
 
 def success(job: TrainingJob) -> str:
-    """When the job has succeeded."""
     if not job.pod_count:
         return "not before it has replicas" if job.has_dynamic_workers else "at once: it has no replicas"
     workers = job.spec_of(ReplicaType.WORKER)

@@ -42,7 +42,6 @@ def prepared(
 
 
 def values_of(body: Body, variable: str) -> set[str]:
-    """The values that containers in the object give to a variable."""
     containers = (container for template in _templates(body) for container in _containers(template["spec"]))
     entries = (entry for container in containers for entry in container.get("env") or ())
     return {str(entry["value"]) for entry in entries if entry.get("name") == variable and "value" in entry}
@@ -63,7 +62,6 @@ def _add_mounts(spec: dict[str, Any], mounts: Mapping[str, Path]) -> None:
 
 
 def _templates(value: object) -> Iterator[dict[str, Any]]:
-    """The pod templates in an object of any API."""
     if isinstance(value, dict):
         spec = value.get("spec")
         if isinstance(spec, dict) and isinstance(spec.get("containers"), list):

@@ -75,7 +75,6 @@ class QueuePlanner:
         self._unrecorded = Unrecorded(self.clock)
 
     async def run(self) -> None:
-        """Plan, again and again, until cancelled."""
         self._written.clear()
         self.usage.has_changed = True
         try:
@@ -102,7 +101,6 @@ class QueuePlanner:
     # --- The handler of jobs ---
 
     def on_add(self, item: StoredJob) -> None:  # noqa: ARG002 (the protocol of handlers)
-        """It may wait for room."""
         self.usage.has_changed = True
 
     def on_update(self, old: StoredJob, new: StoredJob) -> None:
@@ -111,7 +109,6 @@ class QueuePlanner:
         self.usage.has_changed = self.usage.has_changed or old_state != new_state
 
     def on_delete(self, last: StoredJob, *, final_state_known: bool) -> None:  # noqa: ARG002 (the protocol of handlers)
-        """It holds nothing any more."""
         self.usage.has_changed = True
 
     # --- One plan ---
@@ -203,7 +200,6 @@ class QueuePlanner:
 
 
 def _decided(decision: Decision | FitNote, job: TrainingJob, now: datetime) -> tuple[QueueRecord, ElasticRecord]:
-    """What is remembered of a decision."""
     spec, queue, elastic = job.spec_of(ReplicaType.WORKER), job.record.queue, job.record.elastic
     spec_count = spec.count if spec else None
     if isinstance(decision, FitNote):

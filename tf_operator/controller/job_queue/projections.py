@@ -73,7 +73,6 @@ class _Container(msgspec.Struct, frozen=True, rename="camel"):
     restart_policy: str = ""
 
     def body(self) -> dict[str, Any]:
-        """As ``shapes`` reads it."""
         return {"resources": msgspec.json.decode(self.resources), "restartPolicy": self.restart_policy}
 
 
@@ -127,7 +126,6 @@ _READ_PRIORITY_CLASS: Final = decoder(_RawPriorityClass)
 
 
 def read_node(raw: msgspec.Raw | bytes) -> CachedNode:
-    """Read a node."""
     raw_node = _READ_NODE(raw)
     metadata, spec = raw_node.metadata, raw_node.spec
     is_ready = any(entry.type == "Ready" and entry.status == "True" for entry in raw_node.status.conditions)
@@ -164,6 +162,5 @@ def counted_pod_reader(apis: tuple[ServedAPI, ...]) -> Callable[[msgspec.Raw | b
 
 
 def read_priority_class(raw: msgspec.Raw | bytes) -> CachedPriorityClass:
-    """Read a priority class."""
     raw_class = _READ_PRIORITY_CLASS(raw)
     return CachedPriorityClass(raw_class.metadata, raw_class.value, raw_class.global_default)

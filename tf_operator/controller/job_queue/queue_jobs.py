@@ -83,7 +83,6 @@ class QueueJobs:
         self._incomplete_since: dict[str, datetime] = {}
 
     def at(self, now: datetime) -> dict[str, tuple[JobSource, QueuedEntry]]:
-        """All of them, by UID."""
         if self._settings_then is not (settings := self._settings()):
             self._entries, self._settings_then = {}, settings
         entries = {entry.queue_job.uid: (source, entry) for source in self._sources for entry in self._of(source, now)}

@@ -30,7 +30,6 @@ class SetAside:
         """The version of the job, and the end on the monotonic clock."""
 
     def has(self, job: ObjectMeta) -> bool:
-        """Whether this version of a job is left out now."""
         version, until = self._until.get(job.uid, ("", 0.0))
         return version == job.resource_version and self._clock.monotonic() < until
 

@@ -31,7 +31,6 @@ class Unrecorded:
         self._until: dict[str, float] = {}
 
     def add(self, job: ObjectMeta, error: errors.ApiError) -> None:
-        """A decision about a job was not recorded."""
         if not isinstance(error, errors.Refused) or isinstance(error, errors.ServerFailed | errors.Throttled):
             return
         self._attempts[job.uid] += 1
@@ -51,13 +50,11 @@ class Unrecorded:
         self._until.pop(uid, None)
 
     def keep(self, uids: Collection[str]) -> None:
-        """Forget all but these jobs."""
         self._attempts = Counter({uid: count for uid, count in self._attempts.items() if uid in uids})
         self._until = {uid: until for uid, until in self._until.items() if uid in uids}
 
     @property
     def uids(self) -> frozenset[str]:
-        """Those that are left out now."""
         now = self._clock.monotonic()
         return frozenset(uid for uid, until in self._until.items() if until > now)
 

@@ -16,7 +16,6 @@ class NodeUsage:
         self._held: dict[str, Counter[str]] = {}
 
     def node(self, cached: CachedNode) -> Node:
-        """The node with what is held of it."""
         return Node(
             cached.metadata.name,
             cached.allocatable,
@@ -39,7 +38,6 @@ class NodeUsage:
             self.on_add(new)
 
     def on_delete(self, last: CountedPod, *, final_state_known: bool) -> None:  # noqa: ARG002 (the protocol of handlers)
-        """It holds nothing any more."""
         self._release(last)
 
     def _release(self, pod: CountedPod) -> None:
@@ -59,7 +57,6 @@ class OnNode:
         self._usage = usage
 
     def on_add(self, item: CachedNode) -> None:  # noqa: ARG002 (the protocol of handlers)
-        """There is more room."""
         self._usage.has_changed = True
 
     def on_update(self, old: CachedNode, new: CachedNode) -> None:
@@ -67,5 +64,4 @@ class OnNode:
         self._usage.has_changed = self._usage.has_changed or old.differs(new)
 
     def on_delete(self, last: CachedNode, *, final_state_known: bool) -> None:  # noqa: ARG002 (the protocol of handlers)
-        """There is less room."""
         self._usage.has_changed = True

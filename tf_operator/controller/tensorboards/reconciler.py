@@ -38,11 +38,9 @@ class TensorBoardReconciler:
     cluster_domain: str
 
     def begin_term(self) -> None:
-        """This process leads from now on."""
         self.source.begin_term()
 
     async def reconcile(self, key: ObjectKey) -> Result:
-        """Do what is to be done for an object now, and say what is to follow."""
         item = self.source.informer.store.get(key)
         request = self.source.read(item) if item else None
         if item is None or request is None:

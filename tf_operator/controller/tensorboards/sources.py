@@ -82,7 +82,6 @@ class TensorBoardObjects:
     """The UIDs of those."""
 
     def may_ask(self, item: CachedExtra) -> bool:
-        """All of them do."""
         return item.metadata.uid not in self.contested
 
     def has_changed(self, old: CachedExtra, new: CachedExtra) -> bool:
@@ -95,7 +94,6 @@ class TensorBoardObjects:
         return old.generation != new.generation
 
     def read(self, item: CachedExtra) -> BoardRequest | None:
-        """What its spec says."""
         if item.is_terminating or not self.may_ask(item):
             return None
         name, uid = item.metadata.name, item.metadata.uid
@@ -113,7 +111,6 @@ class TensorBoardObjects:
             await writer.patch(owner, RESOURCE, owner.key.name, body=body, subresource="status")
 
     def forget(self, uid: str) -> None:
-        """The object is gone."""
         self.contested.discard(uid)
 
     def begin_term(self) -> None:
@@ -137,7 +134,6 @@ class TensorBoardsOfJobs:
         return b"tensorboard" in bytes(item.spec) or any("tensorboard" in text for text in texts)
 
     def has_changed(self, old: StoredJob, new: StoredJob) -> bool:
-        """Whether anything but its status has changed."""
         return (old.metadata.generation, old.metadata.annotations) != (
             new.metadata.generation,
             new.metadata.annotations,
@@ -161,7 +157,6 @@ class TensorBoardsOfJobs:
             self.recorder.event(regarding, "Warning", reason=reason, message=f"The TensorBoard: {plan.message}")
 
     def forget(self, uid: str) -> None:
-        """The job is gone."""
         self.reported.pop(uid, None)
 
     def begin_term(self) -> None:
@@ -193,7 +188,6 @@ class OnSource(Generic[T]):
     source: Source[T]
 
     def on_add(self, item: T) -> None:
-        """Reconcile it."""
         if self.source.may_ask(item):
             self.queue.add(item.metadata.key)
 

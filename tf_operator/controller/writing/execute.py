@@ -78,7 +78,6 @@ class Executor:
         return await self._take(snapshot, plan, taken)
 
     async def _take(self, snapshot: Snapshot, plan: Plan, taken: Sequence[Step]) -> Result:
-        """Take one step after the other."""
         job, is_done, stop, confirmed = snapshot.job, True, None, DONE
         next_plan = Result.of(plan.requeue_after)
         for number, step in enumerate(taken, 1):
@@ -178,7 +177,6 @@ class Executor:
         return is_done, stop
 
     def _clear_rejections(self, job: TrainingJob, actions: Sequence[Action], *, is_done: bool) -> None:
-        """Everything was carried out."""
         if not any(isinstance(action, Create) and action.stage is not Stage.EXTRAS for action in actions):
             self.notes.rejections.clear_if_over(job.uid)
         elif is_done:
@@ -190,7 +188,6 @@ class Executor:
             self.reporter.event(job, Event(EventKind.CHILDREN_CREATED, _created_message(names)))
 
     def _write(self, job: TrainingJob, action: Action) -> Write:
-        """The call that an action is."""
         owner, resource = _owner(job), action.resource
         match action:
             case Create():
@@ -206,7 +203,6 @@ class Executor:
         assert_never(action)
 
     async def _create(self, owner: OwnerKey, action: Create) -> None:
-        """Create a child, and before it what it needs."""
         with log_context.replica(action.replica):
             for child in action.in_order():
                 await self._create_child(owner, child.resource, child)

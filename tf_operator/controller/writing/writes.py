@@ -72,7 +72,6 @@ class Writer:
         return True
 
     async def delete_all(self, owner: OwnerKey, resource: Resource, *, request: Request, uids: Sequence[str]) -> None:
-        """Delete what a selector selects, which is these objects."""
         with self._record_outcome(owner, resource):
             await self.client.send(request)
         for uid in uids:

@@ -22,12 +22,10 @@ def no_such_path() -> ApiFailure:
 
 
 def not_found(kind: Kind, name: str) -> ApiFailure:
-    """404 of an object."""
     return ApiFailure(404, "NotFound", f'{kind.resource} "{name}" not found', details=_about(kind, name))
 
 
 def already_exists(kind: Kind, name: str, *, is_terminating: bool) -> ApiFailure:
-    """409: the name is taken."""
     message = f'{"object is being deleted: " if is_terminating else ""}{kind.resource} "{name}" already exists'
     return ApiFailure(409, "AlreadyExists", message, details=_about(kind, name))
 
@@ -78,12 +76,10 @@ def _invalid(kind_name: str, name: str, details: dict[str, str], causes: tuple[F
 
 
 def bad_request(message: str) -> ApiFailure:
-    """400."""
     return ApiFailure(400, "BadRequest", message)
 
 
 def forbidden(kind: Kind, name: str, reason: str, *, causes: Iterable[FieldCause] = ()) -> ApiFailure:
-    """403."""
     subject = f'{kind.resource} "{name}"' if name else str(kind.resource)
     return ApiFailure(403, "Forbidden", f"{subject} is forbidden: {reason}", details=_about(kind, name, causes))
 
@@ -105,7 +101,6 @@ def not_served(subresource: str) -> ApiFailure:
 
 
 def unsupported_media_type(accepted: Iterable[str]) -> ApiFailure:
-    """415: of a body."""
     message = "the body of the request was in an unknown format - accepted media types include: "
     return ApiFailure(415, "UnsupportedMediaType", message + ", ".join(accepted))
 
@@ -126,12 +121,10 @@ def unparsable_version(text: str, *, field: str = "") -> ApiFailure:
 
 
 def changed_kind() -> ApiFailure:
-    """422 of a patch."""
     return ApiFailure(422, "Invalid", "a patch cannot change what an object is: kind and apiVersion stay")
 
 
 def too_large() -> ApiFailure:
-    """413."""
     message = f"Request entity too large: limit is {LONGEST_BODY}"
     return ApiFailure(413, "RequestEntityTooLarge", message)
 
@@ -147,7 +140,6 @@ def gone(message: str) -> ApiFailure:
 
 
 def too_old(version: int, floor: int) -> ApiFailure:
-    """410 of a watch."""
     return expired(f"too old resource version: {version} ({floor})")
 
 
@@ -168,7 +160,6 @@ def no_namespace(kind: Kind, namespace: str, name: str, *, is_new: bool) -> ApiF
 
 
 def internal(reason: str) -> ApiFailure:
-    """500."""
     return ApiFailure(
         500, "InternalError", f"Internal error occurred: {reason}", details={"causes": [{"message": reason}]}
     )

@@ -61,7 +61,6 @@ class InProcess:
     def send(
         self, request: Request, *, before_send: Callable[[], object] = no_guard
     ) -> AbstractAsyncContextManager[Reply]:
-        """As every transport does."""
         return self._sent(request, before_send)
 
     @asynccontextmanager
@@ -118,7 +117,6 @@ class WholeReply:
         return {key.lower(): value for key, value in self._response.headers.items()}.get(name.lower())
 
     async def read(self) -> bytes:
-        """The whole body."""
         return self._response.body
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -141,7 +139,6 @@ class WatchReply:
         self._error: errors.ApiError | None = None
 
     def header(self, _name: str) -> str | None:
-        """There are none."""
         return None
 
     async def read(self) -> bytes:

@@ -138,7 +138,6 @@ class Kind:
 
     @property
     def storage(self) -> GroupVersionResource:
-        """What is stored."""
         return self.stored_as or self.resource
 
 

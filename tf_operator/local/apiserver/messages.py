@@ -40,7 +40,6 @@ class ApiFailure(Exception):
         """The Status's ``metadata``: the token that goes on after one has expired."""
 
     def status(self) -> dict[str, Any]:
-        """The Status object."""
         status = {
             "kind": "Status",
             "apiVersion": "v1",
@@ -70,7 +69,6 @@ class Response:
 
     @classmethod
     def of(cls, body: Mapping[str, Any], code: int = 200) -> "Response":
-        """A JSON answer."""
         return cls(code, msgspec.json.encode(body), content=body)
 
 

@@ -24,7 +24,6 @@ class Registry:
         return iter(self._by_path.values())
 
     def find(self, group: str, version: str, plural: str) -> Kind | None:
-        """The kind that a path names."""
         return self._by_path.get((group, version, plural))
 
     def serves(self, kind: Kind) -> bool:
@@ -32,20 +31,16 @@ class Registry:
         return self.find(kind.resource.group, kind.resource.version, kind.resource.plural) is kind
 
     def is_built_in(self, group: str) -> bool:
-        """Whether a group has kinds that no object defines."""
         return any(kind.resource.group == group for kind in self._built_in)
 
     def of_kind(self, api_version: str, kind: str) -> Kind | None:
-        """The kind that an object or an owner reference names."""
         return self._by_name.get((api_version, kind))
 
     def stored_in(self, collection: str) -> Kind | None:
-        """The kind of what a collection stores."""
         return self._by_collection.get(collection)
 
     @property
     def stored(self) -> Iterable[Kind]:
-        """One kind for each collection: that of the stored version."""
         return self._by_collection.values()
 
     @property
@@ -54,7 +49,6 @@ class Registry:
         return self._namespaces
 
     def on_change(self, change: Commit) -> None:
-        """Follow an object that defines others."""
         kind = self._by_collection.get(change.collection)
         if kind is None or kind.defines is None:
             return
@@ -70,7 +64,6 @@ class Registry:
                 self._removed(defined)
 
     def defined_by(self, collection: str, path: str) -> tuple[Kind, ...]:
-        """The kinds that a stored object defines."""
         return self._defined.get((collection, path), ())
 
     def _index(self) -> None:

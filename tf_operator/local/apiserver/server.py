@@ -257,7 +257,6 @@ class ApiServer:
         return view.one(self._writer.patch(route, lambda _: body, options), now)
 
     def _change(self, request: Request, kind: Kind) -> Callable[[Body], Json]:
-        """What the patch in a request makes of a body."""
         from tf_operator.local.apiserver.writes import patches  # noqa: PLC0415
 
         media = bodies.media_type(request)

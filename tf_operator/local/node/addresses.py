@@ -67,7 +67,6 @@ class Addresses:
         return self._ports[place]
 
     def release(self, uid: str) -> None:
-        """The pod is gone."""
         for place, users in list(self._users.items()):
             users.discard(uid)
             if not users:
@@ -94,7 +93,6 @@ class PodNames(NamedTuple):
         return _HOST.sub(self._host, _OWN.sub(self._own, text))
 
     def port_of(self, port: int) -> int:
-        """Where a container port of this pod is."""
         return self.addresses.port(ServicePort(self.own(), port), self.uid) if port in self.own_ports else port
 
     def _own(self, match: re.Match[str]) -> str:

@@ -41,7 +41,6 @@ class ClaimKeeper:
         self._changed = asyncio.Event()
 
     async def run(self) -> None:
-        """Keep claims until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._claims.run(), name="claims of the node")
             while True:
@@ -57,7 +56,6 @@ class ClaimKeeper:
             _remove(mark.with_suffix(""))
 
     def on_add(self, item: CachedObject) -> None:
-        """There is a claim."""
         if item.metadata.uid not in self._uids:  # once: a controller of volumes may be of another mind
             self._uids.add(item.metadata.uid)
             if item.status.get("phase") != "Bound":
@@ -68,7 +66,6 @@ class ClaimKeeper:
         """A claim has changed."""
 
     def on_delete(self, last: CachedObject, *, final_state_known: bool) -> None:  # noqa: ARG002 (the handler's form)
-        """A claim is gone."""
         self._uids.discard(last.metadata.uid)
         self._unbound.pop(last.metadata.uid, None)
         self._deleted[last.metadata.uid] = last.metadata.key
@@ -77,7 +74,6 @@ class ClaimKeeper:
         self._changed.set()
 
     def on_pod_ended(self) -> None:
-        """A pod has no use for its claims any more."""
         if self._deleted:
             self._changed.set()
 

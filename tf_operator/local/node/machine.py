@@ -21,7 +21,6 @@ class Capacity:
 
 
 def machine_capacity() -> Capacity:
-    """What this machine has."""
     return Capacity(os.cpu_count() or 1, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
 
 

@@ -36,7 +36,6 @@ class NodeSettings:
     log_bytes: int = MOST_BYTES
 
     def pod_folder(self, pod: LocalPod) -> Path:
-        """The folder of a pod, gone with it."""
         return self.folder / "pods" / pod.uid[-12:]
 
     def claim_folder(self, claim: ObjectKey, uid: str) -> Path:
@@ -59,5 +58,4 @@ class NodeParts:
     """``None`` where the system has none for this user."""
 
     def event(self, pod: LocalPod, reason: str, message: str, severity: Severity = "Normal") -> None:
-        """Report something about a pod."""
         self.recorder.event(reference_to(PODS, pod.key, pod.uid), severity, reason=reason, message=message)

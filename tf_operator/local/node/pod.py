@@ -211,7 +211,6 @@ class LocalContainer:
 
     @property
     def probes(self) -> Mapping[str, ProbeSpec]:
-        """Its probes by kind."""
         spec = self.spec
         kinds = {STARTUP: spec.startup_probe, READINESS: spec.readiness_probe, LIVENESS: spec.liveness_probe}
         return {kind: probe for kind, probe in kinds.items() if probe}
@@ -251,17 +250,14 @@ class LocalPod:
 
     @property
     def key(self) -> ObjectKey:
-        """Where it lives."""
         return self.metadata.key
 
     @property
     def uid(self) -> str:
-        """Its UID."""
         return self.metadata.uid
 
     @property
     def conditions(self) -> list[dict[str, Any]]:
-        """Of its status."""
         return self.status.get("conditions") or []
 
     @property
@@ -277,7 +273,6 @@ class LocalPod:
         return float(max(seconds, 1))
 
     def of_role(self, *roles: Role) -> tuple[LocalContainer, ...]:
-        """The containers of these roles."""
         return tuple(container for container in self.containers if container.role in roles)
 
 
@@ -287,7 +282,6 @@ def read(raw: msgspec.Raw) -> LocalPod:
 
 
 def pod_of(body: Body) -> LocalPod:
-    """A pod from its JSON."""
     spec = msgspec.convert(body.get("spec", {}), PodSpec)
     return LocalPod(
         metadata=msgspec.convert(body.get("metadata", {}), PodMeta),

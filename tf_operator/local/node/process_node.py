@@ -119,7 +119,6 @@ class ProcessNode:
             shutil.rmtree(self._parts.settings.folder / "pods", ignore_errors=True)
 
     def kill(self) -> None:
-        """Kill all programs, and start no other one."""
         self._is_ending = True
         for runner in self._runners.values():
             runner.on_node_ending()
@@ -138,11 +137,9 @@ class ProcessNode:
             await asyncio.wait(self._pod_tasks)
 
     def pod_metrics(self, now: datetime) -> Iterator[Body]:
-        """What the pods use now."""
         return self._meter.metrics((runner.sessions() for runner in self._runners.values()), now)
 
     def on_add(self, item: LocalPod) -> None:
-        """There is a pod."""
         if runner := self._runners.get(item.uid):
             runner.on_changed(item)
         elif self._is_ending:
@@ -156,11 +153,9 @@ class ProcessNode:
             self._spawn(work, f"schedule {item.key}", self._binding)
 
     def on_update(self, old: LocalPod, new: LocalPod) -> None:  # noqa: ARG002 (the handler's form)
-        """A pod has changed."""
         self.on_add(new)
 
     def on_delete(self, last: LocalPod, *, final_state_known: bool) -> None:  # noqa: ARG002 (the handler's form)
-        """A pod is gone."""
         if runner := self._runners.get(last.uid):
             runner.on_gone()
         else:
@@ -240,7 +235,6 @@ class ProcessNode:
             await self._parts.client.merge_patch(PODS, pod.key, patch, subresource="status")
 
     def _service_of(self, pod: LocalPod) -> ObjectKey | None:
-        """The Service by which the pod is reached."""
         labels = pod.metadata.labels
         for service in self._services.store:
             selector = service.spec.selector
@@ -310,7 +304,6 @@ class _NodeChanges:
         """There is a Node."""
 
     def on_update(self, old: CachedObject, new: CachedObject) -> None:
-        """A Node has changed, perhaps only its status."""
         if old.spec != new.spec:
             self._call()
 
@@ -330,7 +323,6 @@ class _NamesIn:
 
 
 def node_status(capacity: Capacity, now: str) -> dict[str, Any]:
-    """The status of a node that is ready."""
     amounts = {"cpu": str(capacity.cpus), "memory": f"{capacity.memory // 1024}Ki", "pods": "10000"}
     machine = os.uname()
     ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "runs pods as processes"}

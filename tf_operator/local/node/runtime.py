@@ -66,7 +66,6 @@ class Runtime:
         return self.is_starting or self.started_at is not None
 
     def starting(self) -> "Runtime":
-        """A start was asked for."""
         return replace(self, is_starting=True, problem=None, retry_at=None)
 
     def refused(self, problem: Problem, retry_at: datetime) -> "Runtime":

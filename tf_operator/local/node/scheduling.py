@@ -23,7 +23,6 @@ def refusal(node: CachedObject, pod: LocalPod) -> str:
 
 
 def _is_tolerated(taint: NodeTaint, pod: LocalPod) -> bool:
-    """Whether the taint means nothing to the pod."""
     return taint.effect not in _KEEPS_AWAY or any(_tolerates(entry, taint) for entry in pod.spec.tolerations)
 
 

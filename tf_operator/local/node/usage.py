@@ -58,7 +58,6 @@ class UsageMeter:
         """By session: the one that a rate is taken from, and the one that will be next."""
 
     def metrics(self, pods: Iterable[tuple[LocalPod, Iterable[ContainerSession]]], now: datetime) -> Iterator[Body]:
-        """The metrics of the pods that have containers that run."""
         used, readings = _by_session(self._proc), self._readings
         self._readings = {}
         for pod, sessions in pods:

@@ -102,7 +102,6 @@ class SharedInformerFactory:
         return not self.unsynced()
 
     def unsynced(self) -> list[str]:
-        """The names of those that are waited for."""
         return [name for name, entry in self._entries.items() if self._is_waited_for(entry)]
 
     async def wait_synced(self) -> None:
@@ -189,7 +188,6 @@ class SharedInformerFactory:
 
 
 async def _first(waits: Sequence[Coroutine[Any, Any, object]]) -> None:
-    """Return once one of these has."""
     has_one = asyncio.Event()
 
     async def until(wait: Coroutine[Any, Any, object]) -> None:

@@ -154,7 +154,6 @@ class Reflector:
         return any(not taken.done() for taken in (*self._waiters, *self._promised))
 
     def covers(self, namespace: str) -> bool:
-        """Whether objects of this namespace are in the scope."""
         return self._scope.namespace in {"", namespace}
 
     async def run(self) -> NoReturn:

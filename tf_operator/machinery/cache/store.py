@@ -46,11 +46,9 @@ class Store(Generic[T]):
         return key in self._items
 
     def get(self, key: ObjectKey) -> T | None:
-        """The object that has this key now."""
         return self._items.get(key)
 
     def by_uid(self, uid: str) -> T | None:
-        """The object with this UID, while it exists."""
         return self._uids.get(uid)
 
     def version_of(self, uid: str) -> str | None:
@@ -100,7 +98,6 @@ class Store(Generic[T]):
         return old
 
     def remove(self, key: ObjectKey) -> T | None:
-        """Forget the object that has this key, and return it."""
         old = self._items.pop(key, None)
         if old is not None:
             self._forget(old)

@@ -54,7 +54,6 @@ class Fence:
 
     @property
     def is_open(self) -> bool:
-        """Whether a write may start now."""
         return self.remaining() > 0
 
     def remaining(self) -> float:
@@ -71,5 +70,4 @@ class Fence:
         self._until = max(self._until, moment)
 
     def close(self) -> None:
-        """Let nothing start from now on."""
         self._until = float("-inf")

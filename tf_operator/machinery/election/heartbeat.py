@@ -27,7 +27,6 @@ class Heartbeat:
         return self._clock.monotonic() - self._last
 
     def beat(self) -> None:
-        """Say that the loop runs."""
         self._last = self._clock.monotonic()
 
     @contextmanager

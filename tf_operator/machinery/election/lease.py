@@ -161,7 +161,6 @@ class LeaseLock:
             return None
 
     async def create(self, record: LeaseRecord) -> Lease:
-        """Make the Lease."""
         body = {"metadata": {"namespace": self._key.namespace, "name": self._key.name}, "spec": record.spec()}
         return _read_reply(await self._client.create(LEASES, self._key.namespace, body))
 

@@ -42,13 +42,11 @@ class Reference:
     uid: str
 
     def body(self) -> dict[str, Any]:
-        """The JSON of an ``ObjectReference``."""
         place = {"namespace": self.key.namespace} if self.key.namespace else {}
         return {"apiVersion": self.api_version, "kind": self.kind, **place, "name": self.key.name, "uid": self.uid}
 
 
 def reference_to(resource: Resource, key: ObjectKey, uid: str) -> Reference:
-    """A reference to an object of this resource."""
     return Reference(resource.api_version, resource.kind, key, uid)
 
 
@@ -96,7 +94,6 @@ class EventSeries:
 
 
 def make_event(topic: EventKey, tally: EventSeries, reporter: Reporter) -> dict[str, Any]:
-    """The Event of something that has happened."""
     key = topic.event_key(reporter)
     related = {"related": topic.related.body()} if topic.related else {}
     return {

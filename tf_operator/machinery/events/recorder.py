@@ -144,7 +144,6 @@ class EventRecorder:
             self._put_in_line(self._waiting[topic], self._take_turn(regarding.uid))
 
     async def run(self) -> None:
-        """Post events until cancelled."""
         async with asyncio.TaskGroup() as senders:
             for _ in range(self._limits.senders):
                 senders.create_task(self._send())

@@ -33,7 +33,6 @@ class FairLine(Generic[K]):
         return key
 
     def clear(self) -> None:
-        """Drop all keys."""
         self._flows.clear()
 
     def __bool__(self) -> bool:

@@ -167,7 +167,6 @@ class Connections:
         self._limit(connection, self._policy.request_within)
 
     def on_request_begun(self, protocol: asyncio.BaseProtocol) -> None:
-        """The connection of this protocol has sent the beginning of a request."""
         connection = self._open.get(protocol)
         if connection and connection.is_idle:
             connection.is_idle = False
@@ -202,7 +201,6 @@ class Connections:
             self._close(connection)
 
     def on_lost(self, protocol: asyncio.BaseProtocol) -> None:
-        """The connection of this protocol is closed."""
         if connection := self._open.get(protocol):
             connection.is_closed.set()
 

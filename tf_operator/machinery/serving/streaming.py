@@ -85,7 +85,6 @@ class StreamingServer(web.Server):
                 self._open.on_reply_sent(http.protocol)
 
     def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
-        """The connection is closed, whoever closed it."""
         super().connection_lost(handler, exc)
         if self._open:
             self._open.on_lost(handler)

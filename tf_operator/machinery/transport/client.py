@@ -80,7 +80,6 @@ class ApiClient:
         return await self._call(requests.get(resource, key), responses.read_object)
 
     async def create(self, resource: Resource, namespace: str, body: Mapping[str, Any]) -> Body:
-        """Create one object and return what was stored."""
         return await self._call(requests.create(resource, namespace, body), responses.read_object)
 
     async def merge_patch(
@@ -92,7 +91,6 @@ class ApiClient:
         )
 
     async def update(self, resource: Resource, key: ObjectKey, body: Mapping[str, Any]) -> Body:
-        """Replace the object and return what was stored."""
         return await self._call(requests.update(resource, key, body), responses.read_object)
 
     async def delete(

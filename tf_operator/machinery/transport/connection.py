@@ -49,7 +49,6 @@ class _Reply:
 
     @property
     def status(self) -> int:
-        """The HTTP status code."""
         return self._reply.status
 
     def header(self, name: str) -> str | None:
@@ -57,7 +56,6 @@ class _Reply:
         return self._reply.headers.get(name)
 
     async def read(self) -> bytes:
-        """The whole body."""
         try:
             return await self._reply.read()
         except _FAILURES as error:

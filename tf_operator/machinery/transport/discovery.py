@@ -35,7 +35,6 @@ async def served(client: ApiClient, api_version: str) -> tuple[Served, ...]:
 
 
 async def resource_of(client: ApiClient, api_version: str, kind: str) -> Resource | None:
-    """The resource of a kind, if it is served."""
     group, _, version = api_version.rpartition("/")
     for entry in await served(client, api_version):
         if entry.kind == kind and "/" not in entry.name:

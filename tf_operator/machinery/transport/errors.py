@@ -104,7 +104,6 @@ class Status(msgspec.Struct, frozen=True):
     details: Details | None = None
 
     def has_cause(self, reason: str) -> bool:
-        """Whether ``reason`` is among the causes."""
         causes = self.details.causes if self.details else None
         return any(cause.reason == reason for cause in causes or ())
 

@@ -223,7 +223,6 @@ async def _provider_header(user: Mapping[str, Any]) -> str:
 
 
 def _parse(path: Path) -> dict[str, Any] | None:
-    """The file; ``None`` when there is none."""
     try:
         content = yaml.safe_load(path.read_bytes())
     except (FileNotFoundError, NotADirectoryError):

@@ -43,7 +43,6 @@ class ListBody:
 
     @property
     def held(self) -> int:
-        """How many bytes are held."""
         return self.size if self._scanner is None else len(self._text)
 
     def feed(self, chunk: bytes) -> list[msgspec.Raw]:
@@ -77,7 +76,6 @@ class ListBody:
         return scanner
 
     def _cut(self, scanner: BorderScanner) -> list[msgspec.Raw]:
-        """Take out the objects that are complete."""
         objects: list[msgspec.Raw] = []
         start, upto = 0, min(len(self._text), self._scanned + _SCANNED_PER_CHUNK)
         while self._scanned < upto and not scanner.is_closed:

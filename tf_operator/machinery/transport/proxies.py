@@ -53,7 +53,6 @@ def checked(proxy: str, origin: str) -> str:
 
 
 def _variable(environment: Mapping[str, str], name: str) -> tuple[str, str]:
-    """The first spelling that has a value."""
     spellings = (name, name.upper())
     return next(((spelling, value) for spelling in spellings if (value := environment.get(spelling))), (name, ""))
 

@@ -36,7 +36,6 @@ class Scope:
     field_selector: str = ""
 
     def query(self) -> dict[str, str]:
-        """The selectors as query parameters."""
         return _present(labelSelector=self.label_selector, fieldSelector=self.field_selector)
 
 
@@ -79,7 +78,6 @@ def path_of(resource: Resource, key: ObjectKey, subresource: str = "") -> str:
 
 
 def get(resource: Resource, key: ObjectKey) -> Request:
-    """Read one object."""
     return Request("get", "GET", path_of(resource, key))
 
 

@@ -38,7 +38,6 @@ class ObjectMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
     @property
     def key(self) -> ObjectKey:
-        """Where the object lives."""
         return ObjectKey(self.namespace, self.name)
 
 

@@ -24,12 +24,10 @@ class HostVolume:
 
     @property
     def volume(self) -> Body:
-        """The volume of the pod."""
         return {"name": self.name, "hostPath": {"path": self.host_path}}
 
     @property
     def mount(self) -> Body:
-        """The mount of the container."""
         mount = {"name": self.name, "mountPath": self.mount_path}
         return {**mount, "readOnly": True} if self.is_read_only else mount
 

@@ -42,7 +42,6 @@ class ChildBuilder:
     settings: Settings
 
     def create_service(self, kind: ReplicaType, index: int, name: str) -> Create:
-        """Make the Service of one replica."""
         body = partial(self.service, kind, index, name=name)
         return Create(SERVICES, name, f"Service {name}", body, Stage.PODS, replica=f"{kind}-{index}")
 
@@ -61,7 +60,6 @@ class ChildBuilder:
         )
 
     def pod(self, kind: ReplicaType, index: int, *, name: str) -> dict[str, Any]:
-        """The pod of one replica."""
         return self._pod(self._spec(kind), index, name, self._config(kind, index))
 
     def pod_spec(self, kind: ReplicaType) -> dict[str, Any]:
@@ -203,14 +201,12 @@ def _override(pod: dict[str, Any], change: Override, container: str) -> dict[str
 
 
 def has_own_tf_config(container: Body) -> bool:
-    """Whether the user has set TF_CONFIG there."""
     env = container.get("env")
     entries = env if isinstance(env, list) else []
     return any(isinstance(entry, Mapping) and entry.get("name") == constants.TF_CONFIG for entry in entries)
 
 
 def types_with_own_tf_config(job: TrainingJob) -> list[ReplicaType]:
-    """The types in whose templates the user has set TF_CONFIG."""
     name = job.profile.container
     return [spec.type for spec in job.replicas if any(map(has_own_tf_config, main_containers(spec, name)[:1]))]
 

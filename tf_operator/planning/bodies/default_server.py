@@ -100,7 +100,6 @@ def _with_command(container: Mapping[str, Any], images: Mapping[str, str]) -> di
 
 
 def _with_entry(value: object, entry: Mapping[str, Any]) -> list[object]:
-    """The list with this entry in place of one of its name."""
     listed = value if isinstance(value, list) else []
     return [*(other for other in listed if not isinstance(other, Mapping) or other.get("name") != VOLUME), entry]
 

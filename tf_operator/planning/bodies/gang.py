@@ -32,7 +32,6 @@ def copies_annotation(name: str) -> bool:
 
 
 def keeps_waiting(snapshot: Snapshot) -> bool:
-    """Whether no pod may be made yet."""
     gang_scheduler = gang_schedulers.of(snapshot.job, snapshot.settings)
     return gang_scheduler is not None and (_is_old(snapshot) or gang_scheduler.keeps_waiting(snapshot.pod_group))
 
@@ -88,7 +87,6 @@ def actions(snapshot: Snapshot) -> tuple[Action, ...]:
 
 
 def removal(snapshot: Snapshot) -> tuple[Action, ...]:
-    """Delete the group."""
     gang, group = gang_schedulers.of(snapshot.job, snapshot.settings), snapshot.pod_group
     if gang is None or group is None or group.is_terminating:
         return ()

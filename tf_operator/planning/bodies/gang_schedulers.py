@@ -59,7 +59,6 @@ class GangScheduler:
     """Schedulers refuse a group of nobody. A gang of one and one of none hold back the same: nothing."""
 
     def keeps_waiting(self, group: PodGroup | None) -> bool:
-        """Whether no pod may be made yet."""
         return bool(self.waits_in) and (group is None or group.is_terminating or group.phase in self.waits_in)
 
     def pod_fields(self, job: TrainingJob, pod: Body) -> dict[str, Any]:
@@ -68,11 +67,9 @@ class GangScheduler:
 
     @property
     def pods_scheduler(self) -> str:
-        """The ``schedulerName`` of pods."""
         return self.scheduler or self.name
 
     def spec_of(self, job: TrainingJob, group: PodGroup | None) -> dict[str, Any]:
-        """What the spec of the job's group should be."""
         min_available = job.run_policy.scheduling.min_available
         members = max(job.pod_count if min_available is None else min_available, self.least_members)
         return self.spec(job, members, (group.spec or {}) if group else {})

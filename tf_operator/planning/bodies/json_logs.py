@@ -77,7 +77,6 @@ for folder in sys.path:  # the image's own sitecustomize, which this one hides
 
 
 def is_wanted(job: TrainingJob) -> bool:
-    """Whether the job has asked for it."""
     return job.annotations.get(JSON_LOGS_ANNOTATION) == "true"
 
 

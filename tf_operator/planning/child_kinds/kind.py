@@ -15,7 +15,6 @@ DIGEST: Final = "tf-operator.kubeflow.org/wanted"
 
 
 def digest(spec: Body) -> str:
-    """What is wanted, in few characters."""
     return sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:16]
 
 

@@ -31,7 +31,6 @@ class _Child(NamedTuple):
 
     @property
     def is_behind(self) -> bool:
-        """Whether it is not yet as it is to be."""
         current = self.state.current
         return (current.digest if current else None) != (digest(self.spec) if self.spec is not None else None)
 

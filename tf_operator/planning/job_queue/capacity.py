@@ -63,7 +63,6 @@ class FreeCapacity:
         self._without_room: set[tuple[Group, ...]] = set()
 
     def copy(self) -> Self:
-        """The same, to be changed by itself."""
         other = object.__new__(type(self))
         other._nodes, other._index, other._allowed = self._nodes, self._index, self._allowed
         other._most = self._most
@@ -72,7 +71,6 @@ class FreeCapacity:
         return other
 
     def name_of(self, index: int) -> str:
-        """The name of a node."""
         return self._nodes[index].name
 
     def place(self, groups: Sequence[Group], *, at: str = "") -> tuple[Placed, ...] | None:
@@ -156,7 +154,6 @@ class FreeCapacity:
         return self._total.get(name, 0)
 
     def left(self, node: int, name: str) -> int:
-        """How much a node has left of one resource."""
         return self._column(name)[node]
 
     def index_of(self, node: str) -> int | None:

@@ -88,11 +88,9 @@ class QueueJob:
 
     @property
     def rank(self) -> tuple[int, datetime, str]:
-        """Its place in the queue."""
         return -self.priority, self.created, self.uid
 
     def groups(self, workers: int) -> tuple[Group, ...]:
-        """All its pods, with so many workers."""
         return tuple(
             Group(need.shape, workers if need.type is ReplicaType.WORKER else need.number, need.type is ReplicaType.PS)
             for need in self.needs
@@ -127,16 +125,13 @@ class QueueJob:
 
     @property
     def worker(self) -> Shape | None:
-        """What one worker needs."""
         return self.shape_of(ReplicaType.WORKER)
 
     def shape_of(self, kind: ReplicaType) -> Shape | None:
-        """What one replica of a type needs."""
         return next((need.shape for need in self.needs if need.type is kind), None)
 
     @property
     def bound_workers(self) -> dict[int, BoundPod]:
-        """Its workers that are on a node, by their index."""
         return {pod.ordinal: pod for pod in self.pods if pod.type is ReplicaType.WORKER}
 
     @property

@@ -56,7 +56,6 @@ class Room:
             self._rest.keep(reservation.placed)
 
     def copy(self) -> Self:
-        """The same, to be changed by itself."""
         other = object.__new__(type(self))
         other._now, other._reservation, other._free = self._now, self._reservation, self._free.copy()
         other._rest = self._rest.copy() if self._reservation else other._free
@@ -64,11 +63,9 @@ class Room:
 
     @property
     def rest(self) -> FreeCapacity:
-        """What is left for everybody."""
         return self._rest
 
     def name_of(self, index: int) -> str:
-        """The name of a node."""
         return self._free.name_of(index)
 
     def place(self, job: QueueJob, workers: int) -> tuple[Placed, ...] | None:
@@ -108,7 +105,6 @@ class Room:
             self._rest.take(placed)
 
     def give(self, pod: BoundPod) -> None:
-        """A pod is given up."""
         self._free.give(pod.node, pod.shape)
         if self._reservation:
             self._rest.give(pod.node, pod.shape)

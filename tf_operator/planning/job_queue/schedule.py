@@ -61,7 +61,6 @@ class _Yield(NamedTuple):
 
 
 def make_schedule(cluster: Cluster) -> Schedule:
-    """What is to be done now."""
     running = sorted((job for job in cluster.jobs if job.is_admitted), key=_rank)
     considered = list(_considered(cluster))
     waiting = [job for job, _ in considered]
@@ -136,7 +135,6 @@ def _fewest_workers(job: QueueJob, cluster: Cluster) -> int:
 
 
 def _bound(free: FreeCapacity, job: QueueJob) -> Iterator[Placed]:
-    """Where its pods are that are on a node which counts."""
     for pod in job.pods:
         node = free.index_of(pod.node)
         if node is not None:
@@ -337,7 +335,6 @@ def _due(job: QueueJob, cluster: Cluster) -> datetime:
 
 
 def _may_resize(job: QueueJob, cluster: Cluster) -> bool:
-    """Whether it was not resized a moment ago."""
     moment = _resized_time(job, cluster.now)
     return moment is None or cluster.now - moment >= cluster.rules.resize_interval
 

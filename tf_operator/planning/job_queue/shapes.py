@@ -41,7 +41,6 @@ class Toleration(NamedTuple):
     effect: str = ""
 
     def covers(self, taint: Taint) -> bool:
-        """Whether this taint does not matter."""
         if self.effect not in {"", taint.effect} or self.key not in {"", taint.key}:
             return False
         return self.value is None or self.value == taint.value
@@ -96,7 +95,6 @@ class Places:
         return len(self.selector) + len(requirements) + values + len(self.tolerations)
 
     def accept(self, labels: Mapping[str, str], name: str, taints: Iterable[Taint]) -> bool:
-        """Whether a node is one of them."""
         if any(labels.get(key) != value for key, value in self.selector):
             return False
         for taint in taints:

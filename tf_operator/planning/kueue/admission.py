@@ -25,7 +25,6 @@ _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 def admit(job: TrainingJob, kueue: KueueState, workload: Workload) -> TrainingJob:
-    """The job as it was admitted."""
     assignments = workload.assignments
     return replace(
         job,

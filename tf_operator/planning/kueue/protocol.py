@@ -207,7 +207,6 @@ def _spec_change(snapshot: Snapshot, kueue: KueueState, current: Workload) -> di
 
 
 def _status_change(snapshot: Snapshot, current: Workload) -> dict[str, Any]:
-    """What the owner of a Workload has to say of it now."""
     if current.has("Evicted"):
         return _given_back(snapshot, current) if current.is_reserved and not _has_pods(snapshot) else {}
     if not current.is_admitted:

@@ -21,12 +21,10 @@ VERSIONS: Final = ("v1beta2", "v1beta1")
 
 
 def workloads(version: str) -> GroupVersionResource:
-    """Workloads in a served version."""
     return GroupVersionResource(GROUP, version, "workloads", "Workload")
 
 
 def flavors(version: str) -> GroupVersionResource:
-    """The resource flavors: kinds of nodes."""
     return GroupVersionResource(GROUP, version, "resourceflavors", "ResourceFlavor", is_namespaced=False)
 
 
@@ -83,7 +81,6 @@ class Workload:
 
     @property
     def conditions(self) -> tuple[Body, ...]:
-        """All its conditions."""
         return objects(self.status.get("conditions"))
 
     @property
@@ -98,7 +95,6 @@ class Workload:
 
     @property
     def assignments(self) -> Mapping[str, Body]:
-        """What each of its pod sets was given."""
         admission = self.status.get("admission")
         pod_sets = objects(admission.get("podSetAssignments")) if isinstance(admission, Mapping) else ()
         return {str(entry.get("name")): entry for entry in pod_sets}
@@ -126,6 +122,5 @@ def objects(value: object) -> tuple[Body, ...]:
 
 
 def texts(part: object) -> dict[str, str]:
-    """What is text in an object of JSON."""
     entries = part.items() if isinstance(part, Mapping) else ()
     return {name: value for name, value in entries if isinstance(name, str) and isinstance(value, str)}

@@ -37,7 +37,6 @@ def name_of(job: TrainingJob) -> str:
 
 
 def queue_of(job: TrainingJob) -> str:
-    """The queue that the job names; empty for none."""
     return job.labels.get(state.QUEUE, "")
 
 
@@ -68,12 +67,10 @@ def pod_sets(job: TrainingJob, settings: Settings) -> list[dict[str, Any]]:
 
 
 def counts(job: TrainingJob) -> dict[str, int]:
-    """How many pods each of its pod sets has."""
     return {spec.type.label: spec.count for spec in job.replicas}
 
 
 def body(job: TrainingJob, kueue: KueueState, settings: Settings) -> dict[str, Any]:
-    """The Workload."""
     metadata = {
         "name": name_of(job),
         "namespace": job.key.namespace,
@@ -142,7 +139,6 @@ def _admitted_for(job: TrainingJob, spec: ReplicaSpec) -> list[Any]:
 
 
 def _topology(job: TrainingJob, annotations: Mapping[str, str]) -> dict[str, Any]:
-    """How close to each other its pods are to be, from the annotations of the template."""
     required, preferred = (annotations.get(f"{_TOPOLOGY}{word}-topology") for word in ("required", "preferred"))
     request: dict[str, Any] = {"podIndexLabel": job.profile.labels.index}
     if required:

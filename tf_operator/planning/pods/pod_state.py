@@ -88,7 +88,6 @@ class Policy:
 
 
 def state_of(pod: Pod, policy: Policy) -> PodState:
-    """Judge a pod."""
     if policy.judges_restarts and (ended := end_before_restart(pod, policy)):
         return PodState.PERMANENT_FAILURE if ended.exit_code else PodState.SUCCEEDED
     if _has_succeeded(pod, policy):

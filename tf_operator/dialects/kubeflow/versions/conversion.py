@@ -199,13 +199,11 @@ def _with_room(body: Body, notes: dict[str, str | None]) -> dict[str, str | None
 
 
 def _spec_to_v1(normalized: Body, version: Version, noted: object = None) -> dict[str, Any]:
-    """A normalized spec in v1, with what is noted of it there."""
     converted = version.spec_to_v1(normalized)
     return version.join_v1(converted, _restore(version.split_v1(converted), noted))
 
 
 def _refusal(misfits: Sequence[Misfit]) -> str:
-    """What a write has to change."""
     listed = "; ".join(f"{misfit.field}: {misfit.rule}" for misfit in misfits[:_MOST_MISFITS])
     more = f"; and {len(misfits) - _MOST_MISFITS} more" if len(misfits) > _MOST_MISFITS else ""
     return f"v1, in which jobs are stored, does not take {listed}{more}; correct it, or {_fields_of(STORED)}"
@@ -278,7 +276,6 @@ def _without_status(parts: Body) -> dict[str, Any]:
 
 
 def _fields_of(version: str) -> str:
-    """The annotation with what only this version has."""
     return f"{_PREFIX}/{version}-fields"
 
 
@@ -302,7 +299,6 @@ def _without_the_largest(body: Body, changes: Mapping[str, str | None]) -> dict[
 
 
 def _annotations_after(body: Body, changes: Mapping[str, str | None]) -> dict[str, Any]:
-    """The annotations of an object after these changes."""
     others = {name: value for name, value in _annotations(body).items() if name not in changes}
     return others | {name: value for name, value in changes.items() if value}
 

@@ -38,7 +38,6 @@ def has_gaps(parts: Body, version: str) -> bool:
 
 
 def has_lost_of_spec(misfits: list[Misfit]) -> bool:
-    """Whether a value of the spec is left out."""
     return any(misfit.value is not None and misfit.field.startswith("spec") for misfit in misfits)
 
 

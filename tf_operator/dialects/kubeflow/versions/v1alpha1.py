@@ -63,7 +63,6 @@ def with_implied_fields(spec: Body, runtime_id: str | None) -> dict[str, Any]:
 
 
 def to_v1(spec: Body) -> dict[str, Any]:
-    """The spec in v1."""
     converted: dict[str, Any] = {"runPolicy": {**ADDED_BY_V1, CLEAN: spec.get(_CLEAN_UP, str(CleanPodPolicy.RUNNING))}}
     items = _items(spec)
     if (counts := _elastic(spec)) and items is not None:
@@ -199,7 +198,6 @@ def not_listed(replicas: Body) -> list[str]:
 
 
 def _entry(item: Body, spec: Body) -> dict[str, Any]:
-    """An item as the replicas of one type in v1."""
     entry: dict[str, Any] = {"replicas": item["replicas"]}
     template, scheduler = item.get("template"), text_of(spec, _SCHEDULER)
     if item[_TYPE] == "PS" and _needs_server(item):
@@ -214,7 +212,6 @@ def _entry(item: Body, spec: Body) -> dict[str, Any]:
 
 
 def _item(kind: str, entry: Body) -> dict[str, Any]:
-    """The replicas of one type in v1 as an item."""
     count, template = entry.get("replicas"), entry.get("template")
     item = {_TYPE: kind, "replicas": defaults.REPLICAS if count is None else count, _PORT: _port_of(template)}
     if "template" in entry:

@@ -34,23 +34,19 @@ class FlatVersion:
     replica_statuses: str = _REPLICA_STATUSES
 
     def spec_to_v1(self, spec: Body) -> dict[str, Any]:
-        """The spec in v1."""
         policies = {**ADDED_BY_V1, CLEAN: _DEFAULT_BEFORE} | {
             name: spec[name] for name in self.policies if name in spec
         }
         return {"runPolicy": policies} | _only(spec, (REPLICAS,))
 
     def spec_from_v1(self, spec: Body) -> dict[str, Any]:
-        """The spec in this version."""
         policies = {CLEAN: _DEFAULT_IN_V1} | dict(object_of(spec, "runPolicy"))
         return _only(policies, self.policies) | _only(spec, (REPLICAS,))
 
     def status_to_v1(self, parts: Body) -> dict[str, Any]:
-        """The status in v1, if there is one."""
         return self._rename(parts)
 
     def status_from_v1(self, parts: Body, _spec: object) -> dict[str, Any]:
-        """The status in this version, if there is one."""
         return self._rename(parts)
 
     def normalized(self, spec: Body, _uid: str) -> dict[str, Any]:
@@ -62,7 +58,6 @@ class FlatVersion:
         return dict(spec)
 
     def split(self, spec: Body) -> dict[str, Any]:
-        """The fields of ``spec`` that may be others in another version."""
         return {name: value for name, value in spec.items() if name != REPLICAS}
 
     def join(self, spec: Body, own: Body) -> dict[str, Any]:

@@ -20,7 +20,6 @@ _NOTHING: Final = Decimal(0)
 
 
 def admit(body: Json, listing: Listing) -> None:
-    """Complete a pod, or refuse it."""
     spec, namespace = body["spec"], body["metadata"]["namespace"]
     account = spec["serviceAccountName"]
     if account != "default" and account not in _names("serviceaccounts", namespace, listing):

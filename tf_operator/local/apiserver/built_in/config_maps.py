@@ -25,7 +25,6 @@ def prepare_secret(body: Json, stored: Body | None, _: datetime) -> None:
 
 
 def prepare_config_map(body: Json, _: Body | None, __: datetime) -> None:
-    """Fill a ConfigMap."""
     _decode(body, "ConfigMap", "binaryData")
 
 
@@ -69,7 +68,6 @@ def _check_unchanged(body: Body, stored: Body) -> Iterator[FieldCause]:
 
 
 def check_secret(body: Body, stored: Body | None) -> Iterator[FieldCause]:
-    """What is wrong with a Secret."""
     if stored is not None and body["type"] != stored.get("type"):
         yield causes.invalid("type", body["type"], "field is immutable")
     yield from check(body, stored)

@@ -11,7 +11,6 @@ from tf_operator.meta import Body
 
 
 def prepare(body: Json, _: Body | None, __: datetime) -> None:
-    """Fill a Deployment."""
     spec = body["spec"] = body.get("spec") or {}
     rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "25%", "maxSurge": "25%"}}
     defaults = {"replicas": 1, "revisionHistoryLimit": 10, "progressDeadlineSeconds": 600, "strategy": rolling}
@@ -23,7 +22,6 @@ def prepare(body: Json, _: Body | None, __: datetime) -> None:
 
 
 def check(body: Body, stored: Body | None) -> Iterator[FieldCause]:
-    """What is wrong with a Deployment."""
     spec = body["spec"]
     if not spec.get("selector"):
         yield causes.required("spec.selector")

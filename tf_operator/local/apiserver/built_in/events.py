@@ -35,7 +35,6 @@ _LONGEST_NOTE: Final = 1024
 
 
 def convert(body: Body, api_version: str) -> Json:
-    """The event as the other group shows it."""
     if body["apiVersion"] == api_version:
         return dict(body)
     to_newer = api_version == NEWER

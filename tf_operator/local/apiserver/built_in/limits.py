@@ -18,14 +18,12 @@ _HIGHEST_PRIORITY: Final = 1_000_000_000
 
 
 def prepare_quota(body: Json, stored: Body | None, _: datetime) -> None:
-    """Fill a ResourceQuota."""
     body["spec"] = body.get("spec") or {}
     if stored is None:
         body["status"] = {}
 
 
 def check_quota(body: Body, _: Body | None) -> Iterator[FieldCause]:
-    """What is wrong with a ResourceQuota."""
     for name, text in (body["spec"].get("hard") or {}).items():
         amount = quantity.parse(text) or Decimal(0)
         if amount < 0:
@@ -35,7 +33,6 @@ def check_quota(body: Body, _: Body | None) -> Iterator[FieldCause]:
 
 
 def used_by_pods(resources: Iterable[str], namespace: str, listing: Listing) -> dict[str, Decimal]:
-    """How much of each resource the pods of a namespace have."""
     used = dict.fromkeys(resources, Decimal(0))
     for pod in listing("pods", namespace):
         for resource, amount in pods.usage(pod).items():
@@ -45,7 +42,6 @@ def used_by_pods(resources: Iterable[str], namespace: str, listing: Listing) -> 
 
 
 def observe_quota(body: Body, listing: Listing) -> Json:
-    """The status of a ResourceQuota."""
     hard, namespace = body["spec"].get("hard") or {}, body["metadata"]["namespace"]
     used = used_by_pods(hard, namespace, listing)
     for name in hard:
@@ -63,7 +59,6 @@ def prepare_class(body: Json, stored: Body | None, _: datetime) -> None:
 
 
 def check_class(body: Body, stored: Body | None) -> Iterator[FieldCause]:
-    """What is wrong with a PriorityClass."""
     name = body["metadata"].get("name", "")
     if name.startswith("system-"):
         rule = "priority class names with 'system-' prefix are reserved for system use only. error:"

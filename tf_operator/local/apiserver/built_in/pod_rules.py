@@ -87,7 +87,6 @@ def _lasting(toleration: Body) -> dict[str, Any]:
 
 
 def check_spec(spec: Body, path: str) -> Iterator[FieldCause]:
-    """What is wrong with the spec of a pod or of a template."""
     for name, choices in _CHOICES.items():
         if spec.get(name) not in (None, *choices):
             yield causes.not_supported(f"{path}.{name}", spec[name], choices)

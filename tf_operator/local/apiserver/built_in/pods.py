@@ -97,7 +97,6 @@ def _set_own_defaults(spec: Json) -> None:
 
 
 def set_spec_defaults(spec: Json) -> None:
-    """The defaults of a pod's spec, and of a template's."""
     _set_defaults(spec, _SPEC_DEFAULTS)
     if account := spec.get("serviceAccountName") or spec.get("serviceAccount"):
         spec["serviceAccountName"] = spec["serviceAccount"] = account
@@ -203,7 +202,6 @@ def grace_seconds(body: Body, requested: int | None) -> int:
 
 
 def bind(stored: Body, binding: Json, now: datetime) -> Json:
-    """The pod on the node that a Binding names."""
     name, target = stored["metadata"]["name"], binding.get("target") or {}
     node = target.get("name", "")
     if not node or target.get("kind", "Node") not in ("", "Node"):

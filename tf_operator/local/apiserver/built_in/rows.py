@@ -104,8 +104,6 @@ _IN_ALL: Final = frozenset(
 
 
 def read(*path: str, default: str = "") -> Callable[[Body], str]:
-    """A field for selectors, as text."""
-
     def read(body: Body) -> str:
         value: Any = body
         for name in path:
@@ -123,5 +121,4 @@ def selectable(*paths: str, **defaults: str) -> dict[str, Callable[[Body], str]]
 
 
 def core(plural: str, kind: str, *, is_namespaced: bool = True) -> GroupVersionResource:
-    """A resource of ``v1``."""
     return GroupVersionResource("", "v1", plural, kind, is_namespaced=is_namespaced)

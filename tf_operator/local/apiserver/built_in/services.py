@@ -84,7 +84,6 @@ def _free_address(taken: set[Any], uid: str) -> str:
 
 
 def check(body: Body, stored: Body | None) -> Iterator[FieldCause]:
-    """What is wrong with a service."""
     spec = body["spec"]
     kind, address, ports = spec["type"], spec.get("clusterIP"), spec.get("ports") or ()
     if kind not in _TYPES:

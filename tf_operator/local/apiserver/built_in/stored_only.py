@@ -109,5 +109,4 @@ def _kind(row: _Row) -> Kind:
 
 
 def kinds() -> Iterator[Kind]:
-    """All of them."""
     return map(_kind, _ROWS)

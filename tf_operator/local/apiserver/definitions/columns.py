@@ -13,7 +13,6 @@ from tf_operator.meta import Body, parse_time
 
 
 def selector(path: str) -> Callable[[Body], str]:
-    """What a field selector compares."""
     find = json_path.compiled(path)
 
     def read(body: Body) -> str:
@@ -28,7 +27,6 @@ def _text(value: object) -> str:
 
 
 def column(entry: Mapping[str, Any]) -> Column:
-    """A printer column of a version."""
     find, kind_of_cell = json_path.compiled(entry["jsonPath"]), entry["type"]
 
     def cell(body: Body, now: datetime) -> object:

@@ -32,7 +32,6 @@ def converter(spec: Body) -> Callable[[Body, str], Json]:
 
 @cache
 def _conversion(group: str, name: str) -> Callable[[Body, str], Json] | None:
-    """The conversion of an API that the operator serves."""
     from tf_operator.dialects import registry  # noqa: PLC0415 - only for definitions with several versions
     from tf_operator.dialects.served import ConversionError  # noqa: PLC0415
 

@@ -29,7 +29,6 @@ _AGE: Final = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTim
 
 
 def defined(definition: Body) -> tuple[Kind, ...]:
-    """A kind for each version that the definition serves."""
     spec = definition["spec"]
     versions = spec["versions"]
     storage = _resource(spec, next(version["name"] for version in versions if version.get("storage")))

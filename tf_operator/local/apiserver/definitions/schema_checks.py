@@ -15,7 +15,6 @@ _NEEDS_NO_TYPE: Final = ("x-kubernetes-int-or-string", "x-kubernetes-preserve-un
 
 
 def check(schema: Schema, path: str) -> Iterator[FieldCause]:
-    """The errors in a schema and in all that is in it."""
     kind = schema.get("type", "")
     if kind and kind not in _TYPES:
         yield causes.not_supported(f"{path}.type", kind, _TYPES)

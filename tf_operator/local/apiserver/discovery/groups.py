@@ -34,7 +34,6 @@ _AGGREGATED: Final = re.compile(r"application/json;(?=[^,]*as=APIGroupDiscoveryL
 
 
 def version() -> Json:
-    """The answer to ``/version``."""
     major, minor = KUBERNETES.removeprefix("v").split(".")[:2]
     return {"major": major, "minor": minor, "gitVersion": KUBERNETES, **_PLATFORM, "platform": ""}
 

@@ -82,7 +82,6 @@ def _schema(kind: Kind) -> Json:
 
 
 def _definitions(name: str) -> Json:
-    """A definition of a built-in kind, and those that it refers to."""
     all_definitions, by_public_name = built_in_fields.definitions(), dict[str, Any]()
     waiting = [name] if name in all_definitions else []
     while waiting:

@@ -24,7 +24,6 @@ _QUERY: Final = [{"in": "query", "name": name, "type": "string", "uniqueItems": 
 
 
 def answer(kinds: Iterable[Kind], accept: str) -> Response:
-    """The document, in the form that is accepted."""
     patched = [kind for kind in kinds if kind.answer is None and kind.read is None]
     if _ASKED_FOR in accept:
         return Response(200, _encoded(patched), _PROTOBUF)
@@ -48,7 +47,6 @@ def _operation(kind: Kind) -> Json:
 
 
 def _encoded(kinds: Iterable[Kind]) -> bytes:
-    """The same as a ``Document``."""
     query = b"".join(_message(8, _parameter(name)) for name in _PARAMETERS)
     info = _text(1, _INFO["title"]) + _text(2, _INFO["version"])
     paths = b"".join(_message(2, _text(1, _path(kind)) + _message(2, _patch(kind, query))) for kind in kinds)
@@ -56,7 +54,6 @@ def _encoded(kinds: Iterable[Kind]) -> bytes:
 
 
 def _patch(kind: Kind, query: bytes) -> bytes:
-    """A ``PathItem`` with one operation."""
     response = _message(1, _text(1, "200") + _message(2, _message(1, _text(1, "OK"))))
     of_kind = _text(1, _OF_KIND) + _message(2, _text(2, msgspec.json.encode(_group_version_kind(kind)).decode()))
     return _message(8, query + _message(9, response) + _message(13, of_kind))

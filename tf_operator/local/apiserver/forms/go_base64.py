@@ -27,7 +27,6 @@ def decode(text: str) -> bytes:
 
 
 def encode(data: bytes) -> str:
-    """As Go writes it."""
     return base64.b64encode(data).decode()
 
 

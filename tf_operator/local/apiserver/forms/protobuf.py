@@ -52,12 +52,10 @@ def _version() -> str:
 
 
 def is_spoken() -> bool:
-    """Whether answers can be protobuf."""
     return _loaded() is not None
 
 
 def has_message(body: Body) -> bool:
-    """Whether an object can be written in protobuf."""
     return is_spoken() and bool(_name_of(text_of(body, "apiVersion"), text_of(body, "kind")))
 
 
@@ -102,12 +100,10 @@ def message(body: Body) -> bytes:
 
 
 def enveloped(body: Body) -> bytes:
-    """A whole object."""
     return envelope(text_of(body, "apiVersion"), text_of(body, "kind"), message(body))
 
 
 def envelope(api_version: str, kind: str, raw: bytes) -> bytes:
-    """A whole object from its message."""
     type_meta = {"typeMeta": {"apiVersion": api_version, "kind": kind}}
     wrapper = _messages().filled(_UNKNOWN, type_meta)
     wrapper.raw = raw

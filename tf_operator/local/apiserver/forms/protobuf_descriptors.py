@@ -60,19 +60,16 @@ def version() -> str:
 
 
 def name_of(api_version: str, kind: str) -> str:
-    """The message of a kind; empty if it has none."""
     # The options of a request name the group that the request is about.
     return "apis.meta.v1.DeleteOptions" if kind == "DeleteOptions" else _table().kinds.get(f"{api_version} {kind}", "")
 
 
 def kinds() -> Mapping[str, str]:
-    """The message of each API version and kind."""
     return _table().kinds
 
 
 @cache
 def fields(name: str) -> tuple[Field, ...]:
-    """The fields of a message."""
     return tuple(_field(*row) for row in _table().messages[name])
 
 
@@ -93,7 +90,6 @@ def _field(number: int, name: str, kind: str, flag: str, json_name: str = "") ->
 
 @cache
 def message_class(name: str) -> Any:  # noqa: ANN401 - protobuf makes it
-    """The class of a message."""
     return message_factory.GetMessageClass(_pool().FindMessageTypeByName(_full(name)))
 
 

@@ -49,12 +49,10 @@ def parse(name: str, data: bytes) -> Any:  # noqa: ANN401 - a message of protobu
 
 
 def to_json(name: str, data: bytes, path: str) -> Any:  # noqa: ANN401 - any JSON
-    """The JSON of a message from its bytes."""
     return _form(name).read(parse(name, data), path)
 
 
 def to_bytes(name: str, body: object, path: str) -> bytes:
-    """The bytes of a message from its JSON."""
     message = message_class(name)()
     _form(name).write(message, body, path)
     raw: bytes = message.SerializeToString()
@@ -62,7 +60,6 @@ def to_bytes(name: str, body: object, path: str) -> bytes:
 
 
 def filled(name: str, body: Body) -> Any:  # noqa: ANN401 - a message
-    """A message that an object travels in."""
     message = message_class(name)()
     for field, value in body.items():
         if isinstance(value, Mapping):
@@ -261,8 +258,6 @@ def _write_texts(message: Any, texts: Sequence[str], _: str) -> None:  # noqa: A
 
 
 def _schema_or(read_other: Callable[[Any, str], Any], write_other: Callable[[Any, Any, str], None]) -> Form:
-    """A schema, or something else."""
-
     def read(message: Any, path: str) -> Any:  # noqa: ANN401 - a message, and any JSON
         check_known(message, path)
         return _form(_SCHEMA).read(message.schema, path) if message.HasField("schema") else read_other(message, path)

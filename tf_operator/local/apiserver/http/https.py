@@ -86,7 +86,6 @@ Handle = Callable[[Request], Response | Watching | Parts]
 async def serving(
     handle: Handle, listener: socket.socket, *, guard: Guard, tls: ssl.SSLContext, logs: LogSource, clock: Clock
 ) -> AsyncIterator[None]:
-    """Serve at a socket that listens, until the block is left; the socket is closed then."""
     site = _Site(handle, guard=guard, logs=logs, clock=clock)
     async with site.accepting(listener, tls=tls, ends_within=ENDED_WITHIN):
         yield
@@ -110,7 +109,6 @@ class _Protocol(web.RequestHandler):
         exc: BaseException | None = None,  # noqa: ARG002 (aiohttp's signature)
         message: str | None = None,  # noqa: ARG002 (as above)
     ) -> web.StreamResponse:
-        """The answer to what cannot be parsed."""
         if request.writer.output_size > 0:
             raise ConnectionError("half an answer has been sent")
         failure = ApiFailure(status, "BadRequest" if status < 500 else "InternalError", "the request is not valid HTTP")

@@ -13,7 +13,6 @@ from tf_operator.meta import key_of
 
 
 def answer(route: Route, query: Mapping[str, str], *, view: View, now: datetime) -> Response | Parts:
-    """One of them, or those of a namespace that selectors choose."""
     kind = route.kind
     if kind.read is None or route.verb not in {"get", "list"}:
         raise failures.method_not_allowed()

@@ -31,7 +31,6 @@ _EXPIRED_PAGE = (
 
 
 def stored_at(store: VersionedStore, route: Route) -> Stored:
-    """The object that a route names."""
     stored = store.collection(str(route.kind.storage)).objects.get(path_of(route.key))
     if stored is None:
         raise failures.not_found(route.kind, route.name)
@@ -39,17 +38,14 @@ def stored_at(store: VersionedStore, route: Route) -> Stored:
 
 
 def has_stored(store: VersionedStore, route: Route) -> bool:
-    """Whether there is such an object."""
     return path_of(route.key) in store.collection(str(route.kind.storage)).objects
 
 
 def served(kind: Kind, stored: Stored) -> Body:
-    """The body in the version of a kind."""
     return stored.served(kind.resource.api_version, kind.convert, kind.completion)[0]
 
 
 def get(store: VersionedStore, route: Route, query: Mapping[str, str], *, view: View, now: datetime) -> Response:
-    """One object."""
     version = version_of(query)
     stored = stored_at(store, route)
     if version and version > store.version:
@@ -58,7 +54,6 @@ def get(store: VersionedStore, route: Route, query: Mapping[str, str], *, view: 
 
 
 def list_objects(store: VersionedStore, route: Route, query: Mapping[str, str], *, view: View, now: datetime) -> Parts:
-    """A list, or a page of one."""
     objects, meta = page(store, route, query)
     return (yield from view.many(objects, meta, now))
 

@@ -36,11 +36,9 @@ class View:
 
     @property
     def stream_type(self) -> str:
-        """The content type of a watch."""
         return f"{PROTOBUF}{_STREAM}" if self.media == PROTOBUF else JSON
 
     def event(self, kind: str, whole: bytes) -> bytes:
-        """An event of a watch, as it is sent."""
         if self.media == PROTOBUF:
             return protobuf.event(kind, whole)
         return b'{"type":"%s","object":%s}\n' % (kind.encode(), whole)
@@ -50,7 +48,6 @@ class View:
         return protobuf.enveloped(body) if self.media == PROTOBUF else msgspec.json.encode(body)
 
     def one(self, stored: Stored, now: datetime, *, code: int = 200) -> Response:
-        """The answer that is one object."""
         if self.form == _METADATA_LIST:
             raise self._not_acceptable("not a list", "")
         return Response(code, self.raw(stored, now), self.media)
@@ -74,7 +71,6 @@ class View:
         return self.whole(self._metadata(body) if self.form else body)
 
     def many(self, objects: Sequence[Stored], meta: Mapping[str, Any], now: datetime) -> Parts:
-        """The answer that is a list."""
         if self.form == _METADATA:
             raise self._not_acceptable("a list", "List")
         return (yield from (self._protobuf_list if self.media == PROTOBUF else self._json_list)(objects, meta, now))
@@ -150,7 +146,6 @@ def _list(kind: str, api_version: str, meta: Mapping[str, Any], items: Sequence[
 
 
 def view_of(kind: Kind, accept: str, query: Mapping[str, str], *, verb: str = "") -> View:
-    """The first of the accepted forms that the server has."""
     accepted, has_no_stream = media_types.accepted(accept), False
     for entry in accepted:
         form, version = entry.parameters.get("as", ""), entry.parameters.get("v", "")

@@ -63,7 +63,6 @@ class WatchStream:
         """Whether no more lines will come."""
 
     def start(self, *, namespace: str, after: int, bookmarks: bool, seconds: float | None) -> None:
-        """Begin behind a version."""
         self._namespace = namespace
         self._after = after
         self._has_bookmarks = bookmarks
@@ -72,7 +71,6 @@ class WatchStream:
             self.deadline = self._clock.monotonic() + seconds
 
     def start_with(self, lines: Iterator[bytes]) -> None:
-        """Send these first."""
         self._initial = lines
 
     @property
@@ -86,7 +84,6 @@ class WatchStream:
             self._collection.listeners[self] = callback
 
     def close(self) -> None:
-        """End it; no more lines."""
         self.is_ended = True
         self._initial = iter(())
         self._collection.listeners.pop(self, None)

@@ -36,12 +36,10 @@ class _Metadata(msgspec.Struct, rename="camel"):
 
 
 def media_type(request: Request) -> str:
-    """What the body is said to be."""
     return request.content_type.partition(";")[0].strip() or JSON
 
 
 def sent_object(request: Request, kind: Kind, *, needs_kind: bool = True) -> Json:
-    """The object in a body that is JSON, YAML, or protobuf."""
     body, media = request.body or b"", media_type(request)
     if media not in ACCEPTED or (media == PROTOBUF and kind.is_custom):
         raise failures.unsupported_media_type(ACCEPTED[:2] if media == PROTOBUF else ACCEPTED)
@@ -49,7 +47,6 @@ def sent_object(request: Request, kind: Kind, *, needs_kind: bool = True) -> Jso
 
 
 def as_json(body: bytes, media: str) -> bytes:
-    """A body of one of the media types that are accepted."""
     check_size(body)
     if media == JSON:
         return body
@@ -57,7 +54,6 @@ def as_json(body: bytes, media: str) -> bytes:
 
 
 def check_size(body: bytes) -> None:
-    """413 for what is too large."""
     if len(body) > failures.LONGEST_BODY:
         raise failures.too_large()
 
@@ -116,7 +112,6 @@ def parse_problem(body: bytes) -> str:
 
 
 def options_problem(body: bytes) -> ApiFailure | None:
-    """What is wrong with the frame of options in a body."""
     problem = parse_problem(body)
     return failures.bad_request(f"{_NO_VERSION}{problem}") if problem else None
 
@@ -147,14 +142,12 @@ def framed(kind: Kind, sent: object, registry: Registry) -> Json:
 
 
 def check_name(body: Body, name: str) -> None:
-    """400 for an object of another name than the URL has."""
     named = text_of(metadata_of(body), "name")
     if named and named != name:
         raise failures.bad_request(f"the name of the object ({named}) does not match the name on the URL ({name})")
 
 
 def is_of(kind: Kind, body: object) -> bool:
-    """Whether a whole body is of a kind."""
     resource = kind.resource
     named = (body.get("apiVersion"), body.get("kind")) if isinstance(body, dict) else None
     return named == (resource.api_version, resource.kind)

@@ -36,7 +36,6 @@ class Route:
 
     @property
     def key(self) -> ObjectKey:
-        """The object."""
         return ObjectKey(self.namespace, self.name)
 
 
@@ -134,7 +133,6 @@ def optional_flag(query: Mapping[str, str], name: str) -> bool | None:
 
 
 def number(query: Mapping[str, str], name: str) -> int | None:
-    """An integer parameter."""
     text = query.get(name, "")
     if not text:
         return None
@@ -160,7 +158,6 @@ class ListOptions:
 
 
 def list_options(query: Mapping[str, str], *, is_watch: bool) -> ListOptions:
-    """Read and check the query of a list or a watch."""
     text = query.get("resourceVersion", "")
     match = query.get("resourceVersionMatch", "")
     initial = optional_flag(query, "sendInitialEvents")
@@ -195,7 +192,6 @@ def _version(text: str, *, is_watch: bool) -> int | None:
 
 
 def version_of(query: Mapping[str, str]) -> int | None:
-    """The version that a get asks for."""
     return _version(query.get("resourceVersion", ""), is_watch=True)
 
 

@@ -81,12 +81,10 @@ class SqliteJournal:
             execute("insert or replace into counter values (1, ?)", (version,))
 
     def close(self) -> None:
-        """Close the file."""
         self._connection.close()
 
 
 def _read(path: str, raw: bytes) -> Body:
-    """An object, as the server has written it."""
     try:
         body = _DECODER.decode(raw)
     except (msgspec.DecodeError, TypeError, UnicodeDecodeError):

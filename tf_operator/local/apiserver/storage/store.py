@@ -51,7 +51,6 @@ class Stored:
         convert: Callable[[Body, str], Mapping[str, Any]] | None,
         completion: Completion | None = None,
     ) -> Encoded:
-        """The body in an API version, and its JSON."""
         completion = completion if completion is not None and self.version < completion.since else None
         since = 0 if completion is None else completion.since
         encoded = self._encoded.get((api_version, since))
@@ -162,7 +161,6 @@ class Collection:
         return objects
 
     def position_after(self, version: int) -> int:
-        """The position of the first change after a version."""
         return self.forgotten + bisect.bisect_right(self.changes, version, key=lambda change: change.version)
 
     def apply(self, change: Commit) -> None:
@@ -184,7 +182,6 @@ class Collection:
         self.notify()
 
     def notify(self) -> None:
-        """Wake who waits for a change."""
         for listener in tuple(self.listeners.values()):
             listener()
 

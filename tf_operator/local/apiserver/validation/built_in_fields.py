@@ -34,7 +34,6 @@ _FRAME: Final = frozenset({"apiVersion", "kind", "metadata"})
 
 @cache
 def definitions() -> Definitions:
-    """All of them, by name."""
     file = resources.files(__package__).joinpath("built_in.json")
     by_name: Definitions = msgspec.json.decode(file.read_bytes())
     return by_name
@@ -95,7 +94,6 @@ class _Decoder:
         """The paths of fields that were dropped because nobody knows them."""
 
     def fields(self, holder: Json, schemas: Schema, path: str, owner: str) -> None:
-        """The fields of an object."""
         for name, value in list(holder.items()):
             schema = schemas.get(name)
             if schema is None:

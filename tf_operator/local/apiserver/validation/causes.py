@@ -21,25 +21,21 @@ def _cause(field: str, reason: str, head: str, detail: str) -> FieldCause:
 
 
 def required(field: str, detail: str = "") -> FieldCause:
-    """It is missing."""
     return _cause(field, "FieldValueRequired", "Required value", detail)
 
 
 def invalid(field: str, value: object, detail: str, *, reason: str = "FieldValueInvalid") -> FieldCause:
-    """It breaks a rule."""
     head = "Invalid value" if value is NO_VALUE else f"Invalid value: {quoted(value)}"
     return _cause(field, reason, head, detail)
 
 
 def not_supported(field: str, value: object, supported: Iterable[object]) -> FieldCause:
-    """It is none of the possible values."""
     values = ", ".join(quoted(choice) for choice in supported)
     detail = f"supported values: {values}"
     return _cause(field, "FieldValueNotSupported", f"Unsupported value: {quoted(value)}", detail)
 
 
 def not_found(field: str, value: object) -> FieldCause:
-    """It names what is not there."""
     return _cause(field, "FieldValueNotFound", f"Not found: {quoted(value)}", "")
 
 
@@ -49,7 +45,6 @@ def duplicate(field: str, value: object) -> FieldCause:
 
 
 def forbidden(field: str, detail: str) -> FieldCause:
-    """It may not be set, or not be changed."""
     return _cause(field, "FieldValueForbidden", "Forbidden", detail)
 
 

@@ -107,7 +107,6 @@ def qualified(key: str, subject: str = "a qualified name") -> Iterator[str]:
 
 
 def label_value(value: str) -> Iterator[str]:
-    """What is wrong with the value of a label."""
     if len(value) > _LABEL_LENGTH:
         yield _too_long(_LABEL_LENGTH)
     if not re.fullmatch(_LABEL_VALUE, value):
@@ -119,7 +118,6 @@ def label_value(value: str) -> Iterator[str]:
 
 
 def env_name(name: str) -> Iterator[str]:
-    """What is wrong with the name of an environment variable."""
     if not re.fullmatch(_ENV_NAME, name):
         yield (
             "a valid environment variable name must consist only of printable ASCII characters other than '='"
@@ -128,7 +126,6 @@ def env_name(name: str) -> Iterator[str]:
 
 
 def config_key(key: str) -> Iterator[str]:
-    """What is wrong with a key of a ConfigMap or Secret."""
     if len(key) > _SUBDOMAIN_LENGTH:
         yield _too_long(_SUBDOMAIN_LENGTH)
     if not re.fullmatch(_CONFIG_KEY, key):
@@ -141,7 +138,6 @@ def config_key(key: str) -> Iterator[str]:
 
 
 def port_name(name: str) -> Iterator[str]:
-    """What is wrong with the name of a port."""
     if len(name) > _PORT_NAME_LENGTH:
         yield f"must be no more than {_PORT_NAME_LENGTH} characters"
     if not re.fullmatch(r"[-a-z0-9]+", name):

@@ -21,7 +21,6 @@ _STANDARD_FINALIZERS: Final = frozenset({"kubernetes", "orphan", "foregroundDele
 
 
 def unknown(metadata: object) -> Iterator[str]:
-    """The fields that no metadata has."""
     if isinstance(metadata, Mapping):
         yield from (f"metadata.{name}" for name in metadata if name not in METADATA_FIELDS)
 
@@ -63,7 +62,6 @@ def _expect(value: object, expected_type: type, field: str, go_type: str) -> Non
 
 
 def check(metadata: Body, name_rule: NameRule = names.subdomain, *, is_built_in: bool = False) -> Iterator[FieldCause]:
-    """What is wrong with decoded metadata."""
     name: str = metadata.get("name", "")
     if prefix := metadata.get("generateName", ""):
         masked = f"{prefix[:-2]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
@@ -84,7 +82,6 @@ def check(metadata: Body, name_rule: NameRule = names.subdomain, *, is_built_in:
 
 
 def labels(by_key: Mapping[str, str], field: str) -> Iterator[FieldCause]:
-    """What is wrong with labels."""
     for key, value in by_key.items():
         for problem in names.qualified(key, "a valid label key"):
             yield causes.invalid(field, key, problem)

@@ -83,7 +83,6 @@ class Rules:
 
     @property
     def exist(self) -> bool:
-        """Whether there are any."""
         return self._is_ruled(self._schema)
 
     def check(self, body: Mapping[str, Any], stored: Mapping[str, Any] | None) -> Iterator[FieldCause]:
@@ -269,7 +268,6 @@ def _compile(rule: Mapping[str, Any]) -> _Rule:
 
 
 def _compiled(text: str, *, is_optional: bool) -> tuple[Any, str]:
-    """The expression, or why there is none."""
     try:
         return _environment().compile(_OPTIONAL.format(text) if is_optional else text), ""
     except RuntimeError as error:

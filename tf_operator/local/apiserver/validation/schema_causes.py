@@ -12,7 +12,6 @@ _TYPE_REASON: Final = "FieldValueTypeInvalid"
 
 
 def cause(violation: Violation) -> FieldCause:
-    """The violation as a cause of a Status."""
     path, rule, value = violation.path, violation.rule, violation.value
     if rule in _SPECIAL:
         return _SPECIAL[rule](violation)

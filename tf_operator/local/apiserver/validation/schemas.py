@@ -60,7 +60,6 @@ class Violation:
 
 
 def property_of(schema: Schema, name: str) -> Schema | None:
-    """The schema of one field of an object, if there is one."""
     own: Schema | None = schema.get("properties", _NOTHING).get(name)
     if own is None:
         others = schema.get("additionalProperties")
@@ -176,7 +175,6 @@ def _broken_scalar(value: Node, schema: Schema, path: str) -> Iterator[Violation
 
 
 def correlated(old: Node, name: str) -> Node:
-    """What was stored in a field of the same name."""
     return old.get(name, MISSING) if isinstance(old, dict) else MISSING
 
 
@@ -349,5 +347,4 @@ def _repeated_items(items: list[Any], schema: Schema, path: str) -> Iterator[Vio
 
 
 def below(path: str, name: str) -> str:
-    """The path of a field."""
     return f"{path}.{name}" if path else name

@@ -74,7 +74,6 @@ class Collector:
         """Called, from inside of the write, when there may be something to do."""
 
     def on_change(self, change: Commit) -> None:
-        """Note what a commit may have made superfluous."""
         place = change.collection, change.path
         old_owners = set() if change.old is None else {owner.uid for owner in owners_of(change.old.body)}
         new_owners = set() if change.new is None else {owner.uid for owner in owners_of(change.new.body)}

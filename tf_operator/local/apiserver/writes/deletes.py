@@ -160,7 +160,6 @@ class Deleter:
         return self._remove(route, stored, is_dry_run=options.is_dry_run), True
 
     def check(self, route: Route, options: DeleteOptions) -> None:
-        """Raise ``ApiFailure`` if this is not the object that is to be deleted."""
         _check(route.kind, gets.stored_at(self._store, route).body["metadata"], options)
 
     def _mark(self, route: Route, stored: Stored, body: Json, *, is_dry_run: bool) -> Stored:

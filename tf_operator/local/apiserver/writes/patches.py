@@ -130,7 +130,6 @@ def _operate(document: Any, operation: Mapping[str, Any]) -> Any:  # noqa: ANN40
 
 
 def _pointer(text: object) -> list[str]:
-    """The parts of a JSON pointer (RFC 6901)."""
     if not isinstance(text, str) or (text and not text.startswith("/")):
         raise _FailedOperation
     return [part.replace("~1", "/").replace("~0", "~") for part in text.split("/")[1:]]

@@ -21,7 +21,6 @@ KIND: Final = Kind(
 
 
 def scale_of(kind: Kind, body: Body) -> Json:
-    """The Scale of an object."""
     paths = _paths(kind)
     replicas = _at(body, paths.spec_replicas)
     if not isinstance(replicas, int):

@@ -42,7 +42,6 @@ class Manager:
     subresource: str = ""
 
     def __str__(self) -> str:
-        """As conflicts name it."""
         name = f'"{self.name}"' + (f' with subresource "{self.subresource}"' if self.subresource else "")
         return name if self.operation == _APPLY else f"{name} using {self.api_version}"
 
@@ -68,7 +67,6 @@ class ManagedWrite:
 
 
 def checked(config: Body, query: Mapping[str, str]) -> str:
-    """Who applies; what is not an apply configuration is refused."""
     manager = query.get("fieldManager", "")
     if not manager:
         cause = FieldCause("fieldManager", "FieldValueRequired", "Required value: is required for apply patch")

@@ -54,12 +54,10 @@ class Schema:
         return Schema(self.definitions, {}) if is_open else None
 
     def has_field(self, name: str) -> bool:
-        """Whether it is a field by name, and no entry of a map."""
         return name in (self.here.get("properties") or {})
 
     @property
     def item(self) -> "Schema":
-        """That of the items of a list."""
         return Schema.of(self.definitions, self.here.get("items") or {})
 
     def is_one(self, value: Json) -> bool:
@@ -80,7 +78,6 @@ class Schema:
         )
 
     def below(self, element: str) -> "Schema":
-        """That of what an element of a path leads to."""
         return self.item if not element.startswith(_NAME) else self.field(element[2:]) or Schema(self.definitions, {})
 
 
@@ -102,7 +99,6 @@ def _children(value: Json, schema: Schema) -> Iterator[tuple[str, Json, Schema]]
 
 
 def problems(value: Json, schema: Schema, path: Path = ()) -> Iterator[str]:
-    """What a schema does not know or allow, as sentences."""
     schema_type, place = schema.here.get("type"), path_text(path)
     if schema_type in _TYPES and (
         isinstance(value, bool) is not (schema_type == "boolean") or not _is_a(value, schema_type)
@@ -162,7 +158,6 @@ def _element_text(element: str) -> str:
 
 
 def fields(value: Json, schema: Schema) -> Fields:
-    """All fields of a value."""
     return frozenset(_fields(value, schema, ()))
 
 
@@ -191,7 +186,6 @@ def with_holders(paths: Iterable[Path], schema: Schema) -> Fields:
 
 
 def to_json(paths: Iterable[Path]) -> Json:
-    """As ``fieldsV1``."""
     tree: dict[str, Any] = {}
     for path in sorted(paths):  # a field comes before what is in it
         node = tree
@@ -228,7 +222,6 @@ def _paths(tree: Mapping[str, Any], path: Path) -> Iterator[Path]:
 
 
 def merged(low: Json, high: Json, schema: Schema) -> Json:
-    """The first value with the second over it."""
     if high is _MISSING or low is _MISSING:
         return low if high is _MISSING else high
     if type(low) is not type(high) or schema.is_one(high):
@@ -278,7 +271,6 @@ def without(value: Json, paths: Iterable[Path], schema: Schema) -> Json:
 
 
 def compared(old: Json, new: Json, schema: Schema) -> Comparison:
-    """How the second value differs from the first."""
     comparison = Comparison()
     _compare(old, new, schema, (), comparison)
     return comparison

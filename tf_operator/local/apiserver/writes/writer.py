@@ -48,7 +48,6 @@ class WriteOptions:
 
     @classmethod
     def of(cls, verb: str, query: Mapping[str, str], *, is_apply: bool = False) -> "WriteOptions":
-        """Read and check the query."""
         dry_run, validation = query.get("dryRun", ""), query.get("fieldValidation", "") or "Warn"
         causes = []
         if dry_run not in {"", "All"}:
@@ -84,7 +83,6 @@ class ObjectWriter:
         self._uids = uids
 
     def create(self, route: Route, sent: object, options: WriteOptions) -> Stored:
-        """Store a new object."""
         kind, now = route.kind, self._clock.now()
         body = self._framed(kind, sent, options)
         metadata = body["metadata"]
@@ -132,7 +130,6 @@ class ObjectWriter:
         return self._replace(route, stored, body, options)
 
     def patch(self, route: Route, change: Callable[[Body], object], options: WriteOptions) -> Stored:
-        """Change an object by what ``change`` makes of a copy of it."""
         stored = gets.stored_at(self._store, route)
         patched = change(gets.served(route.kind, stored))
         if not bodies.is_of(route.kind, patched):
@@ -194,7 +191,6 @@ class ObjectWriter:
         return self._commit_change(route, stored, body, options)
 
     def _with_managers(self, route: Route, stored: Stored, body: Json, options: WriteOptions) -> Json:
-        """The metadata with who manages the object after this write."""
         from tf_operator.local.apiserver.writes import server_side_apply as ssa  # noqa: PLC0415 (few objects are applied)
 
         write = ssa.ManagedWrite(options.manager, route.subresource, is_forced=True, now=self._clock.now())
@@ -311,7 +307,6 @@ def check_uid(route: Route, metadata: Body, stored_uid: str) -> None:
 
 
 def finalizers_of(kind: Kind, body: Body) -> tuple[str, ...]:
-    """What keeps a deleted object."""
     finalizers = tuple(body["metadata"].get("finalizers", ()))
     return finalizers + tuple(body.get("spec", {}).get("finalizers", ())) if kind.is_namespace else finalizers
 

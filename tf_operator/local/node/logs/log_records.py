@@ -40,12 +40,10 @@ class LogWish:
 
 
 def file_of(folder: Path, restarts: int) -> Path:
-    """The file of a run."""
     return folder / f"{restarts}.log"
 
 
 def runs_in(folder: Path) -> list[int]:
-    """The runs whose files are there, the latest last."""
     return sorted(int(name) for file in folder.glob("*.log") if (name := file.stem).isdecimal())
 
 
@@ -77,7 +75,6 @@ class Lines:
         self._is_wanted = True
 
     def render(self, line: bytes) -> bytes:
-        """What a reader gets of one record."""
         record, begins = parse(line), not self._is_inside
         if begins:
             self._is_wanted = _is_since(record, self._wish.since)

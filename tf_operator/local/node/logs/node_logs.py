@@ -39,7 +39,6 @@ class NodeLogs:
         self._uids[pod] = uid
 
     def begin(self, uid: str, container: str, restarts: int) -> ContainerLog:
-        """The log of a run that begins."""
         folder = self._folder / uid / container
         log = ContainerLog(folder, restarts, clock=self._clock, most_bytes=self._most_bytes)
         self._written.setdefault(uid, {})[container] = log
@@ -51,7 +50,6 @@ class NodeLogs:
             log.close()
 
     def remove(self, pod: ObjectKey, uid: str) -> None:
-        """The pod is gone."""
         self.close(uid)
         if self._uids.get(pod) == uid:
             del self._uids[pod]
@@ -116,7 +114,6 @@ class NodeLogs:
 
 
 async def _limited(pieces: AsyncIterator[bytes], left: int | None) -> AsyncIterator[bytes]:
-    """The first bytes of it."""
     async for whole in pieces:
         piece = whole[:left]
         if piece:

@@ -70,7 +70,6 @@ def find(proc: Path = Path("/proc")) -> MemoryLimits | None:
 
 
 def _candidates(proc: Path) -> Iterator[tuple[Path, _Files]]:
-    """Where the group could be."""
     with suppress(OSError):
         mounts = [
             _Mount.parse(line) for line in (proc / "self/mountinfo").read_text().splitlines() if " - cgroup" in line

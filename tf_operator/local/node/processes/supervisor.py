@@ -254,7 +254,6 @@ class _Output:
                 return
 
     def close(self) -> None:
-        """Read no more."""
         self._loop.remove_reader(self._descriptor)
         os.close(self._descriptor)
         self._descriptor = -1

@@ -31,7 +31,6 @@ _SCHEME, _NO_PROCESS = "process://", 0
 
 
 def process_number(container_id: str) -> int:
-    """The number of a container's first process."""
     return int(container_id.removeprefix(_SCHEME))
 
 
@@ -80,7 +79,6 @@ class ContainerRun:
         self._has_ended = asyncio.Event()
 
     def start(self) -> None:
-        """Ask for the process."""
         self._message_file.parent.mkdir(parents=True, exist_ok=True)
         self._message_file.touch()
         self._parts.processes.start(self._identity, self._launch, self)
@@ -95,7 +93,6 @@ class ContainerRun:
         self._parts.processes.signal(self._identity, signal.SIGKILL)
 
     def on_started(self, pid: int) -> None:
-        """The program runs."""
         self._began = self._parts.clock.now()
         self._container_id = f"{_SCHEME}{pid}"
         self._listener.on_run_started(self.container, self._container_id)
@@ -111,11 +108,9 @@ class ContainerRun:
         self._finish(end)
 
     def on_output(self, data: bytes) -> None:
-        """It has written something."""
         self._log.write(data)
 
     def on_ended(self, status: int) -> None:
-        """It has ended."""
         code, number = (128 - status, -status) if status < 0 else (status, 0)
         self._log.close()
         reason = "OOMKilled" if code == 137 and self._is_over_limit() else "Error" if code else "Completed"

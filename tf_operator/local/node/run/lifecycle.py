@@ -90,7 +90,6 @@ def is_initialized(pod: LocalPod, runtimes: Runtimes) -> bool:
 
 
 def has_failed_init(pod: LocalPod, runtimes: Runtimes) -> bool:
-    """Whether an init container has failed for good."""
     inits = ((container, runtimes[container.name]) for container in pod.of_role(Role.INIT))
     return any(runtime.end and runtime.end.code and not _is_wanted(container, runtime) for container, runtime in inits)
 

@@ -66,7 +66,6 @@ class _State:
 
     @property
     def last_end(self) -> End | None:
-        """The end before the present state."""
         return self.runtime.end if self.waiting and self.runtime.end else self.runtime.previous
 
 
@@ -123,7 +122,6 @@ def recovered(pod: LocalPod, now: datetime) -> dict[str, Runtime]:
 
 
 def began_at(pod: LocalPod) -> datetime | None:
-    """Since when a node has the pod."""
     return parse_time(pod.status.get("startTime"))
 
 

@@ -83,7 +83,6 @@ class PodRunner:
         ]
 
     def on_changed(self, pod: LocalPod) -> None:
-        """The pod has this version now."""
         self._pod = pod
         self._writer.is_newest(pod)
         self._changed.set()
@@ -95,7 +94,6 @@ class PodRunner:
 
     @property
     def has_programs(self) -> bool:
-        """Whether anything of it runs."""
         return bool(self._runs)
 
     @property
@@ -105,12 +103,10 @@ class PodRunner:
         return Listener(self._pod, [self._names.port_of(port) for port in own])
 
     def uses(self, claim: ObjectKey) -> bool:
-        """Whether it has this PVC."""
         return claim.namespace == self._pod.key.namespace and (CLAIM, claim.name) in references(self._pod)
 
     @property
     def _is_left(self) -> bool:
-        """Whether nothing is done for the pod any more."""
         return self._is_gone or self._node_ends
 
     def on_node_ending(self) -> None:
@@ -126,7 +122,6 @@ class PodRunner:
         self._changed.set()
 
     def on_run_started(self, container: LocalContainer, container_id: str) -> None:
-        """The process of a container runs."""
         now = self._parts.clock.now()
         self._set(container, self._runtimes[container.name].began(container_id, now, container))
         self._parts.event(self._pod, "Started", f"Started container {container.name}")
@@ -143,7 +138,6 @@ class PodRunner:
             self._parts.event(self._pod, "BackOff", message, "Warning")
 
     def on_verdict(self, container: LocalContainer, probe: Probe, problem: str) -> None:
-        """A probe has its verdict."""
         runtime = self._runtimes[container.name]
         if probe.kind == READINESS:
             self._set(container, replace(runtime, is_ready=not problem and runtime.has_started))

@@ -30,7 +30,6 @@ class Probe:
 
     @property
     def command(self) -> tuple[str, ...]:
-        """What an exec probe runs."""
         return self.action.command.command if self.action.command else ()
 
 
@@ -42,7 +41,6 @@ class Tally:
     count: int = 0
 
     def answered(self, *, is_good: bool) -> "Tally":
-        """One more answer."""
         return replace(self, count=self.count + 1) if is_good is self.last else Tally(is_good, 1)
 
     def verdict(self, probe: Probe) -> bool | None:
@@ -53,7 +51,6 @@ class Tally:
 
 
 def probes_of(container: LocalContainer) -> tuple[Probe, ...]:
-    """All probes of a container."""
     return tuple(_probe(kind, spec) for kind, spec in container.probes.items())
 
 
@@ -84,7 +81,6 @@ def _probe(kind: str, spec: ProbeSpec) -> Probe:
 
 
 def _port(port: int | str, container: LocalContainer) -> int:
-    """A port by its number, or by the name that the container gives it."""
     if isinstance(port, int):
         return port
     number = next((entry.container_port for entry in container.spec.ports if entry.name == port), None)

@@ -43,7 +43,6 @@ class PodStatusWriter:
         await self._written.wait()
 
     async def run(self) -> None:
-        """Write until cancelled."""
         while True:
             await self._requested.wait()
             self._requested.clear()

@@ -74,7 +74,6 @@ class PodSetup:
         raise CannotStart(Problem("CreateContainerConfigError", problem))
 
     def message_file(self, container: LocalContainer) -> Path:
-        """Where the container writes its termination message."""
         return self._parts.settings.pod_folder(self._pod) / "messages" / container.name
 
     def _claim_folder(self, name: str, uid: str) -> Path:
@@ -92,7 +91,6 @@ class PodSetup:
 
 
 def container_ports(pod: LocalPod) -> frozenset[int]:
-    """The ports that the containers of a pod declare."""
     return frozenset(port.container_port for container in pod.containers for port in container.spec.ports)
 
 

@@ -66,7 +66,6 @@ def make_volumes(pod: LocalPod, sources: VolumeSources) -> dict[str, Path]:
 
 
 def mounts_of(spec: ContainerSpec, folders: Mapping[str, Path]) -> tuple[Mount, ...]:
-    """What stands for each path where a container mounts a volume."""
     return tuple(_mounts(spec, folders))
 
 
