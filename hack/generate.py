@@ -29,7 +29,6 @@ LOCKS: Final[Mapping[str, Sequence[str]]] = {
     "go": ("hack/requirements/go.in",),
     "docs": ("hack/requirements/docs.in",),
     "browser": ("hack/requirements/browser.in",),
-    "pictures": ("hack/requirements/pictures.in",),
     "partners": ("hack/requirements/partners.in",),
     "pipelines": ("hack/requirements/pipelines.in",),
     "tensorboard": ("hack/requirements/tensorboard.in",),
@@ -89,7 +88,6 @@ class Files:
 
 # Each imports what it needs: who writes plans does not wait for Grafana's library.
 def crd(root: Path) -> Files:
-    """The CustomResourceDefinition."""
     from crd import json_schema, outputs  # noqa: PLC0415
 
     return Files(outputs.render(root), owned=f"{json_schema.FOLDER}/*/*.json")
@@ -115,7 +113,6 @@ def chart(root: Path) -> Files:
 
 
 def commands(root: Path) -> Files:
-    """What docs/cli.md says of each command, and the grammar for completion and help."""
     from commands import reference  # noqa: PLC0415
 
     page = reference.fill((root / reference.PAGE).read_text(encoding="utf-8"))
@@ -139,14 +136,12 @@ def reference(root: Path) -> Files:
 
 
 def dashboards(root: Path) -> Files:  # noqa: ARG001 (they follow from code alone)
-    """The Grafana dashboards."""
     from dashboards import files  # noqa: PLC0415
 
     return Files(files.render(), owned=f"{files.FOLDER}/*.json")
 
 
 def golden(root: Path) -> Files:
-    """The plans of all golden cases."""
     from golden import case, job_queue_case, written  # noqa: PLC0415
 
     return Files(written.plans(root) | job_queue_case.plans(root), owned=f"{case.FOLDER}/**/*{case.PLAN}")
@@ -230,7 +225,6 @@ ON_REQUEST: Final = ("core", "lists", "messages", "tools")
 
 
 def main() -> None:
-    """Generate what is asked for; exit code 1 when a source is wrong."""
     parser = argparse.ArgumentParser(
         prog="hack/generate", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )

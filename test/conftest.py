@@ -28,7 +28,7 @@ from lab.control_plane import plane as plane_module
 from lab.control_plane import setup as plane_setup
 from lab.control_plane.directory import DirectoryRefusedError
 from lab.control_plane.plane import FEATURES, ControlPlane
-from lab.prometheus.server import Prometheus
+from lab.prometheus import Prometheus
 from lab.tools.catalogue import ToolError
 from lab.tools.get import Toolbox, programs, refuse_programs
 from support.api import Api

@@ -16,7 +16,8 @@ from typing import Final
 from demonstration import interruption, stage, training
 from demonstration.interruption import Interrupted
 from demonstration.real_training import RealTraining
-from demonstration.stage import Stage
+from demonstration.stage import Stage, StageFailedError
+from lab.control_plane.cli import KNOWN_ERRORS
 from lab.tools.progress import Progress, duration
 
 DESCRIPTION: Final = """\
@@ -31,7 +32,6 @@ which takes minutes, or built, which can take half an hour; and TensorFlow (minu
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Show it, and return the exit code."""
     parser = argparse.ArgumentParser(prog="hack/demo --real", description=DESCRIPTION)
     parser.add_argument("--keep", action="store_true", help="stay when the job has ended, until Ctrl-C or SIGTERM")
     parser.add_argument("job", nargs="?", metavar="FILE", help="another job, which runs with the Python of .venv")
@@ -41,12 +41,12 @@ def main(arguments: Sequence[str]) -> int:
     try:
         with interruption.interruptible():
             code = _perform(progress, options)
-    except interruption.KNOWN as error:
+    except (*KNOWN_ERRORS, StageFailedError) as error:
         sys.stderr.write(f"demo: {error}\n")
         return 1
     except Interrupted as interrupted:
         progress.say("interrupted; everything has been removed")
-        return interrupted.exit_status
+        return interrupted.exit_code
     progress.say(f"everything has been removed; it took {duration(time.monotonic() - began)}")
     return code
 
@@ -68,13 +68,11 @@ def _perform(progress: Progress, options: argparse.Namespace) -> int:
 
 
 def _training(progress: Progress) -> list[str]:
-    """The job of ``hack/demo``, with what it needs."""
     os.chdir(training.ROOT)
     return [*training.ARGUMENTS, "--python", str(training.prepare(progress))]
 
 
 def _say_next(built: Stage, *, keeps: bool) -> None:
-    """What to type, with the kubectl that fits."""
     if keeps:
         print("\nEverything stays until you press Ctrl-C here (or send SIGTERM). Meanwhile, in another terminal:\n")
     else:

@@ -12,8 +12,6 @@ from typing import Final
 
 FOLDER: Final = Path("docs/images")
 RECORD: Final = FOLDER / "sources.json"
-_RENDERING: Final = "hack/rendering/draw.py"
-_DASHBOARDS: Final = "charts/tf-operator/dashboards"
 SOURCES: Final = {
     "demo.svg": (
         "hack/demonstration/demo_picture.py",
@@ -22,28 +20,22 @@ SOURCES: Final = {
         "tf_operator/cli/run/live_table.py",
         "tf_operator/cli/run/view.py",
     ),
-    **{f"{name}.png": (_RENDERING, f"{_DASHBOARDS}/{name}.json") for name in ("internals", "job", "overview")},
 }
-DRAWN_BY: Final = {"demo.svg": "hack/pictures demo"}
-_OTHERWISE: Final = "hack/pictures dashboards"
 
 
 def stale(root: Path) -> Iterator[str]:
-    """A sentence for each picture that is older than what it shows."""
     digests = _recorded(root)
     for name, sources in SOURCES.items():
         if digests.get(name) != digest(root, sources):
-            yield f"{FOLDER / name} is older than what it shows: {DRAWN_BY.get(name, _OTHERWISE)} draws it again"
+            yield f"{FOLDER / name} is older than what it shows: hack/pictures demo draws it again"
 
 
 def record(root: Path, names: Iterable[str]) -> None:
-    """Remember that these pictures have just been drawn."""
     digests = _recorded(root) | {name: digest(root, SOURCES[name]) for name in names}
     (root / RECORD).write_text(f"{json.dumps(dict(sorted(digests.items())), indent=2)}\n", encoding="utf-8")
 
 
 def digest(root: Path, sources: Iterable[str]) -> str:
-    """Of the files and of their names."""
     total = hashlib.sha256()
     for source in sources:
         total.update(f"{source}\0{hashlib.sha256((root / source).read_bytes()).hexdigest()}\0".encode())

@@ -1,7 +1,6 @@
-"""How a performance is interrupted: by a signal, or by an error that its audience can do something about.
+"""How a performance is interrupted: signals become exceptions, so that whatever was begun is ended in order.
 
-Signals become exceptions, so that whatever was begun is ended in order; while that is being done, further ones are not
-heard. Neighbours: ``command`` and ``dashboards``, which perform.
+While that is being done, further ones are not heard. Neighbours: ``training`` and ``command``, which perform.
 """
 
 import contextlib
@@ -9,40 +8,21 @@ import signal
 from collections.abc import Iterator
 from typing import Final, NoReturn
 
-from demonstration.stage import StageFailedError
-from lab.control_plane.api import ApiRefusedError
-from lab.control_plane.directory import DirectoryRefusedError
-from lab.control_plane.launch import ServerFailedError
-from lab.control_plane.link import SupervisorLostError
-from lab.prometheus.server import RefusedError
-from lab.tools.catalogue import ToolError
-
-KNOWN: Final = (
-    ApiRefusedError,
-    DirectoryRefusedError,
-    SupervisorLostError,
-    OSError,
-    RefusedError,
-    ServerFailedError,
-    StageFailedError,
-    ToolError,
-)
-"""Errors whose message says enough."""
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupted(BaseException):
     """A signal asked us to stop. Like KeyboardInterrupt, only the outermost caller catches it."""
 
-    def __init__(self, signal_number: int) -> None:
-        super().__init__(signal_number)
-        self.exit_status = 128 + signal_number
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.exit_code = 128 + number
 
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
     """Have the first signal raise Interrupted, and the following ones wait for the cleaning up."""
-    old_handlers = {number: signal.signal(number, _interrupt) for number in _SIGNALS}
+    old_handlers = {number: signal.signal(number, _interrupt) for number in SIGNALS}
     try:
         yield
     finally:
@@ -52,7 +32,7 @@ def interruptible() -> Iterator[None]:
 
 def stop_listening() -> None:
     """Hear no more signals: what is being done has to be finished."""
-    for number in _SIGNALS:
+    for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
 
 

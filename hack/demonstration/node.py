@@ -1,19 +1,13 @@
-"""The node of a demonstration: that of ``tfjob run``, on a real API server.
-
-As a program of its own, ``hack/python -m demonstration.node KUBECONFIG FOLDER``, it runs until SIGTERM; then no process
-of a pod is left.
-"""
+"""The node of a demonstration: that of ``tfjob run``, on a real API server."""
 
 import asyncio
 import math
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from tf_operator.app import signals
 from tf_operator.app.local import this_interpreter
 from tf_operator.local.node.machine import machine_capacity
 from tf_operator.local.node.node_parts import NODES, NodeSettings
@@ -62,19 +56,8 @@ async def living(kubeconfig: Path, folder: Path) -> AsyncIterator[LiveNode]:
                 part.cancel()
 
 
-async def live(kubeconfig: Path, folder: Path) -> None:
-    """Run pods until a signal."""
-    with signals.stopping() as stop:
-        async with living(kubeconfig, folder):
-            await stop.wait()
-
-
 async def _beat(client: ApiClient, settings: NodeSettings, clock: SystemClock) -> None:
     while True:
         await clock.sleep(_BEAT_SECONDS)
         status = node_status(settings.capacity, rfc3339(clock.now()))
         await client.merge_patch(NODES, ObjectKey("", settings.name), {"status": status}, subresource="status")
-
-
-if __name__ == "__main__":
-    asyncio.run(live(Path(sys.argv[1]), Path(sys.argv[2])))

@@ -10,9 +10,9 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
 
 from demonstration import node
+from demonstration.interruption import SIGNALS
 from tf_operator.app import logs
 from tf_operator.cli import main as tfjob
 from tf_operator.cli.manifests import submission
@@ -22,8 +22,6 @@ from tf_operator.cli.run.milestones import Milestones
 from tf_operator.client import AsyncTFJobs
 from tf_operator.local.log_transport import LogTransport
 from tf_operator.machinery import log
-
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class RealTraining:
@@ -84,5 +82,5 @@ class RealTraining:
             if task and len(self._heard) == 1:
                 task.cancel()
 
-        for number in _SIGNALS:
+        for number in SIGNALS:
             loop.add_signal_handler(number, hear, number)

@@ -1,4 +1,4 @@
-"""What a demonstration runs on: a control plane, the operator with its own rights, a node that runs pods as processes.
+"""What a demonstration runs on: a control plane, the operator with its own rights.
 
 Everything is in one temporary folder. A normal end, an exception and a signal (which ``command`` makes an
 exception) end all of it; if the demo is killed, the kernel and the supervisor of the control plane do.
@@ -24,7 +24,6 @@ from lab.tools.progress import Progress
 
 FEATURES: Final = frozenset({"controller-manager"})
 TOOLS: Final = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
-_NODE: Final = "local"
 _START_SECONDS: Final = 60.0
 _END_SECONDS: Final = 15.0
 _SERVICE_ACCOUNT: Final = "/api/v1/namespaces/default/serviceaccounts/default"
@@ -43,16 +42,13 @@ class Program:
     log: Path
 
     def check(self) -> None:
-        """Raise StageFailedError when it has ended."""
         if (code := self.process.poll()) is not None:
             raise StageFailedError(f"{self.name} has ended with code {code}; the end of its log:\n{self.tail()}")
 
     def tail(self) -> str:
-        """The last lines of its log."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-20:])
 
     def end(self) -> None:
-        """Ask it to end, and insist."""
         self.process.terminate()
         try:
             self.process.wait(_END_SECONDS)
@@ -63,7 +59,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A cluster in which TFJobs are run, once it has a node."""
+    """A cluster in which TFJobs are run, once it has a node (``node``)."""
 
     plane: ControlPlane
     kubectl: str
@@ -72,47 +68,31 @@ class Stage:
 
     @property
     def kubeconfig(self) -> Path:
-        """The administrator's."""
         return self.plane.kubeconfig("admin")
 
 
 @contextlib.contextmanager
 def built(progress: Progress) -> Iterator[Stage]:
-    """Build the stage, and take it down in the end."""
     with contextlib.ExitStack() as stack:
         tools = programs(*TOOLS)
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tf-operator-demo-")))
         with progress.step("starting a control plane (etcd, kube-apiserver, controller-manager)"):
             plane = stack.enter_context(ControlPlane.up(folder / "plane", FEATURES))
-        operator = stack.enter_context(running("the operator", operator_command(plane), folder))
+        operator = stack.enter_context(_running("the operator", _operator_command(plane), folder))
         with progress.step("starting the operator, with the rights of manifests/rbac and no others"):
             _wait_until("the operator works", lambda: '"workers started"' in operator.log.read_text(), operator)
         plane.admin.wait_for(_SERVICE_ACCOUNT)
         yield Stage(plane, tools["kubectl"], operator, folder)
 
 
-@contextlib.contextmanager
-def with_node(stage: Stage, progress: Progress) -> Iterator[None]:
-    """Add a node, as a program of its own."""
-    with running("the node", _node(stage.plane, stage.folder / "pods"), stage.folder) as node:
-        with progress.step("adding a node, which runs pods as processes"):
-            _wait_until("the node is ready", lambda: _is_ready(stage.plane, _NODE), node)
-        yield
-
-
-def _node(plane: ControlPlane, folder: Path) -> list[str]:
-    return [sys.executable, "-m", "demonstration.node", str(plane.kubeconfig("admin")), str(folder)]
-
-
-def operator_command(plane: ControlPlane) -> list[str]:
-    """How an operator is started, on ports that it chooses itself and tells in its log."""
+def _operator_command(plane: ControlPlane) -> list[str]:
     access = ("--kubeconfig", str(plane.kubeconfig("operator")))
     pages = ("--metrics-bind-address", "127.0.0.1:0", "--health-probe-bind-address", "127.0.0.1:0")
     return [sys.executable, "-m", "tf_operator", "run", *access, *pages]
 
 
 @contextlib.contextmanager
-def running(name: str, command: Sequence[str], folder: Path) -> Iterator[Program]:
+def _running(name: str, command: Sequence[str], folder: Path) -> Iterator[Program]:
     """Run a program out of reach of the terminal's Ctrl-C, which is for the demo to hear."""
     log = folder / f"{name.removeprefix('the ')}.log"
     with log.open("wb") as output:
@@ -138,10 +118,3 @@ def _wait_until(condition: str, is_so: Callable[[], bool], program: Program) -> 
         if time.monotonic() > deadline:
             raise StageFailedError(f"after {_START_SECONDS:.0f} s it is not so that {condition}:\n{program.tail()}")
         time.sleep(0.1)
-
-
-def _is_ready(plane: ControlPlane, node: str) -> bool:
-    nodes = plane.admin.get("/api/v1/nodes")["items"]
-    own = [it for it in nodes if it["metadata"]["name"] == node]
-    conditions = [condition for it in own for condition in it.get("status", {}).get("conditions") or ()]
-    return any((it["type"], it["status"]) == ("Ready", "True") for it in conditions)

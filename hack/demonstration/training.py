@@ -20,9 +20,10 @@ import time
 import venv
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import FrameType
-from typing import Final, NoReturn
+from typing import Final
 
+from demonstration import interruption
+from demonstration.interruption import Interrupted
 from lab.control_plane.process import die_with
 from lab.tools.progress import Progress, Step, duration
 
@@ -62,28 +63,18 @@ _OF_DOWNLOADS: Final = {
 _END_SECONDS: Final = 20.0
 
 
-class Interrupted(BaseException):
-    """A signal asked us to stop."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.exit_code = 128 + number
-
-
 def main(arguments: Sequence[str]) -> int:
-    """Show it, and return the exit code."""
     argparse.ArgumentParser(prog="hack/demo", description=DESCRIPTION).parse_args(arguments)
     began = time.monotonic()
     # What is compiled has to stay: four processes import TensorFlow.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.chdir(ROOT)
     progress = Progress(sys.stdout, prefix="demo")
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _interrupt)
     try:
-        print(OVERTURE, flush=True)
-        prepare(progress)
-        code = _run(progress)
+        with interruption.interruptible():
+            print(OVERTURE, flush=True)
+            prepare(progress)
+            code = _run(progress)
     except Interrupted as interrupted:
         return interrupted.exit_code
     except (OSError, subprocess.CalledProcessError) as error:
@@ -216,13 +207,7 @@ def _made_from() -> list[str]:
 
 
 def _digests() -> list[str]:
-    """The packages, and the commands of ours."""
     return [hashlib.sha256(file.read_bytes()).hexdigest() for file in (LOCK, Path("setup.cfg"))]
-
-
-def _interrupt(number: int, _frame: FrameType | None) -> NoReturn:
-    signal.signal(number, signal.SIG_IGN)
-    raise Interrupted(number)
 
 
 if __name__ == "__main__":

@@ -37,7 +37,6 @@ class Machine:
         self._environment = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"} | home
 
     async def start(self, *arguments: str) -> asyncio.subprocess.Process:
-        """Begin a command, whose output can be read."""
         command = (sys.executable, "-m", "tf_operator.cli", *arguments)
         # Programs of pods run where the server was started.
         return await asyncio.create_subprocess_exec(
@@ -45,7 +44,6 @@ class Machine:
         )
 
     async def run(self, *arguments: str) -> None:
-        """Run a command that has to succeed."""
         process = await self.start(*arguments)
         await process.communicate()
         if process.returncode:
@@ -53,7 +51,6 @@ class Machine:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Be ``hack/pictures ui``; the exit status."""
     parser = argparse.ArgumentParser(prog="hack/pictures ui", description="Makes the pictures of tfjob ui.")
     parser.add_argument("--output", type=Path, default=ROOT / "docs/images", help="the folder (default: docs/images)")
     options = parser.parse_args(arguments)
@@ -79,7 +76,6 @@ async def _perform(output: Path) -> None:
 
 @asynccontextmanager
 async def _first_page(machine: Machine) -> AsyncIterator["Page"]:
-    """The first page of ``tfjob ui``, in a browser."""
     serving = await machine.start("ui", "--no-browser")
     try:
         link = await _link(serving)

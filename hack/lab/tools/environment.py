@@ -1,6 +1,6 @@
 """The command ``hack/environment NAME``: prints the Python of the venv that hack/requirements/NAME.txt describes.
 
-Programs whose dependencies nothing else needs (checkov, matplotlib) have a venv of their own in the user's cache, made
+Programs whose dependencies nothing else needs (checkov, mkdocs) have a venv of their own in the user's cache, made
 once for each lock.
 """
 

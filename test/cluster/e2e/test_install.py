@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from lab.prometheus.server import Target
+from lab.prometheus import Target
 from support.jobs.real_namespace import small_job
 from support.settle import eventually
 

@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from lab.control_plane.plane import ControlPlane
-from lab.prometheus.server import Prometheus, Target
+from lab.prometheus import Prometheus, Target
 from lab.tools.get import programs
 from support.jobs.workload import busy
 from support.operators.operator_process import OperatorProcess, operator

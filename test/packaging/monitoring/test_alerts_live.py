@@ -11,7 +11,7 @@ from urllib.request import urlopen
 import pytest
 import yaml
 
-from lab.prometheus.server import Prometheus, Target
+from lab.prometheus import Prometheus, Target
 from support.api import Api
 from support.jobs import builders
 from support.operators import operator_process

@@ -13,7 +13,7 @@ import pytest
 import trustme
 import yaml
 
-from lab.prometheus.server import Target
+from lab.prometheus import Target
 from support.operators.operator_process import operator
 from support.partners.helm import Helm, one
 from support.settle import eventually

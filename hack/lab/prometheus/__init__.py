@@ -1,1 +1,0 @@
-"""A real Prometheus, and the metrics of pods that no kubelet runs. Start at ``server``."""
