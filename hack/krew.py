@@ -22,7 +22,6 @@ _EPOCH: Final = 315532800  # 1980, from which on every archiver knows dates
 
 
 def archive(tree: Path, version: str) -> bytes:
-    """The plugin and its licence as .tar.gz."""
     plugin = (tree / SOURCE / "kubectl-tfjob").read_text(encoding="utf-8").replace("VERSION", version)
     files = {"LICENSE": ((tree / "LICENSE").read_bytes(), 0o644), "kubectl-tfjob": (plugin.encode(), 0o755)}
     packed = io.BytesIO()
@@ -57,14 +56,12 @@ def write(tree: Path, folder: Path, *, at: str) -> list[Path]:
 
 
 def version_of(tree: Path) -> str:
-    """The one that setup.cfg has."""
     package = ConfigParser()
     package.read(tree / "setup.cfg", encoding="utf-8")
     return package["metadata"]["version"]
 
 
 def main() -> None:
-    """Write both into a folder that exists."""
     parser = argparse.ArgumentParser(prog="hack/krew", description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--address", default=address.read(ROOT), help="the project's; default: of setup.cfg")

@@ -198,7 +198,6 @@ def _machine() -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; the exit status."""
     parser = argparse.ArgumentParser(prog="hack/release", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     checking = commands.add_parser("check", help="whether all places have one version number")

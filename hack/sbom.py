@@ -55,7 +55,6 @@ _COMMON = re.compile(r"/usr/share/common-licenses/([A-Za-z0-9.+-]*[A-Za-z0-9+])"
 
 
 def document(archive: Path, image: Image, *, name: str = "tf-operator") -> Json:
-    """The list of one image of an archive."""
     files = oci_archive.files(archive, image, lambda path: _WANTED.fullmatch(path) is not None)
     config = image.config["config"]
     version = (config.get("Labels") or {}).get("org.opencontainers.image.version", "unknown")
@@ -174,7 +173,6 @@ def _qualifiers(**values: str) -> str:
 
 
 def write(archive: Path, platform: str) -> str:
-    """The text for the image of a platform; raises UnreadableArchiveError."""
     for image in oci_archive.images(archive):
         if platform in {"", image.platform}:
             return json.dumps(document(archive, image), indent=2) + "\n"
@@ -182,7 +180,6 @@ def write(archive: Path, platform: str) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Write the document to standard output; the exit status."""
     parser = argparse.ArgumentParser(prog="hack/sbom", description=__doc__)
     parser.add_argument("archive", type=Path, help="OCI archive, such as hack/image --archive writes")
     parser.add_argument("--platform", default="", help="such as linux/arm64; without it the first one")

@@ -28,5 +28,4 @@ def read(root: Path) -> str:
 
 
 def page(address: str, path: str) -> str:
-    """The link to a file of the repository."""
     return f"{address}/blob/main/{path}"

@@ -17,7 +17,6 @@ SOURCES: Final = ("Chart.yaml", "values.yaml", "README.md.gotmpl")
 
 
 def render(root: Path) -> str:
-    """The README as helm-docs writes it."""
     with tempfile.TemporaryDirectory() as scratch:
         copy = Path(scratch) / outputs.CHART.name
         copy.mkdir()

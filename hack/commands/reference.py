@@ -31,7 +31,6 @@ def fill(page: str) -> str:
 
 
 def grammar() -> str:
-    """What help and completion are answered from, without the parsers."""
     return completion.written(completion.read(main.make_parser()))
 
 

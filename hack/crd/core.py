@@ -57,7 +57,6 @@ def references(node: object) -> Iterator[str]:
 
 
 def target(reference: str) -> str:
-    """The name of the definition behind a ``$ref``."""
     return reference.removeprefix(_PREFIX)
 
 
@@ -75,6 +74,5 @@ def without_descriptions(node: Any) -> Any:  # noqa: ANN401 - any piece of JSON
 
 
 def write(definitions: Definitions) -> str:
-    """The text of ``core-v1.json``: one definition to a line."""
     lines = (f"{json.dumps(name)}: {json.dumps(body, sort_keys=True)}" for name, body in definitions.items())
     return "{\n" + ",\n".join(lines) + "\n}\n"

@@ -44,7 +44,6 @@ class Field:
 
 
 def build(source: str, definitions: Definitions) -> dict[str, Any]:
-    """Return the whole CRD."""
     parts = {"pod-template": pod_template.pod_template(definitions), "quantity": pod_template.QUANTITY}
     crd: dict[str, Any] = resolve(yaml.load(source, yaml.CSafeLoader), parts)
     return crd
@@ -95,7 +94,6 @@ def _unasked(paths: str | list[str]) -> str:
 
 
 def fields(source: str) -> Iterator[Field]:
-    """Every field of our own below spec and status, in the order of the source."""
     version = yaml.load(source, yaml.CSafeLoader)["spec"]["versions"][0]
     properties = version["schema"]["openAPIV3Schema"]["properties"]
     for top in ("spec", "status"):

@@ -20,7 +20,6 @@ Schema = Mapping[str, Any]
 
 
 def files(crd: Mapping[str, Any], versions: list[dict[str, Any]]) -> Iterator[tuple[Path, str]]:
-    """The schema of each version of a kind, by its path."""
     group, kind = crd["spec"]["group"], crd["spec"]["names"]["kind"]
     for version in versions:
         name = version["name"]
@@ -30,7 +29,6 @@ def files(crd: Mapping[str, Any], versions: list[dict[str, Any]]) -> Iterator[tu
 
 
 def of_kind(schema: Schema, *, kind: str, api_version: str) -> dict[str, Any]:
-    """The schema of whole objects of one version of a kind."""
     whole = convert(schema)
     for field, value in (("apiVersion", api_version), ("kind", kind)):
         whole["properties"][field] |= {"type": "string", "const": value}
@@ -45,7 +43,6 @@ def of_kind(schema: Schema, *, kind: str, api_version: str) -> dict[str, Any]:
 
 
 def convert(schema: Schema) -> dict[str, Any]:
-    """One schema of a CRD as JSON schema."""
     converted = {key: _inside(key, value) for key, value in schema.items() if not key.startswith(_OF_THE_SERVER)}
     if "properties" in converted and "type" in converted and not schema.get(_KEEPS_UNKNOWN):
         converted.setdefault("additionalProperties", False)

@@ -72,7 +72,6 @@ class Package:
 
 
 def read(name: str, folder: Path) -> Package:
-    """The package in a folder of Go sources."""
     proto = (folder / "generated.proto").read_text(encoding="utf-8")
     code = "\n".join(
         file.read_text(encoding="utf-8")

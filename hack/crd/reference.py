@@ -31,18 +31,15 @@ def fill(page: str, fields: Iterable[Field]) -> str:
 
 
 def table(fields: Iterable[Field]) -> str:
-    """One row for each field: path, type and bounds, meaning, and what 1.9 does."""
     rows = (f"| `{field.path}` | {kind(field.schema)} | {meaning(field)} | {_cell(field.note)} |" for field in fields)
     return "\n".join(chain(["| field | type | meaning | in 1.9 |", "|---|---|---|---|"], rows))
 
 
 def meaning(field: Field) -> str:
-    """The description, as a cell."""
     return _cell(str(field.schema.get("description", "")))
 
 
 def kind(schema: Mapping[str, Any]) -> str:
-    """What may stand there: the type, its bounds or values, and the default."""
     parts = [_type(schema)]
     if "enum" in schema:
         parts = [", ".join(f"`{value or chr(34) * 2}`" for value in schema["enum"])]

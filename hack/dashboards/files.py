@@ -14,7 +14,6 @@ MAKERS: Final = {"overview": overview.make, "job": job.make, "internals": intern
 
 
 def render() -> dict[Path, str]:
-    """All dashboards, by their paths in the repository."""
     return {FOLDER / f"{name}.json": written(make()) for name, make in MAKERS.items()}
 
 

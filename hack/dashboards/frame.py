@@ -19,7 +19,6 @@ Variable = dashboard.DatasourceVariable | dashboard.QueryVariable
 
 
 def make(*, uid: str, title: str, text: str, variables: Sequence[Variable], rows: Rows) -> models.Dashboard:
-    """A dashboard, complete and with the same ids each time."""
     builder = (
         dashboard.Dashboard(title)
         .uid(uid)
@@ -76,7 +75,6 @@ def framework() -> dashboard.QueryVariable:
 
 
 def namespace(text: str, *, is_single: bool = False) -> dashboard.QueryVariable:
-    """Namespaces that have, or had, jobs of these kinds."""
     jobs = 'tf_operator_jobs{job=~"$job", framework=~"$framework", job_namespace!=""}'
     return choice("namespace", "Namespace", f"label_values({jobs}, job_namespace)", text=text, is_single=is_single)
 

@@ -37,7 +37,6 @@ TROUBLE: Final = 'code=~"5..|429|<error>"'
 
 
 def make() -> Dashboard:
-    """The dashboard."""
     return frame.make(
         uid=UID,
         title="TFJobs / Operator internals",

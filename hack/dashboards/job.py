@@ -39,7 +39,6 @@ FROM_KUBELET: Final = "Needs kube-state-metrics, and the kubelet's container met
 
 
 def make() -> Dashboard:
-    """The dashboard."""
     return frame.make(
         uid=UID,
         title="TFJobs / One job",

@@ -24,7 +24,6 @@ def phases(jobs: Source, *, by: str = "", where: str = "") -> str:
 
 
 def running(jobs: Source, *, width: int) -> panels.AnyPanel:
-    """How many run now."""
     return panels.number(
         "Running",
         "Jobs whose chief runs or, without a chief, a worker. Normal is what your users have submitted.",
@@ -35,7 +34,6 @@ def running(jobs: Source, *, width: int) -> panels.AnyPanel:
 
 
 def failed(jobs: Source, *, width: int) -> panels.AnyPanel:
-    """How many have failed."""
     return panels.number(
         "Failed, in the time range",
         "Jobs that have failed. The reasons are below.",
@@ -47,7 +45,6 @@ def failed(jobs: Source, *, width: int) -> panels.AnyPanel:
 
 
 def restarts(jobs: Source, *labels: str, width: int) -> panels.AnyPanel:
-    """Which replicas are restarted, by these labels."""
     rate = jobs.a_minute("tf_operator_replica_restarts_total", by=", ".join(labels))
     return panels.lines(
         f"Restarts by {' and '.join(labels).replace('_', ' ')}",
@@ -60,7 +57,6 @@ def restarts(jobs: Source, *labels: str, width: int) -> panels.AnyPanel:
 
 
 def by_state(jobs: Source, *, width: int) -> panels.AnyPanel:
-    """What there is."""
     return panels.lines(
         "Jobs by state",
         "Jobs that there are, by their last condition; New has none yet. A band of Created that grows means that pods "
@@ -73,7 +69,6 @@ def by_state(jobs: Source, *, width: int) -> panels.AnyPanel:
 
 
 def failures_by_reason(jobs: Source, *, width: int) -> panels.AnyPanel:
-    """Why jobs fail."""
     failures = jobs.a_minute("tf_operator_jobs_failed_by_reason_total", by="reason")
     return panels.lines(
         "Failures by reason",
@@ -86,7 +81,6 @@ def failures_by_reason(jobs: Source, *, width: int) -> panels.AnyPanel:
 
 
 def typical_times(jobs: Source, *, width: int) -> panels.AnyPanel:
-    """How long jobs take."""
     return panels.bars(
         "Typical times, in the time shown",
         "Half of the jobs took no longer than the median, nine of ten no longer than the 90th percentile.",

@@ -33,7 +33,6 @@ WAITING: Final = 'phase=~"New|Created"'
 
 
 def make() -> Dashboard:
-    """The dashboard."""
     return frame.make(
         uid=UID,
         title="TFJobs / Overview",

@@ -117,7 +117,6 @@ def number(
 
 
 def bars(title: str, text: str, *asks: Ask, unit: str, width: int = 8, colour: str = BLUE) -> bargauge.Panel:
-    """Numbers of the whole range beside each other."""
     panel = _of(bargauge.Panel(), title, text, unit=unit, width=width).min(0)
     panel.orientation(looks.VizOrientation.HORIZONTAL).display_mode(looks.BarGaugeDisplayMode.BASIC)
     panel.reduce_options(_last()).thresholds(_thresholds({}, colour))

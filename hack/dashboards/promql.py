@@ -19,11 +19,9 @@ class Source:
     labels: str
 
     def series(self, metric: str, where: str = "") -> str:
-        """The selector of a metric."""
         return f"{metric}{{{', '.join(filter(None, (self.labels, where)))}}}"
 
     def rate(self, metric: str, *, by: str = "", where: str = "") -> str:
-        """Events a second."""
         return total(f"rate({self.series(metric, where)}[{RATE}])", by=by)
 
     def a_minute(self, metric: str, *, by: str = "", where: str = "") -> str:
@@ -49,7 +47,6 @@ class Source:
         return f"max(rate({self.series(metric)}[{RATE}]))"
 
     def highest(self, metric: str, *, by: str = "", where: str = "") -> str:
-        """The highest of several replicas' numbers."""
         return f"max by ({by}) ({self.series(metric, where)})" if by else f"max({self.series(metric, where)})"
 
 

@@ -83,12 +83,10 @@ class Case:
 
 
 def topics(root: Path) -> list[str]:
-    """The names of all files of cases."""
     return sorted(path.name.removesuffix(INPUT) for path in (root / FOLDER).glob(f"*{INPUT}"))
 
 
 def read(root: Path, topic: str) -> dict[str, Case]:
-    """Read the cases of a topic, by their names."""
     entries = yaml.load((root / FOLDER / f"{topic}{INPUT}").read_text(encoding="utf-8"), yaml.CSafeLoader)
     return {name: _case(name, fields) for name, fields in entries.items()}
 

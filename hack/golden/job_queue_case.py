@@ -48,17 +48,14 @@ Yaml = dict[str, Any]
 
 
 def names(root: Path) -> list[str]:
-    """The names of all cases."""
     return sorted(path.name.removesuffix(INPUT) for path in (root / FOLDER).glob(f"*{INPUT}"))
 
 
 def plans(root: Path) -> dict[Path, str]:
-    """Every plan file, by its path in the repository."""
     return {FOLDER / f"{name}{PLAN}": text(read(root, name)) for name in names(root)}
 
 
 def read(root: Path, name: str) -> Cluster:
-    """Read a case."""
     entries = yaml.safe_load((root / FOLDER / f"{name}{INPUT}").read_text(encoding="utf-8"))
     _refuse_others(entries, {"title", "now", "nodes", "jobs", "resizes", "reserves"}, name)
     return Cluster(
@@ -75,7 +72,6 @@ def _rules(entries: Yaml) -> QueueRules:
 
 
 def text(cluster: Cluster) -> str:
-    """The plan file of a case."""
     decided = schedule.make_schedule(cluster)
     content: Yaml = {"decisions": [_sentence(decision) for decision in decided.decisions], "waiting": decided.waiting}
     if decided.notes:

@@ -25,12 +25,10 @@ _HEADER: Final = "# Written by hack/generate golden. A change here is a change o
 
 
 def plans(root: Path) -> dict[Path, str]:
-    """Every plan file, by its path in the repository."""
     return {FOLDER / f"{topic}{PLAN}": plans_text(read(root, topic)) for topic in topics(root)}
 
 
 def plans_text(cases: Mapping[str, Case]) -> str:
-    """The plan file of a topic."""
     return _HEADER + "\n".join(compact({name: plan_of(case)}) for name, case in cases.items())
 
 
@@ -120,18 +118,15 @@ def _action(action: Action) -> str | Yaml:
 
 
 def _words(resource: GroupVersionResource) -> str:
-    """The kind as people write it: ``pod group``."""
     return re.sub("(?<=[a-z])(?=[A-Z])", " ", resource.kind).lower()
 
 
 def _bodies(case: Case, plan: Plan) -> Yaml:
-    """The Service and the pod of each replica that is asked for."""
     created = {action.replica.lower(): action for action in plan.actions if isinstance(action, Create)}
     return {name: _parts(action) for name, action in created.items() if name in case.bodies}
 
 
 def _parts(action: Create) -> Yaml:
-    """The bodies of what is created together, by their kinds."""
     return {_words(child.resource): child.body() for child in action.in_order()}
 
 

@@ -22,7 +22,6 @@ class Access:
     """PEM text of the authority that signed the server's certificate."""
 
     def trust(self) -> ssl.SSLContext:
-        """A TLS context that trusts this one authority only."""
         return ssl.create_default_context(cadata=self.authority)
 
 

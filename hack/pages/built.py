@@ -39,7 +39,6 @@ class Document(HTMLParser):
         self.feed(self.text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note what the element refers to."""
         attributes = {name: value or "" for name, value in attrs}
         self.anchors |= {attributes[name] for name in ("id", "name") if name in attributes}
         if target := attributes.get(LOADED.get(tag, "")):
@@ -58,7 +57,6 @@ class Document(HTMLParser):
         self._in_paragraph = bool(self.paragraphs) and tag != "p" and (self._in_paragraph or tag in ("code", "pre"))
 
     def handle_data(self, data: str) -> None:
-        """Collect the text of a paragraph."""
         if self._in_paragraph:
             self.paragraphs[-1] += data
 
@@ -77,7 +75,6 @@ def _leads_nowhere(target: str, *, page: str, files: Collection[str], pages: Map
 
 
 def problems(site: Path) -> Iterator[str]:
-    """Say what is wrong, one sentence for each."""
     files = {path.relative_to(site).as_posix() for path in site.rglob("*") if path.is_file()}
     pages = {name: Document((site / name).read_text("utf-8")) for name in sorted(files) if name.endswith(".html")}
     for name, page in pages.items():

@@ -58,7 +58,6 @@ CAUSES: Final[Mapping[FailureCause, str]] = {
 
 
 def render(root: Path) -> Mapping[Path, str]:
-    """Every generated page, and those of which a part is."""
     python = HEAD.format(title="The Python client", text=client.TEXT) + client.page()
     pages = {"flags": _flags(), "metrics": _metrics(), "events": _events(), "python": python}
     texts = {FOLDER / f"{name}.md": text for name, text in pages.items()}
@@ -121,7 +120,6 @@ def _events() -> str:
 
 
 def _tf_config(root: Path) -> str:
-    """What one worker of an example is told."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         main.main(["plan", "-f", str(root / JOB), "-o", "yaml"])

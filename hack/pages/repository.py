@@ -43,7 +43,6 @@ def target_of(link: str, *, page: str) -> str:
 
 
 def _outside(src_uri: str, text: str) -> Iterator[str]:
-    """The paths outside docs/ that a page links to."""
     for _, link, _ in LINK.findall(text):
         target = target_of(link, page=path_of(src_uri))
         if not target.startswith(f"{DOCS}/"):
@@ -51,7 +50,6 @@ def _outside(src_uri: str, text: str) -> Iterator[str]:
 
 
 def _text_of(path: str) -> str:
-    """What the site shows of a file or folder outside docs/."""
     source = ROOT / path
     if ROOT not in source.resolve().parents or not source.exists():
         raise PluginError(f"a page links to {path}, which is not in the repository")
@@ -83,7 +81,6 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 
 
 def _named(nav: object) -> list[str]:
-    """Every file that the navigation names."""
     if isinstance(nav, str):
         return [nav]
     parts = list(nav.values()) if isinstance(nav, dict) else nav

@@ -105,7 +105,6 @@ OPTIONS: Final = (
 
 
 def table(root: Path) -> str:
-    """The rows of the page."""
     lines = ["| option | permissions | what a stolen token adds |", "|---|---|---|"]
     lines += [f"| {option.name} | {_rights(root, option)} | {option.theft or 'nothing else'} |" for option in OPTIONS]
     return "\n".join(lines)
@@ -118,12 +117,10 @@ def _rights(root: Path, option: Option) -> str:
 
 
 def rules(root: Path, *files: Path) -> list[dict[str, Any]]:
-    """Those of some roles."""
     return [rule for file in files for rule in yaml.safe_load((root / file).read_text(encoding="utf-8"))["rules"]]
 
 
 def _words(granted: list[dict[str, Any]]) -> Iterator[str]:
-    """In the order of the manifest."""
     for rule in granted:
         named = f" {', '.join(rule['resourceNames'])}" if "resourceNames" in rule else ""
         subjects = (f"{resource}.{group}".rstrip(".") for group in rule["apiGroups"] for resource in rule["resources"])

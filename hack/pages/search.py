@@ -22,7 +22,6 @@ DIALOG: Final = '<div class="md-search" data-md-component="search" role="dialog"
 
 
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001 (a hook)
-    """Give the page its weight."""
     weight = next((weight for folder, weight in WEIGHTS.items() if page.file.src_uri.startswith(folder)), 1.0)
     page.meta["search"] = {"boost": weight}
     return markdown

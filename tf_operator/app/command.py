@@ -49,7 +49,6 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _run(arguments: Sequence[str]) -> int:
-    """Run the operator, or say what is wrong with its flags."""
     _end_by_signals()
     if _VERSION.intersection(arguments):
         sys.stdout.write(f"{version.version_line('tf-operator')}\n")

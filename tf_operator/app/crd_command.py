@@ -53,7 +53,6 @@ def add_command(commands: "Commands") -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print, or apply and report the result."""
     from tf_operator.dialects import registry  # noqa: PLC0415 (``run`` sets its signal handlers sooner without)
     from tf_operator.dialects.tensorboard import v1beta1 as tensorboard  # noqa: PLC0415
 

@@ -30,7 +30,6 @@ class Detector:
     """Asks what else the cluster serves, and lets the operator list."""
 
     def __init__(self, client: ApiClient, clock: Clock, *, namespace: str) -> None:
-        """``namespace``: where the operator may list objects; empty for everywhere."""
         self._client = client
         self._clock = clock
         self._namespace = namespace
@@ -78,7 +77,6 @@ class Detector:
         return state.VERSIONS[0]
 
     async def can_restart_in_place(self) -> bool:
-        """Whether pods may have containers that restart all others."""
         while True:
             try:
                 release = await discovery.release(self._client)

@@ -104,7 +104,6 @@ class Lifecycle:
             raise RuntimeError(f"the {name} ended unexpectedly")
 
     async def _stand(self) -> None:
-        """Lead whenever that is possible."""
         await self._informers.wait_synced()
         _log.info("caches synced")
         await self._wait_until_clear()

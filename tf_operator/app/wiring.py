@@ -49,8 +49,6 @@ FIRST_RETRY, LONGEST_RETRY = 0.05, 60.0
 
 
 class ControllerInstruments(Protocol):
-    """What one controller measures."""
-
     @property
     def jobs(self) -> JobInstruments:
         """Of its jobs."""

@@ -29,8 +29,6 @@ _PERMISSIONS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at."""
-
     is_well: bool | None
     """``None``: it cannot be known."""
     sentence: str
@@ -88,7 +86,6 @@ def of_permissions(denied: Collection[Permission], namespace: str) -> Finding:
 
 
 def of_crd(api: ServedAPI, crd: Body, *, is_local: bool = False) -> Finding:
-    """Whether the definition in the cluster is that of this release."""
     step = RESTART_SERVER if is_local else UPGRADE_CRD
     version = api.resource.version
     stored, ours = _schema(crd, version), _schema(api.crd.load(), version)

@@ -25,7 +25,6 @@ Jobs = Callable[[Sequence[str]], Sequence[str]]
 
 
 def run() -> int:
-    """Complete what is typed; the exit code."""
     sys.stdout.writelines(f"{line}\n" for line in lines(sys.argv[1:], completion.packaged(), _jobs))
     return 0
 
@@ -59,7 +58,6 @@ def _beginning(word: str, candidates: Sequence[tuple[str, str]]) -> Iterator[str
 
 
 def _cluster(words: Sequence[str], by_name: dict[str, Option]) -> list[str]:
-    """The options that are typed already and say whose jobs are meant."""
     options = []
     for name, value in pairwise(words):
         if name in _CLUSTER and name in by_name:

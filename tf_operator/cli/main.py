@@ -83,7 +83,6 @@ def _code_of(error: OSError, prog: str) -> int | None:
 
 
 def _is_somewhere() -> bool:
-    """Whether the working directory exists."""
     try:
         return bool(Path.cwd())
     except FileNotFoundError:
@@ -128,8 +127,6 @@ def _parser() -> argparse.ArgumentParser:
 
 
 class _PrintVersion(argparse.Action):
-    """Prints the release and ends the process."""
-
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from importlib import metadata  # noqa: PLC0415 (half of what a command costs that asks no cluster)
 

@@ -102,7 +102,6 @@ def say(text: str) -> None:
 
 
 def failed(sentence: str, code: int = FAILED) -> int:
-    """Say why a command has failed; its exit code."""
     say(f"tfjob: {printable(sentence)}")
     return code
 

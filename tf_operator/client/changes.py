@@ -27,8 +27,6 @@ _PASSING: Final = (errors.NoReply, errors.Garbled, errors.Throttled, errors.Serv
 
 
 class ObjectChange(NamedTuple):
-    """An object, and whether it is gone."""
-
     body: Body
     is_deleted: bool = False
 

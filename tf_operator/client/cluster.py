@@ -70,8 +70,6 @@ class ClusterNotNamed(NotPossible):
 
 @dataclass(frozen=True, slots=True)
 class ClusterChoice:
-    """A cluster, and how it was chosen."""
-
     kubeconfig: str | None
     context: str | None
     reason: str

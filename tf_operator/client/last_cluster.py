@@ -17,8 +17,6 @@ from tf_operator.local import state
 
 @dataclass(frozen=True, slots=True)
 class LastCluster:
-    """The cluster of the last command."""
-
     address: str
     name: str
     """As in ``deleted in NAME``."""

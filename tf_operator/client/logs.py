@@ -198,7 +198,6 @@ async def _timed_lines(
 
 
 def _line(pod: JobPod, line: bytes) -> tuple[LogLine, datetime | None]:
-    """A line, and when it was printed."""
     stamp, _, rest = line.partition(b" ")
     time = parse_time(stamp.decode(errors="replace"))
     raw = line if time is None else rest
@@ -278,7 +277,6 @@ class LogFollower:
         return pods.scope_of(self._job)
 
     def _open(self, tasks: asyncio.TaskGroup, batch: list[changes.ObjectChange]) -> None:
-        """Begin to read each run that has begun and is not read yet."""
         for change in batch:
             pod = pods.read_pod(self._job, change.body, self._api)
             if pod is None or self._replica not in {"", pod.replica}:

@@ -90,7 +90,6 @@ class PackageChoice(ClusterChoice):
         return PackageClient(self.api_client)
 
     def name(self, config: ClientConfig) -> str:
-        """The address: the package has forgotten the context that it may have read."""
         return config.host
 
 

@@ -126,8 +126,6 @@ class ConflictDetector:
 
 @dataclass(frozen=True, slots=True)
 class _StatusChanges:
-    """A handler of the informer of an API's jobs."""
-
     api: ServedAPI
     instruments: JobInstruments
     note: Callable[[ConflictingWrite], object]

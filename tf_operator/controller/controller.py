@@ -40,8 +40,6 @@ class Notes(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Controller:
-    """The workers, and their queue."""
-
     queue: RateLimitedQueue[ObjectKey]
     jobs: Iterable[Item]
     """All that are reconciled when a term begins."""

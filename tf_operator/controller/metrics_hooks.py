@@ -68,8 +68,6 @@ class JobInstruments:
 
 
 class QueueDecisions:
-    """The measures of the job queue."""
-
     def waiting(self, jobs: int) -> None:
         """So many jobs wait for room."""
 

@@ -59,8 +59,6 @@ class _Children(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Observer:
-    """Builds snapshots."""
-
     caches: Caches
     notes: JobNotes
     client: ApiClient

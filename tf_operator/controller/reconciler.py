@@ -26,8 +26,6 @@ UNREADABLE_WAITS: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Reconciler:
-    """Reconciles one job after the other."""
-
     observer: Observer
     executor: Executor
     pending_writes: PendingWrites
@@ -36,7 +34,6 @@ class Reconciler:
     clock: Clock
 
     async def reconcile(self, key: ObjectKey) -> Result:
-        """Do what is to be done for a job now, and say what is to follow."""
         try:
             return await self._reconcile(key)
         finally:
@@ -68,7 +65,6 @@ class Reconciler:
         return await self._carry_out(*await self._complete(snapshot, plan))
 
     async def _complete(self, snapshot: Snapshot, plan: Plan) -> tuple[Snapshot, Plan]:
-        """What was seen, and the plan, after all was read that the plan has asked for."""
         while plan.looks_for or plan.asks_about:
             snapshot = await self.observer.looked_for(snapshot, plan.looks_for)
             snapshot = await self.observer.asked_about(snapshot, plan.asks_about)

@@ -34,7 +34,6 @@ class PlanReporter:
     api: ServedAPI
 
     def report(self, job: TrainingJob, plan: Plan) -> None:
-        """The plan's status has been stored."""
         for event in plan.events:
             self.event(job, event)
         for count in plan.counts:

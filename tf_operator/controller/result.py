@@ -19,15 +19,12 @@ class Turn(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What is to follow a reconcile."""
-
     after: float | None = None
     """In how many seconds to reconcile again, if nothing happens until then; ``None`` for not at all."""
     turn: Turn = Turn.ITS_OWN
 
     @classmethod
     def of(cls, wait: timedelta | None) -> Self:
-        """Reconcile again after this time."""
         return cls(None if wait is None else wait.total_seconds())
 
     def or_earlier(self, other: Self) -> Self:

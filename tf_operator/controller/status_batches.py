@@ -63,7 +63,6 @@ class StatusBatches:
         return batch.since + seconds - now
 
     def note_written(self, uid: str) -> None:
-        """The status has been written, or says the same already."""
         if batch := self._batches.get(uid):
             batch.since = None
 

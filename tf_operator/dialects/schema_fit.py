@@ -48,8 +48,6 @@ def fit(value: Body, schema: Body) -> tuple[dict[str, Any], list[Misfit]]:
 
 
 class _Fitting:
-    """One value on its way through its schema."""
-
     def __init__(self) -> None:
         self.misfits: list[Misfit] = []
 

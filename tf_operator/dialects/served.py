@@ -137,7 +137,6 @@ class ServedAPI:
     """Seconds for which progress of a job is collected before it is written: longer where a status is large."""
 
     def has(self, body: Body) -> bool:
-        """Whether this is an object of the API, in its own version or in one that can be converted."""
         group, _, version = text_of(body, "apiVersion").rpartition("/")
         versions = (self.resource.version, *self.conversion.versions)
         return text_of(body, "kind") == self.resource.kind and group == self.resource.group and version in versions

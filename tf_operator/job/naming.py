@@ -33,7 +33,6 @@ def service_name(job: TrainingJob, kind: ReplicaType, index: int) -> str:
 
 
 def config_map_name(job: TrainingJob) -> str:
-    """The name of the ConfigMap with the program of the job's default servers."""
     part = _job_part(job.key.name, job.profile.names)
     return f"{part}-cm-ps-{job.runtime_id}" if job.runtime_id else f"{part}-cm-ps"
 

@@ -17,8 +17,6 @@ from tf_operator.meta import Body, GroupVersionResource
 
 @dataclass(frozen=True, slots=True)
 class ReplicaCounts:
-    """The replicas of one type, by state."""
-
     active: int = 0
     succeeded: int = 0
     failed: int = 0

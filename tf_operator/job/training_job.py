@@ -213,7 +213,6 @@ class TrainingJob:
 
     @property
     def pod_count(self) -> int:
-        """How many replicas are wanted, of all types."""
         return sum(spec.count for spec in self.replicas)
 
     def spec_of(self, kind: ReplicaType) -> ReplicaSpec | None:

@@ -69,8 +69,6 @@ def default_folder(environment: Mapping[str, str]) -> Path:
 
 
 class StateFolder:
-    """One folder of state."""
-
     def __init__(self, path: Path, *, lock: int = -1) -> None:
         """Nothing is read or made yet. ``lock`` is a descriptor of ``lock()``, if this process was given one."""
         self.path = path.absolute()

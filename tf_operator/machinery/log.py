@@ -27,7 +27,6 @@ class Logger:
         return Logger(self._name, {**self._fields, **fields})
 
     def info(self, message: str, **fields: object) -> None:
-        """What happens in the normal course of things."""
         if logging.root.isEnabledFor(logging.INFO):
             self._structlog().info(message, **fields)
 

@@ -119,8 +119,6 @@ class Event:
 
 
 class Transition(Enum):
-    """The transitions that are counted."""
-
     CREATED = auto()
     RUNNING = auto()
     """All replicas run, for the first time; ``seconds`` since the start."""

@@ -33,7 +33,6 @@ def retry_at(rejected: RejectedWrite) -> datetime:
 
 
 def is_waiting(rejected: RejectedWrite | None, now: datetime) -> bool:
-    """Whether it is too early to create anything."""
     return rejected is not None and retry_at(rejected) > now and not is_ahead(rejected.at, now)
 
 

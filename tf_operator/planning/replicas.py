@@ -62,8 +62,6 @@ class ReplicaLoss:
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """One replica."""
-
     spec: ReplicaSpec
     index: int
     name: str
@@ -123,7 +121,6 @@ class Replica:
 
     @property
     def needs_pod(self) -> bool:
-        """Whether a pod is to be made here, now or after a delay."""
         return self.pod is None and not (self.is_completed or self.loss or self.was_failed)
 
     @property

@@ -21,8 +21,6 @@ from tf_operator.machinery.transport.responses import ObjectMeta
 
 
 class Owner(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """One owner reference."""
-
     api_version: str = ""
     kind: str = ""
     uid: Interned[str] = ""

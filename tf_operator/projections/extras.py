@@ -60,7 +60,6 @@ _READ_WHOLE: Final = decoder(_RawWhole, keeps=DIGEST.__eq__)
 
 @cache
 def extra_reader(kind: ChildKind, apis: tuple[ServedAPI, ...]) -> Callable[[msgspec.Raw | bytes], CachedExtra]:
-    """Reads objects of a kind, and finds which job of these APIs has made one."""
     owner_of = owner_reader(apis, is_labelled=kind.is_labelled)
 
     def read(raw: msgspec.Raw | bytes) -> CachedExtra:

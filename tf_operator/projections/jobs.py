@@ -40,8 +40,6 @@ class QueueLabels(msgspec.Struct, frozen=True, gc=False):
 
 
 class JobMeta(ObjectMeta, frozen=True, gc=False, rename="camel"):
-    """Metadata of a job."""
-
     generation: int = 0
     annotations: InternedLabels = InternedLabels()
     labels: QueueLabels = QueueLabels()
@@ -71,8 +69,6 @@ class _RawJob(msgspec.Struct, frozen=True):
 
 
 class StoredJob(msgspec.Struct, frozen=True):
-    """A job as it is cached."""
-
     metadata: JobMeta
     spec: msgspec.Raw = EMPTY
     status: msgspec.Raw = EMPTY

@@ -28,8 +28,6 @@ class _RawService(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class CachedService(Child):
-    """A Service."""
-
     service: Service
 
 

@@ -92,8 +92,6 @@ class _RawFlavor(msgspec.Struct, frozen=True):
 
 
 class CachedFlavor(msgspec.Struct, frozen=True):
-    """A ResourceFlavor."""
-
     metadata: ObjectMeta
     flavor: Flavor
 

@@ -122,5 +122,4 @@ def _load(archive: Path, folder: Path) -> None:
 
 
 def status_rows(root: Path) -> list[tuple[str, int, str]]:
-    """The supervisor and every server and node as name, pid and state; empty when there is no cluster."""
     return [(row["name"], row["pid"], row["state"]) for row in plane_cli.status_rows(root)]

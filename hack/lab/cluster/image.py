@@ -25,7 +25,6 @@ _SCHEMA: Final = "application/vnd.oci.image"
 
 
 def archive() -> Path:
-    """Return where the archive is; make it if it is not there."""
     toolbox = Toolbox(os.environ, progress=Progress(sys.stderr, prefix="hack/cluster"))
     host = toolbox.host
     made_of = hashlib.sha256(_SOURCE.read_bytes() + Path(__file__).read_bytes()).hexdigest()[:16]

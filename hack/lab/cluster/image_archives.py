@@ -166,7 +166,6 @@ def _run(*command: str) -> None:
 
 
 def main(names: Sequence[str]) -> int:
-    """Be ``hack/e2e-image``; the exit status."""
     if not names or not set(names) <= RECIPES.keys():
         print(f"usage: hack/e2e-image {' | '.join(RECIPES)}", file=sys.stderr)
         return 2

@@ -41,7 +41,6 @@ class NodeFailedError(Exception):
 
 
 def main() -> int:
-    """Be a node until one of its programs ends."""
     parser = argparse.ArgumentParser(prog="cluster_node")
     parser.add_argument("--name", required=True)
     parser.add_argument("--dir", type=Path, required=True)

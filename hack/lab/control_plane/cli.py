@@ -112,7 +112,6 @@ def _status(options: argparse.Namespace) -> int:
 
 
 def status_rows(root: Path) -> list[dict[str, Any]]:
-    """The supervisor and every server as name, pid, port and state; empty when there is no plane."""
     state = plane_directory.read_state(root)
     if state is None:
         return []

@@ -17,7 +17,6 @@ _EMPTY_SECONDS: Final = 10.0
 
 
 def remove(state: Mapping[str, Any]) -> None:
-    """Remove what *state* names; what is gone already does not matter."""
     deadline = time.monotonic() + _EMPTY_SECONDS
     for cgroup in state.get("cgroups", ()):
         while not _is_removed(Path(cgroup)) and time.monotonic() < deadline:

@@ -155,7 +155,6 @@ def controller_manager(layout: Layout, reach: Reach = ON_LOOPBACK, features: Ite
 
 
 def scheduler(layout: Layout, reach: Reach = ON_LOOPBACK, features: Iterable[str] = ()) -> ServerSpec:
-    """The default scheduler."""
     flags = (*_client_of_apiserver(layout, SCHEDULER.name, reach), *gates(features))
     return ServerSpec("scheduler", "kube-scheduler", flags, reach.host)
 

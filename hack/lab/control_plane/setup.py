@@ -34,7 +34,6 @@ _MORE_SERVERS: Final = {"controller-manager": plane_servers.controller_manager, 
 
 
 def binaries(features: AbstractSet[str]) -> list[str]:
-    """What hack/tool calls the programs of a plane with these features."""
     more = [f"kube-{name}" for name in _MORE_SERVERS if name in features]
     return [plane_servers.ETCD, plane_servers.APISERVER, *more]
 

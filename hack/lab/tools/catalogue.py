@@ -69,7 +69,6 @@ def this_host(system: str = "", machine: str = "") -> Host:
 
 
 def table(folder: Path) -> Table:
-    """What ``tools.toml`` says."""
     return tomllib.loads((folder / "tools.toml").read_text(encoding="utf-8"))
 
 
@@ -103,7 +102,6 @@ def kubernetes_minors(folder: Path) -> list[str]:
 
 
 def select(tools: Mapping[str, Tool], names: Sequence[str]) -> list[Tool]:
-    """Return the named tools, none twice; raises ToolError."""
     if unknown := [name for name in names if name not in tools]:
         raise ToolError(f"there is no tool named {', '.join(unknown)}; there are: {', '.join(tools)}")
     return [tools[name] for name in dict.fromkeys(names)]

@@ -111,7 +111,6 @@ def _save(url: str, path: Path, step: Step) -> str:
 
 
 def _extract(packed: Path, member: str, program: Path) -> None:
-    """Take the member out, under a name of ours, whatever else the archive contains; raises ToolError."""
     try:
         if not member:
             packed.replace(program)

@@ -42,15 +42,12 @@ class Toolbox:
 
     @property
     def cache(self) -> Path:
-        """The user's cache folder."""
         return cache_root(self.environ)
 
     def tools(self) -> dict[str, Tool]:
-        """All tools there are."""
         return catalogue.load(self.folder, environ=self.environ, host=self.host)
 
     def get(self, names: Sequence[str]) -> dict[str, Path]:
-        """Return where the named tools are; raises ToolError."""
         tools = catalogue.select(self.tools(), names)
         missing = sorted((tool for tool in tools if not self.path(tool).is_file()), key=lambda tool: tool.module)
         for folder, group in groupby(missing, key=lambda tool: tool.module):
@@ -64,7 +61,6 @@ class Toolbox:
         return {tool.name: self.path(tool) for tool in tools}
 
     def go(self) -> build.Go:
-        """A Go compiler; raises ToolError."""
         return build.find_go(self.cache, environ=self.environ, progress=self.progress)
 
     def path(self, tool: Tool) -> Path:
@@ -127,7 +123,6 @@ def publish(program: Path, finished: Path) -> None:
 
 
 def refuse_programs(reason: str) -> None:
-    """Have ``programs`` raise ToolError from now on, in this process."""
     _refusals.append(reason)
 
 

@@ -27,7 +27,6 @@ class Step:
         self._started = time.monotonic()
 
     def note(self, how_far: str) -> None:
-        """Say how far the step is; shown the next time its line is."""
         self._how_far = how_far
 
     def line(self, ending: str = "") -> str:
@@ -46,7 +45,6 @@ class Progress:
         self._interval = LIVE_SECONDS if self._live else log_seconds
 
     def say(self, text: str) -> None:
-        """Write a line of its own."""
         self._write(f"{CLEAR_LINE if self._live else ''}{self._prefix}{text}\n")
 
     @contextmanager

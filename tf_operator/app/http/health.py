@@ -89,7 +89,6 @@ class Health:
         ]
 
     def _incomplete_caches(self) -> Iterator[tuple[str, str]]:
-        """Their names, and what is the matter."""
         unsynced = self._informers.unsynced() if self._informers else []
         awaited = self._informers.awaited() if self._informers else []
         yield from ((name, f"the cache of {name} has not synced") for name in unsynced)

@@ -94,11 +94,9 @@ class Reviewer:
         self._log_at = clock.monotonic()
 
     def use(self, client: ApiClient) -> None:
-        """Ask by this client from now on; before, nobody is allowed."""
         self._client = client
 
     async def review(self, token: str) -> Decision:
-        """The API server's answer."""
         if self._client is None:
             return Decision.UNAVAILABLE
         try:

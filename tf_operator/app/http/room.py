@@ -75,8 +75,6 @@ class Place:
 
 
 class BodyRoom:
-    """The places of one endpoint."""
-
     def __init__(self, clock: Clock, *, most: int = MOST, largest: int = LARGEST, small: int = SMALL) -> None:
         self._clock = clock
         self._for_large = most - small * policies.REVIEWS.most
@@ -103,7 +101,6 @@ class BodyRoom:
         place.taken, place.grown_at = size, self._clock.monotonic()
 
     def _held(self, without: Place | None = None) -> Counter[str]:
-        """What each client holds of the part for large bodies."""
         held: Counter[str] = Counter()
         for place in self._places:
             if place is not without and place.taken > self._small:

@@ -54,8 +54,6 @@ class ServerError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class HttpReply:
-    """What a page says."""
-
     status: int
     body: bytes
     headers: Mapping[str, str] = field(default_factory=_TEXT.copy)
@@ -63,8 +61,6 @@ class HttpReply:
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """What a page may know of a request for it."""
-
     headers: Mapping[str, str] = field(default_factory=dict)
     """Their names have no case."""
     client: str = ""
@@ -138,7 +134,6 @@ class _ServerThread:
             raise ServerError(f"the server at {places} cannot start: {error}") from error
 
     def stop(self) -> None:
-        """Close all connections, and return when the thread has ended."""
         with suppress(RuntimeError):  # its loop has ended already
             self._started.result()()
         self._thread.join()

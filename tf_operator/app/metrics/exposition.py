@@ -23,8 +23,6 @@ SHARE_OF_TIME: Final = 4
 
 
 class Rendered(NamedTuple):
-    """A page of metrics."""
-
     body: bytes
     content_type: str
     is_compressed: bool

@@ -42,8 +42,6 @@ Family = TypeVar("Family", Counter, Gauge, Histogram)
 
 
 class JobFamilies:
-    """The families of metrics about jobs."""
-
     def __init__(self, registry: CollectorRegistry) -> None:
         def counter(of: str, text: str, *labels: str) -> Counter:
             return Counter(of, text, (*_LABELS, *labels), registry=registry)

@@ -30,7 +30,6 @@ class LoopMonitor:
         metrics.read_age_by(self.heartbeat.age)
 
     async def measure(self) -> NoReturn:
-        """Measure how late the loop wakes a task, until cancelled."""
         while True:
             due = self._clock.monotonic() + EVERY
             await self._clock.sleep(EVERY)

@@ -90,7 +90,6 @@ class ConfigMetrics:
         )
 
     def failed(self) -> None:
-        """A changed file cannot be used."""
         self._errors.inc()
 
 

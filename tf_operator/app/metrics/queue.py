@@ -137,8 +137,6 @@ class ReconcileMetrics(ReconcileInstruments):
 
 
 class ControllerMetrics(NamedTuple):
-    """The measures of one controller."""
-
     jobs: JobMetrics
     """Shared by all controllers of the same framework."""
     queue: QueueMetrics

@@ -38,8 +38,6 @@ from tf_operator.machinery.queue.workqueue import WorkQueue
 
 
 class Metrics:
-    """All measures of one process."""
-
     def __init__(
         self,
         *,
@@ -94,7 +92,6 @@ class Metrics:
         return WebhookMetrics(self.registry)
 
     def client(self, host: str) -> ClientMetrics:
-        """Instruments of the clients that speak to the apiserver at this address."""
         return ClientMetrics(self._clients, host=host)
 
     def reflector(self, informer: str) -> ReflectorMetrics:

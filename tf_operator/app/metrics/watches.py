@@ -48,8 +48,6 @@ class WatchFamilies:
 
 
 class ReflectorMetrics(ReflectorInstruments):
-    """The measures of the reflectors of one informer."""
-
     def __init__(self, families: WatchFamilies, *, informer: str) -> None:
         self._informer = informer
         self._starts = families.starts.labels(informer)

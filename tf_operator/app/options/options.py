@@ -217,7 +217,6 @@ def _apis(values: Mapping[str, Any]) -> tuple[ServedAPI, ...]:
 
 
 def _unknown(kinds: Iterable[str]) -> Iterator[str]:
-    """Warnings of kinds that other operators run."""
     for kind in kinds:
         if registry.find(kind) is None:
             yield f"--enable-scheme={kind} changes nothing: this operator does not know the kind"
@@ -354,7 +353,6 @@ def _read(flag: flags.Flag, value: str, *, origin: str) -> object:
 
 
 def _split(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """The arguments as pairs of a flag's name and the text of its value."""
     rest = iter(arguments)
     for argument in rest:
         if argument == "--":

@@ -51,8 +51,6 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """What the Secret holds."""
-
     bundle: bytes = b""
     """The authorities that the API server trusts, as PEM."""
     served: Pair = Pair()

@@ -103,7 +103,6 @@ async def _operator(jobs: AsyncTFJobs) -> AsyncIterator[Finding]:
 
 
 async def _queues(jobs: AsyncTFJobs) -> AsyncIterator[Finding]:
-    """Where Kueue is installed, and can queue jobs of this kind."""
     profile = jobs.api.profile
     if not profile.suspend_path or not await _has_kueue(jobs):
         return

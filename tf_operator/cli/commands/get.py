@@ -12,7 +12,6 @@ from tf_operator.text import printable
 
 
 def add_command(commands: Commands) -> None:
-    """Put ``get`` and ``list`` into the grammar."""
     get = commands.add_parser(
         "get",
         help="show jobs",

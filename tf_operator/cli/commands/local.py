@@ -214,7 +214,6 @@ def _down(folder: StateFolder, arguments: argparse.Namespace) -> int:
 
 
 def _clean_up(folder: StateFolder) -> None:
-    """End what a server that was killed has left."""
     processes = folder.node / "processes"
     if processes.is_dir():
         spawner.kill_left_over(processes)

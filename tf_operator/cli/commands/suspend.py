@@ -9,7 +9,6 @@ from tf_operator.client import AsyncTFJobs
 
 
 def add_command(commands: Commands) -> None:
-    """Put ``suspend`` and ``resume`` into the grammar."""
     suspend = commands.add_parser(
         "suspend",
         help="delete the pods of jobs until they are resumed",

@@ -137,7 +137,6 @@ def _listener(port: int) -> socket.socket:
 
 @contextmanager
 def _opened(url: str, *, is_wanted: bool) -> Iterator[None]:
-    """Show it in the user's browser, if there is one."""
     if not is_wanted:
         yield
         return

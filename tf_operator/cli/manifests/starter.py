@@ -68,8 +68,6 @@ _SERVE: Final = """\
 
 @dataclass(frozen=True, slots=True)
 class Starter:
-    """What was asked for."""
-
     name: str
     image: str = ""
     """Empty: the one of TensorFlow, or a name for one with the user's program."""

@@ -38,8 +38,6 @@ def never(_line: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How a job is followed."""
-
     shows_logs: bool = True
     kill: Callable[[], object] | None = None
     """Kills the programs of a job that cannot outlive this process."""
@@ -78,8 +76,6 @@ async def follow(
 
 
 class JobRun:
-    """Follows one job that was submitted."""
-
     def __init__(
         self,
         jobs: AsyncTFJobs,

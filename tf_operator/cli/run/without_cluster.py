@@ -38,7 +38,6 @@ _SILENT_FOR: Final = 1.0
 
 
 def run(arguments: argparse.Namespace, manifests: Sequence[Manifest]) -> int:
-    """Run the job among these objects; the exit code."""
     local_flags.explain_images("without a cluster", arguments)
     log.before_first_record(_configure_logs)
     with scratch.folder() as folder:

@@ -30,8 +30,6 @@ _MOST_MESSAGE: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """One job, as the table shows it."""
-
     metadata: ObjectMeta
     text: bytes
     """JSON."""
@@ -86,8 +84,6 @@ def of(
 
 
 class Board(Feed):
-    """The rows of all kinds."""
-
     def __init__(
         self, informers: Mapping[str, Informer[JobRow]], *, refusals: RefusalLog, title: str, note: str = ""
     ) -> None:
@@ -102,7 +98,6 @@ class Board(Feed):
             informer.add_handler(_Handler(self, kind))
 
     async def run(self) -> None:
-        """Keep the rows up to date until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             for informer in self.informers.values():
                 tasks.create_task(informer.run())
@@ -124,7 +119,6 @@ class Board(Feed):
         return feed.printable(text) + (". What is shown may be old." if has_rows else ".")
 
     def opened(self) -> "BoardCursor":
-        """What a new page reads; to be closed."""
         cursor = BoardCursor(self)
         self._cursors.add(cursor)
         return cursor
@@ -179,8 +173,6 @@ def _lists(*lists: tuple[str, Sequence[bytes]]) -> Iterator[bytes]:
 
 
 class _Handler:
-    """Notifies the board of what one informer sees."""
-
     def __init__(self, board: Board, kind: str) -> None:
         self._board = board
         self._kind = kind

@@ -59,8 +59,6 @@ class Feed:
 
 
 class RunningFeed(Feed):
-    """A feed that has to be kept up."""
-
     async def run(self) -> None:
         """Follow what it shows, until cancelled or until nothing follows. Raises only for a bug."""
         raise NotImplementedError

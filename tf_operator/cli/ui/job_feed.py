@@ -174,8 +174,6 @@ def _sentence(error: ApiError) -> str:
 
 
 class JobCursor:
-    """What one page has read."""
-
     def __init__(self, source: JobFeed) -> None:
         self._source = source
         self._read = dict[str, bytes]()

@@ -124,8 +124,6 @@ class LogFeed(RunningFeed):
 
 
 class LogCursor:
-    """What one page has read."""
-
     def __init__(self, source: LogFeed) -> None:
         self._source = source
         self._read = 0

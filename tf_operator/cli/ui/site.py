@@ -89,8 +89,6 @@ async def serving(
 
 
 class Site(StreamingServer):
-    """Answers requests."""
-
     def __init__(
         self, guard: BrowserGuard, *, board: Board, connect: Connect, feeds: SharedFeeds, clock: Clock
     ) -> None:

@@ -121,7 +121,6 @@ def _unknown(situation: Situation) -> Explanation | None:
 
 
 def _waiting(situation: Situation) -> Explanation | None:
-    """Something keeps pods from being made or from running."""
     wait = waits.find(situation)
     if wait is None:
         return None

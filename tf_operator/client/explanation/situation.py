@@ -33,7 +33,6 @@ class Situation:
 
     @property
     def age(self) -> float | None:
-        """Seconds since the job was created."""
         return (self.now - self.job.created).total_seconds() if self.job.created else None
 
     def last_warning(self, *names: str) -> JobEvent | None:

@@ -38,8 +38,6 @@ _STEPS: Final[Mapping[str, str]] = {
 
 
 class Wait(NamedTuple):
-    """What is waited for, and what to do."""
-
     conditions: tuple[str, ...]
     steps: tuple[str, ...]
 
@@ -91,7 +89,6 @@ def _pending(situation: Situation) -> Wait | None:
 
 
 def _explained(situation: Situation, reason: str, pods: list[JobPod]) -> str:
-    """The reason, and what the last event of these pods has to add."""
     warning = situation.last_warning(*(pod.name for pod in pods))
     if warning is None or warning.message.removeprefix("Error: ") in reason:
         return reason

@@ -69,7 +69,6 @@ def integer(text: str) -> int | float:
 
 
 def number(text: str) -> int | float:
-    """A number of JSON, which has one kind: 2.0 is 2; ``ValueError`` if it is not finite."""
     value = float(text)
     if not math.isfinite(value):
         raise ValueError("is not finite")

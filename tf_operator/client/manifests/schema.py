@@ -66,7 +66,6 @@ def check(value: object, schema: Schema) -> Findings:
 
 
 def _check_names(value: object, schema: Schema, path: str, findings: Findings) -> None:
-    """Report the fields that the schema does not know."""
     if isinstance(value, list):
         for index, item in enumerate(value):
             _check_names(item, schema.get("items", {}), f"{path}[{index}]", findings)

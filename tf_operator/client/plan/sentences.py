@@ -76,7 +76,6 @@ def _images(job: TrainingJob) -> list[str]:
 
 
 def _listed_in(spec: ReplicaSpec, kind: str) -> Iterator[Body]:
-    """The containers, or the init containers, of a template."""
     pod = spec.template.get("spec")
     entries = pod.get(kind) if isinstance(pod, Mapping) else None
     return (entry for entry in entries if isinstance(entry, Mapping)) if isinstance(entries, list) else iter(())

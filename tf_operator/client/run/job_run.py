@@ -51,8 +51,6 @@ class JobRunner(Submitter, JobWatcher, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RunOrder:
-    """A job that is to be run, with what it needs."""
-
     bodies: tuple[Body, ...]
     kind: str
     """As in ``tfjob.kubeflow.org``."""

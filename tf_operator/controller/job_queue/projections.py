@@ -54,8 +54,6 @@ class _RawNode(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class CachedNode:
-    """A node."""
-
     metadata: ObjectMeta
     labels: InternedLabels
     allocatable: Amounts
@@ -113,8 +111,6 @@ class _RawPriorityClass(msgspec.Struct, frozen=True, rename="camel"):
 
 @dataclass(frozen=True, slots=True)
 class CachedPriorityClass:
-    """A priority class."""
-
     metadata: ObjectMeta
     value: int
     is_default: bool

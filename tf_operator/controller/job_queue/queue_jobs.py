@@ -38,8 +38,6 @@ _BEGINNING: Final = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 
 @dataclass(frozen=True, slots=True)
 class JobSource:
-    """The jobs of one API."""
-
     api: ServedAPI
     informer: Informer[StoredJob]
 

@@ -45,7 +45,6 @@ class Unrecorded:
             )
 
     def remove(self, uid: str) -> None:
-        """A decision about a job was recorded."""
         del self._attempts[uid]
         self._until.pop(uid, None)
 

@@ -51,8 +51,6 @@ class NodeUsage:
 
 
 class OnNode:
-    """A handler of the informer of nodes."""
-
     def __init__(self, usage: NodeUsage) -> None:
         self._usage = usage
 

@@ -29,8 +29,6 @@ _log = Logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class TensorBoardReconciler:
-    """Reconciles the objects of one source."""
-
     source: Source[Any]
     deployments: Informer[CachedChild]
     services: Informer[CachedChild]

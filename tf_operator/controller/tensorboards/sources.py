@@ -148,7 +148,6 @@ class TensorBoardsOfJobs:
         return BoardRequest(job.owner_reference, board, has_ended=job.record.is_finished)
 
     async def report(self, item: StoredJob, plan: TensorBoardPlan, writer: Writer) -> None:  # noqa: ARG002
-        """Say what is wrong in an event, once."""
         uid = item.metadata.uid
         if plan.message and self.reported.get(uid) != plan.message and self.informer.store.by_uid(uid):
             self.reported[uid] = plan.message
@@ -211,7 +210,6 @@ class OnTensorBoardChild:
     """The object of this UID."""
 
     def on_add(self, item: CachedChild) -> None:
-        """Reconcile the owner, which is in the same namespace."""
         owner = self.find(item.owner) if item.owner else None
         if owner and owner.metadata.namespace == item.metadata.namespace:
             self.queue.add_debounced(owner.metadata.key, SHORTEST)

@@ -68,7 +68,6 @@ class Slots:
         """One entry for each worker at most."""
 
     async def take(self, namespace: str, had: int) -> None:
-        """Wait for a slot; ``free`` gives it back."""
         if self._free:
             self._free -= 1
             self._taken[namespace] += 1
@@ -85,7 +84,6 @@ class Slots:
             raise
 
     def free(self, namespace: str) -> None:
-        """Give a slot of this namespace back, to whoever is next."""
         self._taken[namespace] -= 1
         self._taken += Counter()  # without those that have none
         waiting = [turn for turn in self._waiting if not turn.came.done()]
@@ -139,8 +137,6 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """Hands out shares."""
-
     jobs: Store[StoredJob]
     line: Line
     clock: Clock

@@ -21,8 +21,6 @@ from tf_operator.meta import Body, ObjectKey, controller_of, labels_of, resource
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Makes the writes of reconciles."""
-
     client: ApiClient
     pending_writes: PendingWrites
 

@@ -19,8 +19,6 @@ from tf_operator.job.report import JobReport
 
 
 class ConditionType(StrEnum):
-    """The conditions of a TFJob."""
-
     CREATED = "Created"
     RUNNING = "Running"
     RESTARTING = "Restarting"

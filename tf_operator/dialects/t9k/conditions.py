@@ -43,8 +43,6 @@ class T9kConditionType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What a condition says."""
-
     reason: str
     message: str
     is_true: bool = False

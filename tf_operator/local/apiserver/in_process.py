@@ -106,8 +106,6 @@ def collect_soon(server: ApiServer) -> None:
 
 
 class WholeReply:
-    """A reply that is there."""
-
     def __init__(self, response: Response) -> None:
         self._response = response
         self.status = response.code

@@ -30,8 +30,6 @@ Listing = Callable[[str, str], Iterable[Body]]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of ``kubectl get``."""
-
     name: str
     type: str
     cell: Callable[[Body, datetime], object]
@@ -59,8 +57,6 @@ Change = Callable[[Body, Json, datetime], Json]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One resource in one version."""
-
     resource: GroupVersionResource
     singular: str
     short_names: tuple[str, ...] = ()

@@ -57,8 +57,6 @@ class ApiFailure(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A whole reply."""
-
     code: int
     body: bytes
     content_type: str = JSON

@@ -45,8 +45,6 @@ _NO_SUCH_UID = "uid mismatch: the provided object specified uid {}, and no exist
 
 
 class ApiServer:
-    """One API server with all that it stores."""
-
     def __init__(
         self,
         clock: Clock,

@@ -55,7 +55,6 @@ class Addresses:
         self._candidates = _endless(start)
 
     def port(self, place: ServicePort, uid: str) -> int:
-        """The port of the place, kept at least until this pod releases it."""
         if place not in self._ports:
             tried = islice(self._candidates, len(RANGE))
             port = next((port for port in tried if port not in self._taken and self._is_free(port)), None)

@@ -41,7 +41,6 @@ class Interpreter:
 
 
 def python_at(named: str) -> str:
-    """The interpreter that a path names: itself, or that of a virtual environment."""
     return str(Path(named) / "bin" / "python") if Path(named).is_dir() else named
 
 

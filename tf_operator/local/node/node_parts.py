@@ -24,8 +24,6 @@ NODES = Resource("", "v1", "nodes", "Node", is_namespaced=False)
 
 @dataclass(frozen=True, slots=True)
 class NodeSettings:
-    """What can be chosen."""
-
     folder: Path
     """Everything that the node writes is in it."""
     interpreter: Interpreter
@@ -45,8 +43,6 @@ class NodeSettings:
 
 @dataclass(frozen=True, slots=True)
 class NodeParts:
-    """What the parts of a node use."""
-
     settings: NodeSettings
     client: ApiClient
     clock: Clock

@@ -267,7 +267,6 @@ class LocalPod:
 
     @property
     def grace_seconds(self) -> float:
-        """How long its programs may take to end."""
         own, of_spec = self.metadata.deletion_grace_period_seconds, self.spec.termination_grace_period_seconds
         seconds = next((seconds for seconds in (own, of_spec) if seconds is not None), _DEFAULT_GRACE)
         return float(max(seconds, 1))

@@ -125,7 +125,6 @@ class ProcessNode:
             runner.on_gone()
 
     def longest_grace(self) -> float:
-        """The seconds that the programs of now may take to end."""
         return max((runner.grace_seconds for runner in self._runners.values() if runner.has_programs), default=0.0)
 
     async def _end_pods(self) -> None:
@@ -244,7 +243,6 @@ class ProcessNode:
         return None
 
     async def _bind(self, item: LocalPod) -> None:
-        """Take a pod that has no node; a watch event says when it has."""
         metadata = item.metadata
         target = {"apiVersion": "v1", "kind": "Node", "name": self._parts.settings.name}
         body = {
@@ -295,8 +293,6 @@ class ProcessNode:
 
 
 class _NodeChanges:
-    """Calls back when a Node changes."""
-
     def __init__(self, call: Callable[[], None]) -> None:
         self._call = call
 

@@ -98,14 +98,12 @@ class SharedInformerFactory:
 
     @property
     def has_synced(self) -> bool:
-        """Whether every store that is waited for is synced."""
         return not self.unsynced()
 
     def unsynced(self) -> list[str]:
         return [name for name, entry in self._entries.items() if self._is_waited_for(entry)]
 
     async def wait_synced(self) -> None:
-        """Return once every store that is waited for is synced."""
         for informer in self._of(Need.REQUIRED):
             await informer.wait_synced()
         alternatives = self._of(Need.ALTERNATIVE)

@@ -157,7 +157,6 @@ class Reflector:
         return self._scope.namespace in {"", namespace}
 
     async def run(self) -> NoReturn:
-        """List, watch, recover; for ever."""
         while True:
             self._scope_of_turn = turn = asyncio.timeout(None)  # noqa: TID251 (no time: ``refresh`` ends it)
             try:

@@ -124,7 +124,6 @@ class _Candidacy:
         self.raise_failure()
 
     def raise_failure(self) -> None:
-        """Raise what the elector or its connection failed with, if it did."""
         if self.over.done() and not self.over.cancelled():
             self.over.result()
 

@@ -87,7 +87,6 @@ class Lease:
 
     @property
     def version(self) -> str:
-        """What the apiserver changes with every write."""
         return resource_version_of(self.body)
 
 
@@ -165,7 +164,6 @@ class LeaseLock:
         return _read_reply(await self._client.create(LEASES, self._key.namespace, body))
 
     async def update(self, observed: Lease, record: LeaseRecord) -> Lease:
-        """Replace the Lease, if it is still the same object at the same version."""
         metadata = {name: value for name, value in metadata_of(observed.body).items() if name != "managedFields"}
         body = {"metadata": metadata, "spec": {**observed.spec, **record.spec()}}
         return _read_reply(await self._client.update(LEASES, self._key, body))

@@ -34,8 +34,6 @@ _ELLIPSIS = "..."
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """An object, as an Event refers to it."""
-
     api_version: str
     kind: str
     key: ObjectKey

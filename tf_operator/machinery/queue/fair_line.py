@@ -25,7 +25,6 @@ class FairLine(Generic[K]):
         self._flows.setdefault(self._flow(key), deque()).append(key)
 
     def popleft(self) -> K:
-        """The first key of the flow whose turn it is."""
         flow, keys = self._flows.popitem(last=False)
         key = keys.popleft()
         if keys:

@@ -176,7 +176,6 @@ class WorkQueue(Generic[K]):
 
     @property
     def is_shutting_down(self) -> bool:
-        """Whether the queue has stopped accepting keys."""
         return self._is_shutting_down
 
     @property
@@ -310,7 +309,6 @@ class DelayingQueue(WorkQueue[K]):
 
     @property
     def delayed(self) -> int:
-        """How many keys wait for their time."""
         return len(self._timeline)
 
     def _schedule(self, key: K, due: float) -> None:

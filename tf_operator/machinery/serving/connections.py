@@ -67,8 +67,6 @@ class ConnectionStage(enum.Enum):
 
 
 class AcceptedConnection:
-    """One client."""
-
     def __init__(self, accepted: socket.socket, protocol: asyncio.BaseProtocol) -> None:
         self.accepted = accepted
         self.client = _client_of(accepted)

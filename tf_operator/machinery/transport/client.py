@@ -85,7 +85,6 @@ class ApiClient:
     async def merge_patch(
         self, resource: Resource, key: ObjectKey, body: Mapping[str, Any], *, subresource: str = ""
     ) -> Body:
-        """Change the fields in ``body`` and return what was stored."""
         return await self._call(
             requests.merge_patch(resource, key, body, subresource=subresource), responses.read_object
         )
@@ -147,7 +146,6 @@ class ApiClient:
             yield aiter(await self._repeated(request, lambda: self._open(request, stack)))
 
     async def _open(self, request: Request, stack: AsyncExitStack) -> Reply:
-        """A reply whose body has yet to come; it ends with the stack."""
         await self._take_turn(request)
         try:
             async with self.clock.timeout(self._reply_within):
@@ -220,7 +218,6 @@ class ApiClient:
         return errors.ReplyLost(f"no reply within {self._reply_within:g} s")
 
     async def _refuse(self, reply: Reply) -> NoReturn:
-        """Raise what a reply that is no success means."""
         if reply.status >= 400:
             wait = errors.retry_after(reply.header("Retry-After"), self.clock.now())
             error = errors.refused(reply.status, await self._words(reply), retry_after=wait)

@@ -214,7 +214,6 @@ class Connection:
 
     @property
     def host(self) -> str:
-        """The address of the apiserver, for logs and messages."""
         return self._host
 
     @property

@@ -78,8 +78,6 @@ class Redirected(ApiError):
 
 
 class StatusCause(msgspec.Struct, frozen=True):
-    """One entry of ``details.causes``."""
-
     reason: str | None = None
     message: str | None = None
     field: str | None = None

@@ -195,7 +195,6 @@ def _cluster_info(cluster: _Entry) -> dict[str, Any]:
 
 
 async def _provider_header(user: Mapping[str, Any]) -> str:
-    """The header that the ``kubernetes`` package finds for an auth-provider."""
     try:
         # Imported here: half a second, and 50 MB. The operator's image does without.
         from kubernetes.aio.client import Configuration  # noqa: PLC0415

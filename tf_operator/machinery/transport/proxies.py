@@ -25,7 +25,6 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def from_environment(target: str, environment: Mapping[str, str]) -> str | None:
-    """The proxy that leads to ``target``; ``None`` where the way is direct."""
     try:
         url = URL(target)
     except ValueError:

@@ -56,7 +56,6 @@ class Request:
 
 
 def path(resource: Resource, namespace: str = "", name: str = "", *, subresource: str = "") -> str:
-    """The path of the collection, of an object or of its subresource, as it goes onto the wire."""
     parts = [f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"]
     if namespace and resource.is_namespaced:
         parts += ["namespaces", _segment(namespace)]

@@ -42,8 +42,6 @@ class ObjectMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Page(msgspec.Struct, frozen=True):
-    """One page of a list."""
-
     items: list[msgspec.Raw]
     resource_version: str
     token: str

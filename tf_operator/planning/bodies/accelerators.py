@@ -84,7 +84,6 @@ def _with(accelerator: Accelerator, pod: Body, main: Body) -> tuple[Body, Body]:
 
 
 def _volume_names(pod: Body) -> set[str]:
-    """The volumes that the user brings, or mounts anywhere."""
     containers = [entry for field in ("initContainers", "containers") for entry in _objects(pod.get(field))]
     lists = [pod.get("volumes"), *(entry.get("volumeMounts") for entry in containers)]
     return {name for listed in lists for name in _texts(listed, "name")}

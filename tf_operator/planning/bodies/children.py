@@ -219,7 +219,6 @@ def types_with_restart_policy(job: TrainingJob) -> list[ReplicaType]:
 
 
 def types_with_other_scheduler(job: TrainingJob, scheduler: str) -> list[ReplicaType]:
-    """The types whose templates ask for a scheduler that is not the gang's."""
     return [spec.type for spec in job.replicas if _pod(spec).get("schedulerName") not in (None, "", scheduler)]
 
 

@@ -80,7 +80,6 @@ def config_map(job: TrainingJob, settings: Settings) -> Create:
 
 
 def with_program(pod: Mapping[str, Any], job: TrainingJob, settings: Settings) -> dict[str, Any]:
-    """The pod with the program mounted and run by its deciding container."""
     volume = {"name": VOLUME, "configMap": {"name": naming.config_map_name(job)}}
     images = {job.profile.server_image: settings.server_image} if settings.server_image else {}
     containers = [

@@ -81,7 +81,6 @@ def is_wanted(job: TrainingJob) -> bool:
 
 
 def added(pod: Mapping[str, Any], job: TrainingJob, kind: ReplicaType, index: int) -> dict[str, Any]:
-    """The pod with JSON logs of its deciding container."""
     metadata, spec = pod["metadata"], pod["spec"]
     annotations = {**metadata.get("annotations", {}), SOURCE_ANNOTATION: SITECUSTOMIZE}
     source = {"fieldPath": f"metadata.annotations['{SOURCE_ANNOTATION}']"}

@@ -33,12 +33,10 @@ _AMOUNTS: Final = {"cpu": "10m", "memory": "32Mi"}
 
 
 def is_offered(job: TrainingJob, settings: Settings) -> bool:
-    """Whether the job wants it, and operator and cluster can do it."""
     return settings.restarts_in_place and job.elastic is not None and job.elastic.restarts_in_place
 
 
 def sizes_of(job: TrainingJob) -> str:
-    """The sizes of a job as a pod has them, such as ``Worker=4,PS=2``."""
     return ",".join(f"{kind}={count}" for kind, count in resizing.sizes(job).items())
 
 

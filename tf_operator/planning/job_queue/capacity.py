@@ -15,8 +15,6 @@ from tf_operator.planning.job_queue.shapes import Amounts, Places, Shape, Taint
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One node."""
-
     name: str
     allocatable: Amounts = ()
     used: Amounts = ()
@@ -146,7 +144,6 @@ class FreeCapacity:
         return max(((amount - self._column(name)[node]) / amount for name, amount in requests), default=0.0)
 
     def count(self, shape: Shape, *, most: int) -> int:
-        """For how many such pods there is room, if not for the most."""
         return sum(part.number for part in self._first_fit(Group(shape, most), None))
 
     def total(self, name: str) -> int:

@@ -150,8 +150,6 @@ def left_alone(jobs: Iterable[QueueJob], uids: Collection[str]) -> Iterator[Queu
 
 
 class Admit(NamedTuple):
-    """A job starts."""
-
     job: QueueJob
     workers: int
     node: str
@@ -187,8 +185,6 @@ class FitNote(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """What is to be done now."""
-
     decisions: tuple[Decision, ...] = ()
     notes: tuple[FitNote, ...] = ()
     """Of those that still wait."""

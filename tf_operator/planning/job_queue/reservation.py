@@ -184,7 +184,6 @@ def _soonest(free: FreeCapacity, later: FreeCapacity, groups: Sequence[Group]) -
 def _more(
     free: FreeCapacity, later: FreeCapacity, first: tuple[Placed, ...], groups: Sequence[Group], times: int
 ) -> tuple[Placed, ...]:
-    """As much room again, so many times, as far as there is that much."""
     one, other = free.copy(), later.copy()
     for capacity in (one, other):
         capacity.keep(first)

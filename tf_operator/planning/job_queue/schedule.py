@@ -45,8 +45,6 @@ class QueueRules:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What is known at one moment."""
-
     now: datetime
     nodes: tuple[Node, ...]
     jobs: tuple[QueueJob, ...]
@@ -142,7 +140,6 @@ def _bound(free: FreeCapacity, job: QueueJob) -> Iterator[Placed]:
 
 
 def _reserve(free: FreeCapacity, job: QueueJob) -> Iterator[Placed]:
-    """Keep room for the pods of a job that are on no node yet."""
     groups = job.unplaced if job.is_reserved else ()
     placed = free.place(groups, at=job.node)
     if placed is not None:
@@ -330,7 +327,6 @@ def _resized_time(job: QueueJob, now: datetime) -> datetime | None:
 
 
 def _due(job: QueueJob, cluster: Cluster) -> datetime:
-    """From when on others give up workers for a waiting job."""
     return _waits_since(job, cluster.now) + cluster.rules.shrink_after
 
 

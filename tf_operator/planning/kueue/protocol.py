@@ -75,7 +75,6 @@ def actions(snapshot: Snapshot) -> Iterator[Action]:
 
 
 def after_end(snapshot: Snapshot) -> Iterator[Action]:
-    """Say how the job ended, which frees its quota."""
     kueue, record = snapshot.kueue, snapshot.job.record
     current = kueue.workload if kueue and not kueue.unreadable else None
     if kueue is None or current is None or current.is_terminating or current.has("Finished"):

@@ -76,7 +76,6 @@ class Workload:
         return next((entry for entry in self.conditions if entry.get("type") == kind), {})
 
     def has(self, kind: str) -> bool:
-        """Whether the condition of this type is true."""
         return self.condition(kind).get("status") == "True"
 
     @property

@@ -304,7 +304,6 @@ def _annotations_after(body: Body, changes: Mapping[str, str | None]) -> dict[st
 
 
 def _assemble(body: Body, version: str, parts: Body, changes: Mapping[str, str | None]) -> dict[str, Any]:
-    """The object with these parts and annotations; everything else stays as it is."""
     annotations = _annotations_after(body, changes)
     metadata = {name: value for name, value in metadata_of(body).items() if name != "annotations"}
     if annotations:

@@ -93,7 +93,6 @@ def _fields(text: object) -> list[str]:
 
 @cache
 def _schema(*older: str) -> Body:
-    """That of v1, or of one older version."""
     *_, version = Crd(_PACKAGE, older="older_versions.json").load(*older)["spec"]["versions"]
     schema: Body = version["schema"]["openAPIV3Schema"]
     return schema

@@ -43,7 +43,6 @@ def _names(resource: str, namespace: str, listing: Listing) -> set[str]:
 
 
 def _priority(body: Body, listing: Listing) -> tuple[int, str]:
-    """The priority of the pod's class, and its policy of preemption."""
     name = text_of(body["spec"], "priorityClassName")
     if name in _SYSTEM_PRIORITIES or not name:
         return _SYSTEM_PRIORITIES.get(name, 0), ""
@@ -79,7 +78,6 @@ def _keep(quota: Body, pod: Body, listing: Listing) -> None:
 
 
 def _missing(pod: Body, required: Sequence[str]) -> Iterator[str]:
-    """Which of these resources which containers do not specify."""
     spec = pod["spec"]
     for resource in required:
         part, _, name = resource.rpartition(".")

@@ -25,7 +25,6 @@ def path(*names: str, missing: object = "") -> Callable[[Body, datetime], object
 
 
 def count(*names: str) -> Callable[[Body, datetime], object]:
-    """A cell with the number of items of one field."""
     read = path(*names, missing=())
     return lambda body, now: len(items) if isinstance(items := read(body, now), Mapping | list) else 0
 

@@ -51,7 +51,6 @@ def _missing(event: Body) -> Json:
 
 
 def prepare(body: Json, _: Body | None, __: datetime) -> None:
-    """Fill an event of the core group."""
     body.setdefault("involvedObject", {})
     body |= _missing(body)
 
@@ -63,7 +62,6 @@ def prepare_newer(body: Json, _: Body | None, __: datetime) -> None:
 
 
 def check(body: Body, _: Body | None) -> Iterator[FieldCause]:
-    """What is wrong with an event of the core group."""
     yield from _check_namespace(body, "involvedObject")
 
 

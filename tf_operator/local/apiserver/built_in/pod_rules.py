@@ -46,7 +46,6 @@ _CHANGE_RULE: Final = (
 
 
 def check(pod: Body, stored: Body | None) -> Iterator[FieldCause]:
-    """What is wrong with a pod; in an update only what the request changes."""
     spec = pod["spec"]
     if stored is None:
         yield from check_spec(spec, "spec")

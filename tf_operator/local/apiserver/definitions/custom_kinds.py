@@ -92,8 +92,6 @@ def _defined(spec: Body, version: Body, *, since: int) -> Kind:
 
 
 class _CustomObjects:
-    """What a schema does with the objects of its kind."""
-
     def __init__(self, schema: schemas.Schema, scale: ScalePaths | None) -> None:
         self._scale = scale
         properties = {name: part for name, part in schema.get("properties", {}).items() if name != "metadata"}

@@ -60,7 +60,6 @@ def _patch(kind: Kind, query: bytes) -> bytes:
 
 
 def _parameter(name: str) -> bytes:
-    """A ``ParametersItem``: a parameter without a body, of the query."""
     fields = _text(2, "query") + _text(4, name) + _text(6, "string")
     return _message(1, _message(2, _message(3, fields)))
 
@@ -70,7 +69,6 @@ def _text(number: int, text: str) -> bytes:
 
 
 def _message(number: int, content: bytes) -> bytes:
-    """A field whose length is written in front of it."""
     return bytes([*_varint(number << 3 | 2), *_varint(len(content))]) + content
 
 

@@ -15,7 +15,6 @@ class _Loader(yaml.SafeLoader):
 
 
 def load(text: bytes) -> object:
-    """One document; raises ``yaml.YAMLError``."""
     return yaml.load(text, _Loader)  # noqa: S506 (a safe loader)
 
 

@@ -23,8 +23,6 @@ SCALARS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of a message."""
-
     number: int
     name: str
     kind: str

@@ -29,7 +29,6 @@ class Guard:
         self._hosts = {f"{name}:{port}" for name in names}
 
     def check(self, headers: Headers) -> None:
-        """``ApiFailure`` for a request that is not let in."""
         hosts = headers.getall("Host", ())
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
             raise ApiFailure(403, "Forbidden", f"the header Host has to be one of: {', '.join(sorted(self._hosts))}")

@@ -118,8 +118,6 @@ class _Protocol(web.RequestHandler):
 
 
 class _Site(StreamingServer):
-    """Answers requests."""
-
     def __init__(self, handle: Handle, *, guard: Guard, logs: LogSource, clock: Clock) -> None:
         super().__init__(self._answer, clock)
         self._handle_request = handle

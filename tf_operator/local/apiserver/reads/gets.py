@@ -105,7 +105,6 @@ def _where(store: VersionedStore, options: ListOptions) -> tuple[int, str, bool]
 def _objects(
     collection: Collection, namespace: str, *, version: int, after: str, is_exact: bool, token: str
 ) -> tuple[Mapping[str, Stored], Iterator[str]]:
-    """The objects at a version, and the sorted paths of those that are asked for."""
     has_changed = bool(collection.changes) and collection.changes[-1].version > version
     if not is_exact or not has_changed:
         return collection.objects, collection.paths(namespace, after=after)

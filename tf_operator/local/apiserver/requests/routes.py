@@ -128,7 +128,6 @@ def flag(query: Mapping[str, str], name: str) -> bool:
 
 
 def optional_flag(query: Mapping[str, str], name: str) -> bool | None:
-    """A boolean parameter that need not be given."""
     return flag(query, name) if query.get(name) else None
 
 

@@ -186,7 +186,6 @@ class Collection:
             listener()
 
     def load(self, path: str, stored: Stored) -> None:
-        """Take over an object from before the start."""
         self.objects[path] = stored
         bisect.insort(self._paths, path)
 
@@ -196,8 +195,6 @@ class NotStored(Exception):
 
 
 class VersionedStore:
-    """All collections, and the counter of versions."""
-
     def __init__(self, journal: Journal | None = None, *, history: int = HISTORY) -> None:
         self.version = 1
         self.listeners: list[Callable[[Commit], object]] = []

@@ -48,8 +48,6 @@ def definition_of(resource: GroupVersionResource) -> str:
 
 
 class BuiltInFields:
-    """The fields of one kind."""
-
     def __init__(self, resource: GroupVersionResource) -> None:
         self._kind, self._version = resource.kind, resource.version
         self._name = definition_of(resource)

@@ -45,7 +45,6 @@ def subdomain(name: str) -> Iterator[str]:
 
 
 def label(name: str) -> Iterator[str]:
-    """What is wrong with the name of a container, a volume or a namespace."""
     if len(name) > _LABEL_LENGTH:
         yield _too_long(_LABEL_LENGTH)
     if not re.fullmatch(_DNS_LABEL, name):

@@ -54,7 +54,6 @@ def problem(pattern: str) -> str:
 
 
 def _searched(pattern: str, text: str) -> bool | str:
-    """Whether the pattern is in the text, or why that is unknown."""
     result = _expression().eval(data={"text": text, "pattern": pattern})
     value: object = result.value()
     return value if isinstance(value, bool) else str(value)

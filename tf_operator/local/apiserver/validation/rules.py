@@ -54,8 +54,6 @@ class _CostError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """One rule, compiled."""
-
     text: str
     is_transition: bool
     """Needs an old value: it is not evaluated without one."""
@@ -94,7 +92,6 @@ class Rules:
             yield causes.invalid(*error.args)
 
     def _is_ruled(self, schema: Schema) -> bool:
-        """Whether there is a rule at this place or below."""
         is_ruled = self._has_rules.get(id(schema))
         if is_ruled is None:
             below_it = [*schema.get("properties", {}).values(), schema.get("items"), schema.get("additionalProperties")]

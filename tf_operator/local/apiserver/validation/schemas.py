@@ -47,8 +47,6 @@ class NumberError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A rule of the schema that a value breaks."""
-
     path: str
     rule: str
     """The keyword: ``type``, ``required``, ``enum``, ``maximum`` ..."""
@@ -218,7 +216,6 @@ def _is_type(value: Node, name: str) -> bool:
 
 
 def is_integer(value: object) -> bool:
-    """Whether it is a whole number of 64 bits."""
     if isinstance(value, float):
         return value.is_integer() and abs(value) < _LARGEST_EXACT
     return isinstance(value, int) and not isinstance(value, bool) and -_BEYOND_INT64 <= value < _BEYOND_INT64

@@ -49,8 +49,6 @@ class _Body(msgspec.Struct, rename="camel"):
 
 @dataclass(frozen=True, slots=True)
 class DeleteOptions:
-    """How an object is to be deleted."""
-
     uid: str | None = None
     version: str | None = None
     propagation: str = ""

@@ -162,7 +162,6 @@ def _index(part: str, largest: int) -> int:
 
 
 def _at_end(document: Any, path: Sequence[str]) -> tuple[Any, str]:  # noqa: ANN401 - any JSON
-    """What holds the value at the end of the path, and its place there."""
     if not path:
         raise _FailedOperation
     return _find(document, path[:-1]), path[-1]

@@ -186,7 +186,6 @@ def _ownable(kind: Kind, fields: Fields, subresource: str) -> Fields:
 
 
 def _not_written(kind: Kind, subresource: str) -> tuple[str, ...]:
-    """The parts of an object that a request leaves alone."""
     if subresource == "status":
         return ("spec", "metadata") if kind.is_custom else ("spec",)
     return ("status",) if "status" in kind.subresources else ()

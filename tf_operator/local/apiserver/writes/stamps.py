@@ -68,7 +68,6 @@ def _suffixes(uid: str) -> Iterator[str]:
 
 
 def immutable_causes(new: Body, old: Body) -> Iterator[FieldCause]:
-    """What an update changes in metadata though nothing may."""
     for name in ("uid", "deletionTimestamp", "deletionGracePeriodSeconds"):
         if name in new and new[name] != old.get(name):
             value = f'"{new[name]}"' if isinstance(new[name], str) else new[name]

@@ -74,8 +74,6 @@ def _not_supported(field_name: str, value: str, supported: str) -> FieldCause:
 
 
 class ObjectWriter:
-    """Writes objects."""
-
     def __init__(self, store: VersionedStore, registry: Registry, *, clock: Clock, uids: Callable[[], str]) -> None:
         self._store = store
         self._registry = registry
@@ -198,7 +196,6 @@ class ObjectWriter:
         return {**body["metadata"], "managedFields": managers}
 
     def _merged(self, route: Route, body: Json, old: Json) -> Json:
-        """The parts that the request may write, and the others as they are."""
         kind, subresource = route.kind, route.subresource
         if change := kind.changes.get(subresource):
             return stamps.ordered(change(old, body, self._clock.now()))
@@ -319,7 +316,6 @@ def _is_done(kind: Kind, old: Body, new: Body) -> bool:
 
 
 def _copy(kind: Kind, stored: Stored) -> Json:
-    """The body in the version of a kind, to be changed."""
     copy: Json = msgspec.json.decode(stored.served(kind.resource.api_version, kind.convert, kind.completion)[1])
     return copy
 

@@ -22,8 +22,6 @@ _FALLBACK_LINES, _FALLBACK_BYTES = 80, 2048
 
 
 class Record(NamedTuple):
-    """One line of a file."""
-
     time: bytes
     is_last: bool
     """Whether a line ends with it."""
@@ -114,7 +112,6 @@ def last_words(path: Path) -> str:
 
 
 def _from_end(path: Path) -> Iterator[bytes]:
-    """The records of a file, the last one first."""
     with path.open("rb") as file:
         place, rest = file.seek(0, 2), b""
         while place:

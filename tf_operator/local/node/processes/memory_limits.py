@@ -16,8 +16,6 @@ _PREFIX = "tf-operator-"
 
 
 class _Files(NamedTuple):
-    """How a version of control groups calls things."""
-
     limit: str
     kills: str
 
@@ -43,7 +41,6 @@ class MemoryLimits:
         return None
 
     def has_killed(self, group: Path) -> bool:
-        """Whether a process of the group was killed because its memory was over the limit."""
         with suppress(OSError):
             lines = (group / self.files.kills).read_text().splitlines()
             return any(line.startswith("oom_kill ") and not line.endswith(" 0") for line in lines)

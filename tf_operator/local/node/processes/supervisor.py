@@ -34,8 +34,6 @@ _CLOSED_WITHIN = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A program with all it needs."""
-
     argv: Sequence[str]
     env: Mapping[str, str]
     cwd: str
@@ -88,8 +86,6 @@ def start_spawner(folder: Path) -> SpawnerProcess:
 
 
 class Processes:
-    """All processes of a node."""
-
     def __init__(self, folder: Path, spawner_process: SpawnerProcess | None = None) -> None:
         """``folder`` remembers what runs, for the case that nobody is left to end it.
 
@@ -117,7 +113,6 @@ class Processes:
         asyncio.get_running_loop().add_reader(started.replies, self._read_replies)
 
     def close(self) -> None:
-        """End every process, and return when none is left."""
         if self._process and self._process.stdin:
             self._close_requests(self._process.stdin)
             try:
@@ -129,7 +124,6 @@ class Processes:
             self._detach()  # not before: what a program prints at its end must not fail
 
     def start(self, identity: str, launch: Launch, watcher: ProcessWatcher) -> None:
-        """Start a program; ``identity`` is never used again."""
         self._watchers[identity] = watcher
         program = {"argv": launch.argv, "env": launch.env, "cwd": launch.cwd, "group": launch.group}
         self._ask({"start": identity, **program})
@@ -238,8 +232,6 @@ class Processes:
 
 
 class _Output:
-    """What one process writes."""
-
     def __init__(self, descriptor: int, watcher: ProcessWatcher) -> None:
         self._descriptor = descriptor
         self._watcher = watcher

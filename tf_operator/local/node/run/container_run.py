@@ -48,8 +48,6 @@ class RunListener(Protocol):
 
 
 class ContainerRun:
-    """One run, from its start to its end."""
-
     def __init__(
         self,
         parts: NodeParts,
@@ -188,7 +186,6 @@ class ContainerRun:
         return event.is_set()
 
     async def _run_hook(self, hook: Action, *, within: float) -> str:
-        """Run a hook; why it failed, ``""`` if it did not."""
         probe = Probe("hook", hook, initial_delay=0, period=1, timeout=within, successes=1, failures=1)
         if hook.sleep:
             await self._parts.clock.sleep(min(float(hook.sleep.seconds), within))

@@ -19,8 +19,6 @@ Runtimes = Mapping[str, Runtime]
 
 
 class Ending(Enum):
-    """Why all containers have to end."""
-
     DELETED = auto()
     DEADLINE = auto()
     NODE = auto()
@@ -31,8 +29,6 @@ class Ending(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PodStep:
-    """What is to be done now."""
-
     start: tuple[str, ...] = ()
     stop: tuple[str, ...] = ()
     kill: tuple[str, ...] = ()
@@ -124,7 +120,6 @@ def _lets_pass(container: LocalContainer, runtime: Runtime) -> bool:
 
 
 def _is_wanted(container: LocalContainer, runtime: Runtime) -> bool:
-    """Whether the container should be started, now or later."""
     if runtime.is_active:
         return False
     if runtime.end is None or runtime.end.reason == RESTARTING_ALL:

@@ -24,8 +24,6 @@ _FINAL = frozenset({"Succeeded", "Failed"})
 
 
 class _StateEntry(Part, frozen=True):
-    """That a container waits, runs or has ended."""
-
     exit_code: int = 0
     signal: int = 0
     reason: str = ""
@@ -42,8 +40,6 @@ class _StateOf(Part, frozen=True):
 
 
 class _ContainerStatus(Part, frozen=True):
-    """What an earlier node has reported of a container."""
-
     name: str = ""
     restart_count: int = 0
     container_id: str = msgspec.field(default="", name="containerID")
@@ -58,8 +54,6 @@ class _Status(Part, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """A container with what is written of it."""
-
     container: LocalContainer
     runtime: Runtime
     waiting: Problem | None
@@ -108,7 +102,6 @@ def unscheduled(pod: LocalPod, reason: str, *, now: datetime) -> dict[str, Any]:
 
 
 def rejected(reason: str, message: str, *, now: datetime) -> dict[str, Any]:
-    """The status of a pod that the node does not run."""
     return {"phase": "Failed", "reason": reason, "message": f"Pod was rejected: {message}", "startTime": rfc3339(now)}
 
 

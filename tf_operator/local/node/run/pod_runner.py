@@ -89,7 +89,6 @@ class PodRunner:
 
     @property
     def grace_seconds(self) -> float:
-        """How long its programs may take to end."""
         return self._pod.grace_seconds
 
     @property

@@ -18,8 +18,6 @@ _LONGEST_HEAD = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One probe of a container."""
-
     kind: str
     action: Action
     initial_delay: float

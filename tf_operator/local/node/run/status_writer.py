@@ -18,8 +18,6 @@ MakeStatus = Callable[[LocalPod], Mapping[str, Any]]
 
 
 class PodStatusWriter:
-    """The stored status of one pod."""
-
     def __init__(self, parts: NodeParts, pod: LocalPod) -> None:
         self._parts = parts
         self._pod = pod
@@ -39,7 +37,6 @@ class PodStatusWriter:
         self._requested.set()
 
     async def wait_written(self) -> None:
-        """Return once the latest status is stored."""
         await self._written.wait()
 
     async def run(self) -> None:

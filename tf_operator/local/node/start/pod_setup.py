@@ -61,7 +61,6 @@ class PodSetup:
         )
 
     def check_folder(self, container: LocalContainer, program: Launch) -> None:
-        """Raise ``CannotStart`` if the program has no folder to run in."""
         if os.path.isdir(program.cwd):  # noqa: PTH112 (a name with a null byte is no folder either)
             return
         if named := container.spec.working_dir:

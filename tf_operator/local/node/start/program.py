@@ -70,7 +70,6 @@ class Surroundings:
 
 
 def launch(pod: LocalPod, container: LocalContainer, around: Surroundings) -> Launch:
-    """The program; raises ``CannotStart``."""
     spec = container.spec
     if not spec.command:
         message = f"container {container.name!r} has no command: images are not used here, so name its program there"
@@ -139,7 +138,6 @@ def _texts(spec: ContainerSpec) -> list[str]:
 
 
 def _inherited(around: Surroundings) -> dict[str, str]:
-    """What the environment brings that stands for the image."""
     # Without a cluster of the user's own: a lone program would wait for it.
     variables = {name: value for name, value in around.interpreter.variables.items() if name != TF_CONFIG}
     folder = os.path.dirname(around.interpreter.python)  # noqa: PTH120 (a virtual environment's link is not resolved)

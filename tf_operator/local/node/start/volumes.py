@@ -28,8 +28,6 @@ _DEFAULT_MODE, _OWN_MODE = 0o644, 0o600
 
 @dataclass(frozen=True, slots=True)
 class VolumeSources:
-    """What volumes are made from."""
-
     pod_folder: Path
     claims: Callable[[str, str], Path]
     """From the name and the UID of a PVC in the pod's namespace to its folder."""
@@ -49,8 +47,6 @@ _HOST_PATHS: Mapping[str, tuple[str, Callable[[Path], bool]]] = {
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A file of a volume."""
-
     content: bytes
     mode: int
 
@@ -103,7 +99,6 @@ def _make(pod: LocalPod, volume: Volume, sources: VolumeSources) -> Path:
 
 
 def _parts(volume: Volume) -> Iterator[tuple[str, VolumeSource]]:
-    """What the files of a volume come from, by kind."""
     if volume.kind == "projected":
         yield from (entry for part in volume.source.sources for entry in part.items())
     else:
