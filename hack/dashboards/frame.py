@@ -1,24 +1,25 @@
 """What surrounds the panels of a dashboard: its name, variables, links to the other dashboards, rows.
 
 Uids never change, because people link to them. Every dashboard links to the two others and takes the time and the
-variables along. Neighbours: ``overview``, ``job`` and ``internals`` fill a frame.
+variables along.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from grafana_foundation_sdk.builders import dashboard
 from grafana_foundation_sdk.models import dashboard as models
 
 from dashboards.panels import SOURCE, AnyPanel
-from tf_operator.dialects import registry
 
 TAG: Final = "tf-operator"
-Rows = Sequence[tuple[str, Sequence[AnyPanel]]]
-Variable = dashboard.DatasourceVariable | dashboard.QueryVariable
+Rows = Mapping[str, Sequence[AnyPanel]]
 
 
-def make(*, uid: str, title: str, text: str, variables: Sequence[Variable], rows: Rows) -> models.Dashboard:
+def make(
+    *, uid: str, title: str, text: str, variables: Sequence[dashboard.QueryVariable], rows: Rows
+) -> models.Dashboard:
+    source = dashboard.DatasourceVariable("datasource").label("Data source").type("prometheus")
     builder = (
         dashboard.Dashboard(title)
         .uid(uid)
@@ -28,10 +29,10 @@ def make(*, uid: str, title: str, text: str, variables: Sequence[Variable], rows
         .tooltip(models.DashboardCursorSync.CROSSHAIR)
         .time("now-3h", "now")
         .refresh("1m")
-        .variables(list(variables))
+        .variables([source, *variables])
         .link(_to_the_others())
     )
-    for name, panels in rows:
+    for name, panels in rows.items():
         builder.with_row(dashboard.Row(name))
         for panel in panels:
             builder.with_panel(panel)
@@ -41,12 +42,7 @@ def make(*, uid: str, title: str, text: str, variables: Sequence[Variable], rows
     return built
 
 
-def datasource() -> dashboard.DatasourceVariable:
-    """Which Prometheus to ask."""
-    return dashboard.DatasourceVariable("datasource").label("Data source").type("prometheus")
-
-
-def choice(name: str, label: str, query: str, *, text: str, is_single: bool = False) -> dashboard.QueryVariable:
+def choice(*, name: str, label: str, text: str, query: str, is_single: bool = False) -> dashboard.QueryVariable:
     """The values of a label; all of them until somebody chooses, unless it has to be one."""
     variable = dashboard.QueryVariable(name).label(label).description(text).datasource(SOURCE)
     variable.query({"query": query, "refId": "PrometheusVariableQueryEditor-VariableQuery"})
@@ -59,24 +55,6 @@ def choice(name: str, label: str, query: str, *, text: str, is_single: bool = Fa
         variable.multi(True).include_all(True).all_value(".*")  # noqa: FBT003
         variable.current(models.VariableOption(selected=True, text=["All"], value=["$__all"]))
     return variable
-
-
-def operator() -> dashboard.QueryVariable:
-    """Which operator, by the name of its scrape job: other programs have metrics of the same names."""
-    query = "label_values(tf_operator_build_info, job)"
-    return choice("job", "Operator", query, text="The scrape job of the operator.")
-
-
-def framework() -> dashboard.QueryVariable:
-    """Which kinds of jobs."""
-    query = 'label_values(tf_operator_jobs{job=~"$job"}, framework)'
-    kinds = "; ".join(f"{api.framework}: {api.resource.kind}" for api in registry.SERVED)
-    return choice("framework", "Kind", query, text=f"{kinds}.")
-
-
-def namespace(text: str, *, is_single: bool = False) -> dashboard.QueryVariable:
-    jobs = 'tf_operator_jobs{job=~"$job", framework=~"$framework", job_namespace!=""}'
-    return choice("namespace", "Namespace", f"label_values({jobs}, job_namespace)", text=text, is_single=is_single)
 
 
 def _to_the_others() -> dashboard.DashboardLink:

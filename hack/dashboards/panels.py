@@ -2,11 +2,10 @@
 
 Every panel has a title, a description that tells what is normal and what is not, a unit and queries; a series that has
 no name from its query gets one. Colours mean the same everywhere: ``MEANING`` gives them by what a series is named by.
-Neighbours: ``promql`` writes the queries, ``frame`` puts panels on a dashboard.
+``frame`` puts panels on a dashboard.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from grafana_foundation_sdk.builders import bargauge, common, dashboard, heatmap, prometheus, stat, table, timeseries
@@ -19,14 +18,16 @@ AnyPanel = timeseries.Panel | stat.Panel | bargauge.Panel | table.Panel | heatma
 _Panel = TypeVar("_Panel", timeseries.Panel, stat.Panel, bargauge.Panel, table.Panel, heatmap.Panel)
 
 SOURCE: Final = models.DataSourceRef(type_val="prometheus", uid="${datasource}")
-COUNT: Final = "short"
-A_MINUTE: Final = "suffix: /min"
-A_SECOND: Final = "suffix: /s"
-SECONDS: Final = "s"
-BYTES: Final = "bytes"
-BYTES_A_SECOND: Final = "Bps"
-SHARE: Final = "percentunit"
-NAME: Final = "string"
+UNITS: Final = {
+    "count": "short",
+    "a minute": "suffix: /min",
+    "a second": "suffix: /s",
+    "seconds": "s",
+    "bytes": "bytes",
+    "bytes a second": "Bps",
+    "share": "percentunit",
+    "name": "string",
+}
 
 GREEN, YELLOW, ORANGE, RED, BLUE, PURPLE, GREY = "green", "yellow", "orange", "red", "blue", "purple", "#8e8e8e"
 MEANING: Final[Mapping[str, Mapping[str, str]]] = {
@@ -56,18 +57,19 @@ MEANING: Final[Mapping[str, Mapping[str, str]]] = {
     "panics": {"panics": PURPLE},
 }
 _LETTERS: Final = "ABCDEFGHIJ"
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """A query, and what its series are called: words and ``{{label}}``."""
-
-    query: str
-    name: str
+Queries = Mapping[str, str]
+"""By what their series are called: words and ``{{label}}``."""
 
 
 def lines(
-    title: str, text: str, *asks: Ask, unit: str, width: int = 8, stacked: bool = False, most: float | None = None
+    title: str,
+    *,
+    text: str,
+    queries: Queries,
+    unit: str = "count",
+    width: int = 8,
+    stacked: bool = False,
+    most: float | None = None,
 ) -> timeseries.Panel:
     """How something changes; ``stacked`` when the series are parts of a whole."""
     panel = _of(timeseries.Panel(), title, text, unit=unit, width=width).min(0)
@@ -90,19 +92,19 @@ def lines(
     panel.tooltip(
         common.VizTooltipOptions().mode(looks.TooltipDisplayMode.MULTI).sort(looks.SortOrder.DESCENDING)
     ).color_scheme(dashboard.FieldColor().mode(models.FieldColorModeId.PALETTE_CLASSIC))
-    for letter, ask in zip(_LETTERS, asks, strict=False):
-        panel.with_target(_query(letter, ask).range())
-        for name, colour in MEANING.get(ask.name, {}).items():
-            panel.override_by_name(name, [_fixed(colour)])
+    for target, name in zip(_targets(queries), queries, strict=True):
+        panel.with_target(target.range())
+        for series, colour in MEANING.get(name, {}).items():
+            panel.override_by_name(series, [_fixed(colour)])
     return panel
 
 
 def number(
     title: str,
-    text: str,
-    ask: Ask,
     *,
-    unit: str,
+    text: str,
+    queries: Queries,
+    unit: str = "count",
     width: int = 4,
     base: str = GREEN,
     steps: Mapping[float, str] | None = None,
@@ -110,26 +112,27 @@ def number(
     """One number of now, or of the whole range. ``steps`` colour it: from this value on, this colour; else ``base``."""
     panel = _of(stat.Panel(), title, text, unit=unit, width=width, height=4)
     panel.graph_mode(looks.BigValueGraphMode.NONE).reduce_options(_last())
-    panel.text_mode(looks.BigValueTextMode.NAME if unit == NAME else looks.BigValueTextMode.VALUE)
+    panel.text_mode(looks.BigValueTextMode.NAME if unit == "name" else looks.BigValueTextMode.VALUE)
     panel.color_mode(looks.BigValueColorMode.VALUE).thresholds(_thresholds(steps or {}, base))
     panel.color_scheme(dashboard.FieldColor().mode(models.FieldColorModeId.THRESHOLDS))
-    return panel.with_target(_query("A", ask).instant())
+    (target,) = _targets(queries)
+    return panel.with_target(target.instant())
 
 
-def bars(title: str, text: str, *asks: Ask, unit: str, width: int = 8, colour: str = BLUE) -> bargauge.Panel:
+def bars(title: str, *, text: str, queries: Queries, unit: str, width: int = 8) -> bargauge.Panel:
     panel = _of(bargauge.Panel(), title, text, unit=unit, width=width).min(0)
     panel.orientation(looks.VizOrientation.HORIZONTAL).display_mode(looks.BarGaugeDisplayMode.BASIC)
-    panel.reduce_options(_last()).thresholds(_thresholds({}, colour))
-    for letter, ask in zip(_LETTERS, asks, strict=False):
-        panel.with_target(_query(letter, ask).instant())
+    panel.reduce_options(_last()).thresholds(_thresholds({}, BLUE))
+    for target in _targets(queries):
+        panel.with_target(target.instant())
     return panel
 
 
-def heat(title: str, text: str, ask: Ask, *, width: int = 8, scheme: str = "Blues") -> heatmap.Panel:
+def heat(title: str, *, text: str, queries: Queries, width: int = 8, scheme: str = "Blues") -> heatmap.Panel:
     """How the times that something took are spread, and how that changes."""
-    panel = _of(heatmap.Panel(), title, text, unit=SECONDS, width=width).calculate(False)  # noqa: FBT003
-    panel.y_axis(heatmap.YAxisConfig().unit(SECONDS).axis_placement(looks.AxisPlacement.LEFT))
-    panel.cell_values(heatmap.CellValues().unit(COUNT).decimals(0)).cell_gap(1).show_legend()
+    panel = _of(heatmap.Panel(), title, text, unit="seconds", width=width).calculate(False)  # noqa: FBT003
+    panel.y_axis(heatmap.YAxisConfig().unit(UNITS["seconds"]).axis_placement(looks.AxisPlacement.LEFT))
+    panel.cell_values(heatmap.CellValues().unit(UNITS["count"]).decimals(0)).cell_gap(1).show_legend()
     panel.filter_values(heatmap.FilterValueRange().le(1e-9))
     panel.color(
         heatmap.HeatmapColorOptions()
@@ -141,35 +144,35 @@ def heat(title: str, text: str, ask: Ask, *, width: int = 8, scheme: str = "Blue
         .fill("dark-blue")
         .reverse(False)  # noqa: FBT003
     )
-    return panel.with_target(_query("A", ask).range().format(PromQueryFormat.HEATMAP))
+    (target,) = _targets(queries)
+    return panel.with_target(target.range().format(PromQueryFormat.HEATMAP))
 
 
-def rows(
-    title: str, text: str, key: str, columns: Mapping[str, str], *, link: str = "", width: int = 24
-) -> table.Panel:
+def rows(title: str, *, text: str, queries: Queries, key: str, link: str, width: int = 24) -> table.Panel:
     """A row for each value of the label ``key``, a column for each query; ``link`` leads from the first column."""
-    panel = _of(table.Panel(), title, text, unit=COUNT, width=width, height=7).decimals(0).no_value("0")
-    for letter, query in zip(_LETTERS, columns.values(), strict=False):
-        panel.with_target(_query(letter, Ask(query, "")).instant().format(PromQueryFormat.TABLE))
-    names = {f"Value #{letter}": name for letter, name in zip(_LETTERS, columns, strict=False)}
+    panel = _of(table.Panel(), title, text, unit="count", width=width, height=7).decimals(0).no_value("0")
+    for target in _targets(queries):
+        panel.with_target(target.legend_format("__auto").instant().format(PromQueryFormat.TABLE))
+    names = {f"Value #{letter}": name for letter, name in zip(_LETTERS, queries, strict=False)}
     panel.with_transformation(models.DataTransformerConfig(id_val="merge", options={}))
     order = {name: index for index, name in enumerate((key, *names))}
     tidy = {"excludeByName": {"Time": True}, "indexByName": order, "renameByName": {key: "Namespace", **names}}
     panel.with_transformation(models.DataTransformerConfig(id_val="organize", options=tidy))
-    if link:
-        target = {"title": "Show the jobs of ${__value.text}", "url": link}
-        panel.override_by_name("Namespace", [models.DynamicConfigValue(id_val="links", value=[target])])
-    return panel
+    links = [{"title": "Show the jobs of ${__value.text}", "url": link}]
+    return panel.override_by_name("Namespace", [models.DynamicConfigValue(id_val="links", value=links)])
 
 
 def _of(panel: _Panel, title: str, text: str, *, unit: str, width: int, height: int = 8) -> _Panel:
-    panel.title(title).description(text).unit(unit).datasource(SOURCE)
+    panel.title(title).description(text).unit(UNITS[unit]).datasource(SOURCE)
     panel.span(width).height(height)
     return panel
 
 
-def _query(letter: str, ask: Ask) -> prometheus.Dataquery:
-    return prometheus.Dataquery().expr(ask.query).legend_format(ask.name or "__auto").ref_id(letter).datasource(SOURCE)
+def _targets(queries: Queries) -> list[prometheus.Dataquery]:
+    return [
+        prometheus.Dataquery().expr(query).legend_format(name).ref_id(letter).datasource(SOURCE)
+        for letter, (name, query) in zip(_LETTERS, queries.items(), strict=False)
+    ]
 
 
 def _last() -> common.ReduceDataOptions:
