@@ -1,7 +1,8 @@
 """What docs/cli.md says of each command, and of the options that they share: between two markers each."""
 
 import argparse
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -22,9 +23,9 @@ class PartMissingError(Exception):
 def fill(page: str) -> str:
     """The page, with what the parser says of each command."""
     parsers = dict(_parsers(main.make_parser()))
-    shared = next(group for parser in parsers.values() for group in parser._action_groups if group.title == SHARED)
-    parts = {f"tfjob {name}": "\n".join(_command(parser)) for name, parser in parsers.items()}
-    parts["options for a cluster"] = "\n".join(_table(shared._group_actions))
+    common = _common(parsers.values())
+    parts = {f"tfjob {name}": "\n".join(_command(parser, common)) for name, parser in parsers.items()}
+    parts["common options"] = "\n".join(_table(common.values()))
     for name, content in parts.items():
         page = between(page, name, content, by="commands")
     return page
@@ -40,25 +41,54 @@ def _parsers(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.Ar
             yield from action.choices.items()
 
 
-def _command(parser: argparse.ArgumentParser) -> Iterator[str]:
-    shared = [group._group_actions for group in parser._action_groups if group.title == SHARED]
-    own = [action for action in parser._actions if action not in (shared[0] if shared else ())]
-    arguments = [action for action in own if not action.option_strings]
-    words = [_argument(action) for action in arguments]
-    options = "" if len(own) == len(arguments) + 1 and not shared else " [OPTIONS]"
-    yield f"`{' '.join(parser.prog.split() + words)}{options}`\n"
+def _common(parsers: Iterable[argparse.ArgumentParser]) -> dict[str, argparse.Action]:
+    """What several commands have with the same meaning, by its row; options for a cluster last."""
+    actions = [(action, action in _shared(parser)) for parser in parsers for action in _explained(parser)]
+    uses = Counter(_row(action) for action, _ in actions if not _is_plain(action))
+    actions.sort(key=lambda it: (it[1], bool(it[0].option_strings)))
+    return {row: action for action, _ in actions if uses[row := _row(action)] > 1}
+
+
+def _shared(parser: argparse.ArgumentParser) -> list[argparse.Action]:
+    return [action for group in parser._action_groups if group.title == SHARED for action in group._group_actions]
+
+
+def _explained(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    for action in parser._actions:
+        is_hidden = action.help == argparse.SUPPRESS or "-h" in action.option_strings
+        if not (is_hidden or isinstance(action, argparse._SubParsersAction)):
+            yield action
+
+
+def _is_plain(action: argparse.Action) -> bool:
+    """Whether its place in the usage line says all of it."""
+    return not action.option_strings and str(action.help).startswith("name of ") and "default" not in str(action.help)
+
+
+def _command(parser: argparse.ArgumentParser, common: Collection[str]) -> Iterator[str]:
+    shared = _shared(parser)
+    own = [action for action in _explained(parser) if action not in shared]
+    usage = [_usage(action, is_common=_row(action) in common) for action in parser._actions if action in own]
+    arguments = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    words = [*parser.prog.split(), *(_argument(action) for action in arguments), *filter(None, usage)]
+    rows = [action for action in own if _row(action) not in common and not _is_plain(action)]
+    words += ["[OPTIONS]"] * any(action.option_strings for action in rows) + ["[CLUSTER]"] * bool(shared)
+    yield f"`{' '.join(words)}`\n"
     yield f"{' '.join((parser.description or '').split())}\n"
     for action in arguments:
-        if isinstance(action, argparse._SubParsersAction):
-            yield from _below(action)
-    rows = [action for action in own if action.help != argparse.SUPPRESS and "-h" not in action.option_strings]
-    if rows := [action for action in rows if not isinstance(action, argparse._SubParsersAction)]:
+        yield from _below(action)
+    if rows:
         yield from _table(rows)
         yield ""
-    if shared:
-        yield "And the [options for a cluster](#options-for-a-cluster).\n"
     if parser.epilog:
         yield f"{_sentence(' '.join(parser.epilog.split()))}\n"
+
+
+def _usage(action: argparse.Action, *, is_common: bool) -> str:
+    """An argument, or an option that is explained with those of all commands."""
+    if not action.option_strings:
+        return _argument(action)
+    return f"[{_named(action.option_strings[0], action)}]" if is_common else ""
 
 
 def _below(action: "argparse._SubParsersAction[argparse.ArgumentParser]") -> Iterator[str]:
@@ -78,15 +108,21 @@ def _spelled(parser: argparse.ArgumentParser) -> Iterator[str]:
 
 def _argument(action: argparse.Action) -> str:
     name = str(action.metavar or action.dest.upper())
-    return {"+": f"{name} ...", "?": f"[{name}]"}.get(str(action.nargs), name)
+    return {"+": f"{name} ...", "?": f"[{name}]", "*": f"[{name} ...]"}.get(str(action.nargs), name)
 
 
 def _table(actions: Iterable[argparse.Action]) -> Iterator[str]:
     yield from ("| option | meaning |", "|---|---|")
-    for action in actions:
-        names = ", ".join(action.option_strings) or str(action.metavar)
-        value = f" {action.metavar}" if action.option_strings and action.nargs != 0 else ""
-        yield f"| `{names}{value}` | {_cell(action.help or '')} |"
+    yield from map(_row, actions)
+
+
+def _row(action: argparse.Action) -> str:
+    names = ", ".join(action.option_strings) or str(action.metavar)
+    return f"| `{_named(names, action)}` | {_cell(action.help or '')} |"
+
+
+def _named(names: str, action: argparse.Action) -> str:
+    return f"{names} {action.metavar}" if action.option_strings and action.nargs != 0 else names
 
 
 def _sentence(text: str) -> str:

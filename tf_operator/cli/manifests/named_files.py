@@ -23,7 +23,7 @@ def add_argument(parser: argparse.ArgumentParser, content: str = "any number of 
     # Without a default: one that is left out does not take the place of what -f names.
     group.add_argument("filename", nargs="?", action="append", default=argparse.SUPPRESS, metavar="FILE", help=text)
     group.add_argument(
-        "-f", "--filename", action="append", metavar="FILE", help="the same, spelled as for kubectl; may be repeated"
+        "-f", "--filename", action="append", metavar="FILE", help="the same as FILE, as in kubectl; may be repeated"
     )
 
 
