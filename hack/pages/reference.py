@@ -31,6 +31,7 @@ MEANINGS: Final[Mapping[EventKind, str]] = {
     EventKind.SUCCEEDED: "it has succeeded",
     EventKind.FAILED: "it has failed, for good; the reason is that of the condition",
     EventKind.RESTARTING: "a replica failed, and is replaced",
+    EventKind.JOB_RESTARTED: "a replica failed or was disrupted, and all start again (`runPolicy.restarts.scope: Job`)",
     EventKind.REPLICA_DISRUPTED: "a pod was evicted, preempted, deleted or lost, and is replaced; nothing is counted",
     EventKind.REPLICA_FAILED: "a dynamic worker has failed for good; the job goes on",
     EventKind.RESTARTED_IN_PLACE: "the kubelet has started a container again",

@@ -49,8 +49,9 @@ def job_table(
     for job in listed:
         row = [job.namespace] if shows_namespace else []
         row += [job.name, job.phase or "-", job.ready, str(job.restarts), age(job.created, now)]
-        rows.append([*row, age(job.started, now), age(job.finished, now), job.message] if is_wide else row)
-    return table([*names, "STARTED", "FINISHED", "MESSAGE"] if is_wide else names, rows)
+        attempt = str(job.spec.record.attempt)
+        rows.append([*row, attempt, age(job.started, now), age(job.finished, now), job.message] if is_wide else row)
+    return table([*names, "ATTEMPT", "STARTED", "FINISHED", "MESSAGE"] if is_wide else names, rows)
 
 
 def state_of(pod: JobPod) -> str:

@@ -6,6 +6,7 @@ from typing import Final
 from tf_operator.job.report import EventKind
 
 SHARED: Final[Mapping[EventKind, str]] = {
+    EventKind.JOB_RESTARTED: "JobRestarted",
     EventKind.REPLICA_DISRUPTED: "ReplicaDisrupted",
     EventKind.REPLICA_FAILED: "ReplicaFailed",
     EventKind.RESTARTED_IN_PLACE: "ReplicaRestarted",

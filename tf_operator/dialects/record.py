@@ -56,6 +56,8 @@ def read(stored: object) -> JobRecord:
         observed_generation=count_of(body, "observedGeneration"),
         replicas={kind: read_replica(object_of(replicas, kind)) for kind in ReplicaType if kind in replicas},
         disruptions=count_of(body, "disruptions"),
+        attempt=max(count_of(body, "attempt"), 1),
+        attempt_time=parse_time(body.get("attemptTime")),
         restarting=read_restarting(body.get("restarting")),
         restart_records=read_restart_records(body),
         first_failure=read_first_failure(object_of(body, "firstFailure")),
@@ -80,6 +82,7 @@ def write(record: JobRecord) -> dict[str, Any]:
         observedGeneration=record.observed_generation,
         replicas={str(kind): write_replica(replica) for kind, replica in record.replicas.items()},
         disruptions=record.disruptions,
+        **write_attempt(record),
         restarting=write_restarting(record.restarting),
         firstFailure=write_first_failure(record.first_failure),
         pending=write_pending(record.pending),
@@ -297,6 +300,11 @@ def count_of(body: Body, name: str) -> int:
     """The number in a field; 0 when there is none."""
     value = body.get(name)
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def write_attempt(record: JobRecord) -> dict[str, Any]:
+    """The current run of the whole job, unless it is the first."""
+    return {"attempt": record.attempt, "attemptTime": write_time(record.attempt_time)} if record.attempt > 1 else {}
 
 
 def write_time(moment: datetime | None) -> str | None:

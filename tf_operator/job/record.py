@@ -99,10 +99,10 @@ class RestartRecord:
     attempts: int = 0
     """New pods in a row, none of which ran for long."""
     time: datetime | None = None
-    """When that pod was replaced; the next one waits from then. ``None`` if it was given up by a resize."""
+    """When that pod was replaced; the next one waits from then. ``None`` if it was given up with others."""
 
     def gives_up(self, uid: str) -> bool:
-        """Whether a resize has given up this very pod: whatever becomes of it, it is neither lost nor completed."""
+        """Whether this very pod was given up, by a resize or a restart of the job: it is neither lost nor completed."""
         return self.replaced and self.time is None and self.uid == uid
 
 
@@ -249,6 +249,10 @@ class JobRecord:
     """The generation of the spec that this record is about."""
     replicas: Mapping[ReplicaType, ReplicaRecord] = field(default_factory=dict)
     disruptions: int = 0
+    attempt: int = 1
+    """Which run of the whole job this is; only a job that restarts as a whole has more than one."""
+    attempt_time: datetime | None = None
+    """When it was decided to begin it; ``None`` for the first."""
     restarting: Restarting | None = None
     restart_records: tuple[RestartRecord, ...] = ()
     first_failure: FirstFailure | None = None

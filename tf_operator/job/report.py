@@ -118,6 +118,7 @@ class EventKind(Enum):
     FAILED = auto()
     """Its reason is that of the ``FailureCause``."""
     RESTARTING = auto()
+    JOB_RESTARTED = auto()
     REPLICA_DISRUPTED = auto()
     REPLICA_FAILED = auto()
     RESTARTED_IN_PLACE = auto()

@@ -46,6 +46,14 @@ class SuccessPolicy(StrEnum):
     ALL_WORKERS = "AllWorkers"
 
 
+class RestartScope(StrEnum):
+    """What starts again when a replica is replaced."""
+
+    REPLICA = "Replica"
+    JOB = "Job"
+    """Every replica that has not completed, by a new pod: for programs that train in step."""
+
+
 class TFConfigFormat(StrEnum):
     """Which other replicas TF_CONFIG lists."""
 
@@ -133,6 +141,7 @@ class RunPolicy:
     deadline_seconds: int | None = None
     startup_deadline_seconds: int | None = None
     backoff_limit: int | None = None
+    restart_scope: RestartScope = RestartScope.REPLICA
     is_suspended: bool = False
     managed_by: str = OWN_MANAGER
     scheduling: SchedulingPolicy = SchedulingPolicy()

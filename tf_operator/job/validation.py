@@ -13,7 +13,7 @@ from tf_operator.job.naming import service_name
 from tf_operator.job.profile import FailureScope, Profile
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.templates import containers_of, main_containers
-from tf_operator.job.training_job import FieldError, ReplicaSpec, TrainingJob
+from tf_operator.job.training_job import FieldError, ReplicaSpec, RestartScope, TrainingJob
 
 _DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _SINGLE = (ReplicaType.CHIEF, ReplicaType.MASTER)
@@ -92,6 +92,12 @@ def _has_times_in_bounds(job: TrainingJob) -> Iterator[FieldError]:
             yield FieldError(f"spec.runPolicy.{name}", rule, is_tolerated=name == "ttlSecondsAfterFinished")
 
 
+def _can_start_again_as_a_whole(job: TrainingJob) -> Iterator[FieldError]:
+    if job.run_policy.restart_scope is RestartScope.JOB and job.has_dynamic_workers:
+        rule = "must be Replica with enableDynamicWorker: such workers go on without each other"
+        yield FieldError("spec.runPolicy.restarts.scope", rule)
+
+
 def _has_a_possible_name(job: TrainingJob) -> Iterator[FieldError]:
     name = job.key.name
     if not _DNS_1035.fullmatch(name):
@@ -117,6 +123,7 @@ _RULES: tuple[Callable[[TrainingJob], Iterator[FieldError]], ...] = (
     _has_counts_in_bounds,
     _has_counts_in_elastic_ranges,
     _has_times_in_bounds,
+    _can_start_again_as_a_whole,
     _has_a_possible_name,
     _has_the_containers,
 )

@@ -5,6 +5,7 @@ each transition is reported once, through conflicts, relists and restarts of the
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
@@ -92,6 +93,9 @@ def _restart_counts(view: JobView, after: JobRecord) -> Iterator[Count]:
         yield Count(Transition.RESTARTED, kind=replica.spec.type, reason="in-place", by=more)
     for loss in restarts.replaced(view, after.phase):
         yield Count(Transition.RESTARTED, kind=loss.type, reason=_CAUSES[loss.outcome])
+    if restarts.begins_attempt(view, after.phase):
+        given_up = Counter(replica.spec.type for replica in view.replicas if replica.is_given_up)
+        yield from (Count(Transition.RESTARTED, kind=kind, reason="job", by=pods) for kind, pods in given_up.items())
 
 
 def _resizes(view: JobView, after: JobRecord) -> Iterator[Event]:
@@ -101,7 +105,7 @@ def _resizes(view: JobView, after: JobRecord) -> Iterator[Event]:
     replaces_pods = any(change.replaces_pods for change in view.resizes)
     effect = "all pods are replaced"
     if in_place.is_wanted(view.snapshot):
-        replaced = "; pods that cannot are replaced" if any(replica.is_resized for replica in view.replicas) else ""
+        replaced = "; pods that cannot are replaced" if any(replica.is_given_up for replica in view.replicas) else ""
         effect = f"pods start again in place{replaced}"
     note = f"; {effect}, because they train in another cluster" if replaces_pods else ""
     yield Event(EventKind.RESIZED, f"{view.snapshot.job.profile.kind} {view.snapshot.job.key.name}: {changes}{note}")
@@ -110,6 +114,9 @@ def _resizes(view: JobView, after: JobRecord) -> Iterator[Event]:
 def _restarts(view: JobView, after: JobRecord) -> Iterator[Event]:
     limit = view.snapshot.job.run_policy.backoff_limit
     used = f" ({after.restarts} of {limit} restarts used)" if limit is not None else ""
+    if restarts.begins_attempt(view, after.phase):
+        yield _restart_of_all(view, after, used)
+        return
     if failed := _blame(view, PodState.FAILED):
         when = " when the job goes on" if after.phase is JobPhase.QUEUED else " after the resume"
         when = when if after.is_idle else _when(view, after, PodState.FAILED)
@@ -134,6 +141,18 @@ def _restarts(view: JobView, after: JobRecord) -> Iterator[Event]:
         who = [failure_evidence.describe_exit(replica, pod) for replica, pod, _ in in_place]
         is_warning = any(pod.last_termination is None or pod.last_termination.exit_code for _, pod, _ in in_place)
         yield Event(EventKind.RESTARTED_IN_PLACE, f"{_list(who)}; restarted in place{used}", is_warning=is_warning)
+
+
+def _restart_of_all(view: JobView, after: JobRecord, used: str) -> Event:
+    """Who was lost first, and that the others start again with it."""
+    (loss,) = restarts.replaced(view, after.phase)
+    others = sum(replica.is_given_up for replica in view.replicas)
+    budget = "; this does not count as a restart" if loss.outcome is PodState.DISRUPTED else used
+    when = _when(view, after, loss.outcome)
+    message = (
+        f"{failure_evidence.describe(loss)}; attempt {after.attempt} begins{when} with new pods for it and {others}"
+    )
+    return Event(EventKind.JOB_RESTARTED, f"{message} other replica(s){budget}", is_warning=True)
 
 
 def _is_newly_tolerated(replica: Replica) -> bool:

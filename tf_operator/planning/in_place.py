@@ -42,7 +42,7 @@ def actions(snapshot: Snapshot, replicas: Iterable[Replica]) -> Iterator[Patch]:
     cluster = cache(partial(cluster_spec.full_cluster, job, domain))
     for replica in replicas:
         pod = replica.pod
-        if pod and pod.is_there and not (replica.is_completed or replica.is_resized) and is_outdated(job, pod):
+        if pod and pod.is_there and not (replica.is_completed or replica.is_given_up) and is_outdated(job, pod):
             body = _Change(resize_sidecar.sizes_of(job), pod, job, domain, cluster)
             yield Patch(PODS, pod.name, pod.uid, f"the change of TF_CONFIG of pod {pod.name}", body)
 

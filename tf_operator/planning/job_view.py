@@ -12,7 +12,7 @@ from tf_operator.job.profile import FailureScope, RestartBy
 from tf_operator.job.record import ReplicaType, RestartRecord
 from tf_operator.job.training_job import FieldError, TrainingJob
 from tf_operator.job.validation import validate
-from tf_operator.planning import in_place, resizing
+from tf_operator.planning import in_place, resizing, whole_job
 from tf_operator.planning.bodies import gang
 from tf_operator.planning.pods import pod_state, stuck_pods
 from tf_operator.planning.pods.stuck_pods import StuckPod
@@ -64,11 +64,11 @@ def view(snapshot: Snapshot) -> JobView:
     for pod in snapshot.pods:
         pods.setdefault((pod.type, pod.index), []).append(pod)
     records = {(entry.type, entry.index): entry for entry in job.record.restart_records}
-    by_type: dict[ReplicaType, tuple[Replica, ...]] = {}
+    by_type: Mapping[ReplicaType, tuple[Replica, ...]] = {}
     main_replica = job.main_replica
     for spec in job.replicas:
         rules = ReplicaRules.of(job, spec, main_replica=main_replica)
-        by_type[spec.type] = (*by_type.get(spec.type, ()), *_replicas(rules, pods, records))
+        by_type = {**by_type, spec.type: (*by_type.get(spec.type, ()), *_replicas(rules, pods, records))}
     if job.profile.failure_scope is FailureScope.DECIDING and job.run_policy.backoff_limit is not None:
         by_type = _within_limit(by_type, job.run_policy.backoff_limit - job.record.restarts, snapshot)
     resizes = tuple(resizing.resizes(job))
@@ -79,6 +79,7 @@ def view(snapshot: Snapshot) -> JobView:
         }
     elif replaces_pods:
         by_type = {kind: tuple(replica.resized() for replica in group) for kind, group in by_type.items()}
+    by_type = whole_job.restarted(job, by_type, snapshot.now)
     replicas = tuple(replica for group in by_type.values() for replica in group)
     return JobView(
         snapshot=snapshot,

@@ -79,8 +79,8 @@ class Replica:
     record: RestartRecord | None
     loss: ReplicaLoss | None
     departed: tuple[Pod, ...] = ()
-    is_resized: bool = False
-    """Its pod is given up because the job has another size now; that is not recorded yet."""
+    is_given_up: bool = False
+    """Its pod is given up, because the job has another size now or starts again; that is not recorded yet."""
 
     @property
     def title(self) -> str:
@@ -96,7 +96,18 @@ class Replica:
         """The same replica in a job whose pods are made again for another size. What has ended stays as it ended."""
         if self.pod is None or self.pod.is_terminating or self.is_completed or self.loss or self.was_failed:
             return self
-        return replace(self, outcome=PodState.TERMINATING, is_resized=True)
+        return replace(self, outcome=PodState.TERMINATING, is_given_up=True)
+
+    def restarted(self) -> Self:
+        """The same replica in a job that starts again because of another one: how its pod ends does not matter."""
+        if self.is_completed or not (self.last_pod or self.loss):
+            return self
+        return replace(self, outcome=PodState.TERMINATING if self.pod else None, loss=None, is_given_up=True)
+
+    @property
+    def last_pod(self) -> Pod | None:
+        """Its pod, or else the last one that is gone and not recorded yet."""
+        return self.pod or (self.departed[-1] if self.departed else None)
 
     @property
     def is_running(self) -> bool:

@@ -15,7 +15,7 @@ from tf_operator.job.ranges import NO_INDEXES, Indexes
 from tf_operator.job.record import FirstFailure, JobPhase, JobRecord, ReplicaRecord, ReplicaType, Restarting
 from tf_operator.job.report import JobReport, ReplicaCounts, ReplicaLine
 from tf_operator.job.training_job import RestartPolicy
-from tf_operator.planning import cleanup, in_place, job_view, pending, resizing, restarts
+from tf_operator.planning import cleanup, in_place, job_view, pending, resizing, restarts, whole_job
 from tf_operator.planning.child_kinds import life
 from tf_operator.planning.job_queue import admission
 from tf_operator.planning.job_view import JobView
@@ -247,7 +247,7 @@ def _current(view: JobView, record: JobRecord) -> JobPhase:
     if record.continued_time != view.snapshot.job.record.continued_time:
         return record.phase  # it goes on only now: what was lost is from before
     previous = record.phase
-    begins = any(_is_lost_for_now(replica) or replica.is_resized for replica in view.replicas)
+    begins = any(_is_lost_for_now(replica) or replica.is_given_up for replica in view.replicas)
     was_restarting = previous is JobPhase.RESTARTING
     if begins or (was_restarting and any(_is_being_replaced(view, replica) for replica in view.replicas)):
         return JobPhase.RESTARTING
@@ -266,20 +266,21 @@ def _restarting(view: JobView, record: JobRecord) -> Restarting:
     """What restarts, and why. It stays until more is restarted."""
     recorded = record.restarting
     begun = [loss for loss in view.losses if not loss.is_permanent]
-    is_resized = any(replica.is_resized for replica in view.replicas)
-    if recorded and not (begun or is_resized):
+    gives_up = any(replica.is_given_up for replica in view.replicas)
+    if recorded and not (begun or gives_up):
         return recorded
+    is_whole = bool(begun) and whole_job.starts_again(view.snapshot.job)
     replaced = [
         replica
         for replica in view.replicas
-        if replica.is_resized or _is_being_replaced(view, replica) or _is_lost_for_now(replica)
+        if _is_lost_for_now(replica) or (not is_whole and (replica.is_given_up or _is_being_replaced(view, replica)))
     ]
     # 1.9 does not say which; then it is what does not run.
     restarting = replaced or [replica for replica in view.replicas if replica.is_waited_for]
     types = tuple(dict.fromkeys(replica.spec.type for replica in restarting))
     was_failure = recorded.after_failure if recorded else _has_restarted_before(view, types)
     is_failure = was_failure or any(loss.outcome is PodState.FAILED for loss in begun)
-    return Restarting(types, is_failure, after_resize=is_resized and not (begun or recorded))
+    return Restarting(types, is_failure, after_resize=gives_up and not (begun or recorded))
 
 
 def _has_restarted_before(view: JobView, types: tuple[ReplicaType, ...]) -> bool:

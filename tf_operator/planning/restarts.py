@@ -12,7 +12,7 @@ from typing import Final
 
 from tf_operator.job.ranges import Indexes
 from tf_operator.job.record import ENDS, IDLE, JobPhase, JobRecord, ReplicaRecord, ReplicaType, RestartRecord
-from tf_operator.planning import job_view
+from tf_operator.planning import job_view, whole_job
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.pods.pod_state import PodState
 from tf_operator.planning.replicas import COUNTED, Replica, ReplicaLoss
@@ -65,11 +65,25 @@ def recorded(view: JobView, record: JobRecord, phase: JobPhase) -> JobRecord:
     for loss in replaced(view, phase):
         tracker.replace_pod(loss)
     for replica in view.replicas if phase not in ENDS | IDLE else ():
-        if replica.pod and replica.is_resized:
-            tracker.give_up(replica, replica.pod)
+        if replica.is_given_up:
+            tracker.give_up(replica, replica.last_pod)
         if replica.loss and replica.loss.pod and replica.is_tolerated:
             tracker.note(replica, uid=replica.loss.pod.uid, in_place=replica.loss.pod.restarts)
+    if begins_attempt(view, phase):
+        tracker.begin_attempt()
     return tracker.result()
+
+
+def begins_attempt(view: JobView, phase: JobPhase) -> bool:
+    """Whether all replicas start again, if the job is in this phase from now on."""
+    return whole_job.starts_again(view.snapshot.job) and phase not in IDLE and bool(replaced(view, phase))
+
+
+def next_pod_at(replica: Replica, view: JobView) -> datetime | None:
+    """When the next pod of a replica may be created; ``None`` for at once. A job that starts again waits as one."""
+    together = view.replicas if whole_job.starts_again(view.snapshot.job) else (replica,)
+    moments = (backoff_ends_at(entry.record, view.snapshot.settings, now=view.snapshot.now) for entry in together)
+    return max((moment for moment in moments if moment), default=None)
 
 
 def backoff_ends_at(record: RestartRecord | None, settings: Settings, *, now: datetime) -> datetime | None:
@@ -108,7 +122,9 @@ class RestartTracker:
     def replace_pod(self, loss: ReplicaLoss) -> None:
         key = (loss.type, loss.index)
         record = self._records.get(key)
-        attempts = 0 if record is None or job_view.ran_for_long(loss.pod, self._snapshot) else record.attempts
+        together = self._records.values() if whole_job.starts_again(self._snapshot.job) else [record] if record else []
+        has_run_long = job_view.ran_for_long(loss.pod, self._snapshot)
+        attempts = 0 if has_run_long else max((entry.attempts for entry in together), default=0)
         uid, in_place = (loss.pod.uid, loss.pod.restarts) if loss.pod else ("", 0)
         self._records[key] = RestartRecord(
             *key, uid, in_place, replaced=True, attempts=attempts + 1, time=_whole(self._snapshot.now)
@@ -119,13 +135,19 @@ class RestartTracker:
             self.count(loss.type, 1)
         self._forget_start(loss.type, loss.index)
 
-    def give_up(self, replica: Replica, pod: Pod) -> None:
+    def give_up(self, replica: Replica, pod: Pod | None) -> None:
         """Let a pod be replaced at once that nothing is wrong with. Failures in a row before it are remembered."""
         key = (replica.spec.type, replica.index)
         record = self._records.get(key)
         attempts = record.attempts if record else 0
-        self._records[key] = RestartRecord(*key, pod.uid, pod.restarts, replaced=True, attempts=attempts)
+        uid, in_place = (pod.uid, pod.restarts) if pod else ("", 0)
+        self._records[key] = RestartRecord(*key, uid, in_place, replaced=True, attempts=attempts)
         self._forget_start(*key)
+
+    def begin_attempt(self) -> None:
+        """Count a restart of the whole job."""
+        now = _whole(self._snapshot.now)
+        self._record = self._record.changed(attempt=self._record.attempt + 1, attempt_time=now)
 
     def _forget_start(self, kind: ReplicaType, index: int) -> None:
         replica = self._replicas.get(kind, ReplicaRecord())

@@ -77,3 +77,26 @@ async def test_a_pod_that_failed_and_was_deleted_counts_as_a_failure(job_namespa
     await eventually(lambda: job_namespace.kubelet.is_gone(pod))
     await job_namespace.wait_status(restarts=1)
     await job_namespace.wait_replaced(pod)
+
+
+async def test_a_killed_worker_takes_along_all_that_train_in_step(job_namespace):
+    job = builders.tfjob("j").chief(restart="ExitCode").workers(3, restart="OnFailure").backoff_limit(1)
+    await job_namespace.begin_running(job.restarts_as_a_whole())
+    await job_namespace.kubelet.succeed("j-worker-2")
+    await job_namespace.wait_counts("Worker", succeeded=1, active=2)
+    before = await job_namespace.uids()
+    await job_namespace.kubelet.fail("j-worker-1", Exit(137))
+    await job_namespace.wait("j", "Restarting", text="Worker")
+    told = "worker-1 (pod j-worker-1) exited with code 137; attempt 2 begins in 1 s with new pods for it and 2 other"
+    await job_namespace.wait_event("JobRestarted", told)
+
+    given_up = ("j-chief-0", "j-worker-0", "j-worker-1")
+    for name in given_up:
+        await job_namespace.wait_replaced({"metadata": {"name": name, "uid": before[name]}})
+    await job_namespace.run(*given_up)
+    found = await job_namespace.wait("j", "Running")
+
+    after = await job_namespace.uids()
+    assert {name for name, uid in before.items() if after[name] != uid} == {*given_up}
+    assert (found["status"]["restarts"], found["status"]["attempt"]) == (1, 2)
+    assert job_namespace.created_pods() == 7

@@ -139,6 +139,9 @@ class TFJobBuilder(ObjectBuilder):
     def deadline(self, seconds: int) -> Self:
         return self._with_run_policy(activeDeadlineSeconds=seconds)
 
+    def restarts_as_a_whole(self) -> Self:
+        return self._with_run_policy(restarts={"scope": "Job"})
+
     def ttl(self, seconds: int) -> Self:
         return self._with_run_policy(ttlSecondsAfterFinished=seconds)
 

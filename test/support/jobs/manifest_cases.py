@@ -155,6 +155,12 @@ BAD: Final = (
     _case("a container without a name", _template(containers=[MAIN, {"image": "i"}]), f"{_POD}.containers[1].name"),
     _case("a negative limit", _policy(backoffLimit=-1), "spec.runPolicy.backoffLimit"),
     _case("no time to start", _policy(startupDeadlineSeconds=0), "spec.runPolicy.startupDeadlineSeconds"),
+    _case("another scope", _policy(restarts={"scope": "Pod"}), "spec.runPolicy.restarts.scope"),
+    _case(
+        "dynamic workers that restart together",
+        _spec(enableDynamicWorker=True, runPolicy={"restarts": {"scope": "Job"}}),
+        "spec.runPolicy.restarts.scope",
+    ),
     _case("too many replicas", _worker(replicas=10001), f"{_WORKER}.replicas"),
     _case("beyond int32", _policy(backoffLimit=2**31), "spec.runPolicy.backoffLimit"),
     _case("beyond int64", _policy(activeDeadlineSeconds=2**63), "spec.runPolicy.activeDeadlineSeconds"),

@@ -39,6 +39,10 @@ def test_a_valid_job_has_no_errors(job):
         (tfjob().workers(1).ttl(-1), "spec.runPolicy.ttlSecondsAfterFinished: must be at least 0, is -1"),
         (tfjob().workers(1).startup_deadline(0), "spec.runPolicy.startupDeadlineSeconds: must be at least 1, is 0"),
         (
+            tfjob().workers(1).dynamic_workers().restarts_as_a_whole(),
+            "spec.runPolicy.restarts.scope: must be Replica with enableDynamicWorker: such workers go on",
+        ),
+        (
             tfjob().workers(5).elastic(2, 4),
             "spec.tfReplicaSpecs.Worker.replicas: must be from 2 to 4, as spec.elasticPolicy has it, is 5",
         ),

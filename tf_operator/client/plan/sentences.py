@@ -19,6 +19,7 @@ from tf_operator.job.training_job import (
     ElasticRange,
     ReplicaSpec,
     RestartPolicy,
+    RestartScope,
     RunPolicy,
     SuccessPolicy,
     TrainingJob,
@@ -132,6 +133,8 @@ def _ends_by_template(job: TrainingJob, deciding: DecidingReplica) -> Iterator[t
 
 def _ends_by_policy(job: TrainingJob) -> Iterator[tuple[str, str]]:
     yield "Succeeds", success(job)
+    if job.run_policy.restart_scope is RestartScope.JOB:
+        yield "Failures", "a replica that is replaced takes along all others that have not completed: one restart"
     for policy in RestartPolicy:
         kinds = [spec.type for spec in job.replicas if spec.restart_policy is policy and spec.count]
         if kinds:

@@ -26,7 +26,7 @@ from tf_operator.dialects.record import object_of
 from tf_operator.dialects.served import Crd, JobSummary, ServedAPI
 from tf_operator.job import defaults
 from tf_operator.job.constants import GANG_SCHEDULER_ANNOTATION, GROUP, OWN_MANAGER
-from tf_operator.job.profile import ExitCodes, Labels, Profile
+from tf_operator.job.profile import ExitCodes, Labels, Profile, RestartBy
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.report import JobReport
 from tf_operator.job.training_job import (
@@ -35,6 +35,7 @@ from tf_operator.job.training_job import (
     ElasticRange,
     ReplicaSpec,
     RestartPolicy,
+    RestartScope,
     RunPolicy,
     SchedulingPolicy,
     SuccessPolicy,
@@ -55,6 +56,8 @@ PROFILE: Final = Profile(
     labels=Labels("tfjob-controller"),
     suspend_path=("runPolicy", "suspend"),
 )
+WHOLE_JOB: Final = replace(PROFILE, restart_by=RestartBy.NEW_POD)
+"""Of jobs that start again as a whole: the kubelet would start one container of them again, while the others go on."""
 V1ALPHA1: Final = v1alpha1_rules.profile_of(PROFILE)
 """Of jobs that were created in v1alpha1."""
 FORK: Final = replace(V1ALPHA1, exit_codes=replace(V1ALPHA1.exit_codes, retryable=range(128, 256)))
@@ -89,6 +92,8 @@ def read(metadata: Body, spec: object, stored: object, *, v1alpha1: Profile = V1
     if scheduler := job.annotations.get(GANG_SCHEDULER_ANNOTATION):
         scheduling = replace(job.run_policy.scheduling, scheduler=scheduler.lower())
         job = replace(job, run_policy=replace(job.run_policy, scheduling=scheduling))
+    if job.run_policy.restart_scope is RestartScope.JOB:
+        job = replace(job, profile=WHOLE_JOB)
     body = {"metadata": metadata, "spec": spec, "status": stored}
     return v1alpha1_rules.read(job, body, v1alpha1) if v1alpha1_rules.has(body) else defaults.with_defaults(job)
 
@@ -167,6 +172,7 @@ def _read_run_policy(spec: Fields, outdated: Collection[str]) -> RunPolicy:
         deadline_seconds=deadline.integer("activeDeadlineSeconds"),
         startup_deadline_seconds=policy.integer("startupDeadlineSeconds"),
         backoff_limit=limit.integer("backoffLimit"),
+        restart_scope=policy.below("restarts").one_of("scope", RestartScope, RestartScope.REPLICA),
         is_suspended=policy.flag("suspend"),
         managed_by=policy.text("managedBy", OWN_MANAGER),
         scheduling=_read_scheduling(policy.below("schedulingPolicy")),

@@ -15,7 +15,7 @@ from tf_operator.dialects.kubeflow.versions.v1alpha2_to_v1beta2 import REPLICAS
 from tf_operator.dialects.record import object_of
 from tf_operator.job import defaults
 from tf_operator.job.profile import Profile
-from tf_operator.job.training_job import CleanPodPolicy, FieldError, TrainingJob
+from tf_operator.job.training_job import CleanPodPolicy, FieldError, RestartScope, TrainingJob
 from tf_operator.meta import Body
 
 NAME: Final = v1alpha1.NAME
@@ -52,7 +52,10 @@ def read(job: TrainingJob, body: Body, profile: Profile) -> TrainingJob:
         tensorboard=replica_lists.read_tensorboard(fields, runtime_id),
         deciding=replica_lists.read_deciding(fields),
     )
-    return defaults.with_defaults(replace(adapted, problems=(*problems, *_not_listed(body, job.profile))))
+    problems += _not_listed(body, job.profile)
+    if job.run_policy.restart_scope is RestartScope.JOB:
+        problems.append(FieldError("spec.runPolicy.restarts", "cannot be in a job that was created in v1alpha1"))
+    return defaults.with_defaults(replace(adapted, problems=tuple(problems)))
 
 
 def pinned_fields(job: TrainingJob) -> dict[str, str]:

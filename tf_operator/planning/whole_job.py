@@ -1,0 +1,54 @@
+"""Jobs that start again as a whole, because their replicas train in step: one that is lost takes the others along.
+
+The loss that came first counts, as one restart or one disruption. All other pods are given up with it, by their UIDs
+and in the same write, so how those end counts nowhere: most of them fail because the first one is gone. The next pods
+are made when the last of these is gone, because they would train with what is left of the run before.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+from tf_operator.job.record import ReplicaType
+from tf_operator.job.training_job import RestartScope, TrainingJob
+from tf_operator.planning.replicas import Replica, ReplicaLoss
+
+Groups = Mapping[ReplicaType, tuple[Replica, ...]]
+
+
+def starts_again(job: TrainingJob) -> bool:
+    """Whether a replica that is replaced takes the others along."""
+    return job.run_policy.restart_scope is RestartScope.JOB
+
+
+def restarted(job: TrainingJob, groups: Groups, now: datetime) -> Groups:
+    """The replicas, of which the first that is lost is replaced and the others are given up; or all as they are."""
+    losses = [replica.loss for group in groups.values() for replica in group if replica.loss]
+    if not (starts_again(job) and losses):
+        return groups
+    first = min(losses, key=lambda loss: _order(loss, now))
+    if first.is_permanent:
+        return groups
+    return {
+        kind: tuple(replica if replica.loss is first else replica.restarted() for replica in group)
+        for kind, group in groups.items()
+    }
+
+
+def waits_for_old_pods(job: TrainingJob, replicas: Iterable[Replica]) -> bool:
+    """Whether pods of the run before are still there, which may end with this plan."""
+    return starts_again(job) and any(replica.loss or _is_leaving(replica) for replica in replicas)
+
+
+def _is_leaving(replica: Replica) -> bool:
+    """Whether its pod has been given up."""
+    record, pod = replica.record, replica.pod
+    return bool(record and pod and record.replaced and record.uid == pod.uid)
+
+
+def _order(loss: ReplicaLoss, now: datetime) -> tuple[datetime, bool]:
+    """Kubelets write whole seconds: of what ended in the same one, a failure for good is taken for the consequence.
+
+    Of a pod that is gone nobody knows when it ended. It cannot have been deleted because of the others.
+    """
+    earliest = datetime.min.replace(tzinfo=now.tzinfo)
+    return (loss.ended_at or now) if loss.pod else earliest, loss.is_permanent
