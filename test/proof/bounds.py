@@ -224,6 +224,20 @@ BOUNDS: Final = (
         may=SPARE,
         most=2,
     ),
+    Bound("all start again, ExitCode", PAIR.backoff_limit(1).restarts_as_a_whole()),
+    Bound(
+        "all start again, OnFailure",
+        tfjob("job").workers(2, restart="OnFailure").backoff_limit(2).clean_pods("Running").restarts_as_a_whole(),
+        may=SPARE | {"is evicted", "is refused", "lags"},
+    ),
+    Bound(
+        "all start again, suspended and resumed",
+        PAIR.backoff_limit(1).restarts_as_a_whole(),
+        faults=1,
+        edits=2,
+        people=SUSPENSION,
+        may=frozenset({"fails"}),
+    ),
     Bound("the job is made again", PAIR, edits=1, people=(AGAIN,), may=SPARE | {"exceeds a quota"}, faults=1),
 )
 BY_NAME: Final = {bound.name: bound for bound in BOUNDS}

@@ -17,6 +17,8 @@ Replica = tuple[str, int]
 ENDS = ("Succeeded", "Failed")
 IN_PLACE = frozenset({"OnFailure", "Always"})
 RETRYABLE_FROM = 128
+ANY_ATTEMPT = 0
+"""Of a pod that was sent in one run of its job and came in another one, perhaps."""
 ORDER = {
     "": {"Created", "Running", "Restarting", "Suspended", "Succeeded", "Failed"},
     "Created": {"Running", "Restarting", "Suspended", "Succeeded", "Failed"},
@@ -52,6 +54,8 @@ class Look(NamedTuple):
     """Its program had ended before anybody deleted or disrupted the pod."""
     is_from_before: bool = False
     """It was made before the job was last resumed."""
+    attempt: int = 1
+    """The run of its job in which it was made."""
     is_unwatched: bool = False
     """It lacks the label by which pods are watched, so nobody has to know how it is."""
 
@@ -78,6 +82,8 @@ class Job:
     clean: str = "None"
     all_workers: bool = False
     is_dynamic: bool = False
+    is_whole: bool = False
+    """Whether all replicas start again when one is replaced."""
     final_codes: frozenset[int] | None = None
     """Where other codes than those below 128 are final under ExitCode."""
     is_invalid: bool = False
@@ -159,8 +165,8 @@ def possible(job: Job, look: Look) -> Iterator[Fact]:
         yield from facts(job, look._replace(ended_first=True))
 
 
-def unmissable(job: Job, looks: Iterable[Look], *, is_idle: bool) -> Iterator[Fact]:
-    """What nobody can miss who sees these pods. "A terminating pod has not failed": only when it is gone it is lost.
+def _unmissable(job: Job, looks: Iterable[Look], *, is_idle: bool) -> Iterator[Fact]:
+    """What each pod shows. "A terminating pod has not failed": only when it is gone it is lost.
 
     ``is_idle``: the job is suspended, or has been until now.
     """
@@ -174,6 +180,20 @@ def unmissable(job: Job, looks: Iterable[Look], *, is_idle: bool) -> Iterator[Fa
         is_doubtful = is_from_before or (job.is_dynamic and look.kind == "Worker")
         dropped = {"lost", "ok"} if is_doubtful and look.is_gone else {"lost"} if is_from_before else set()
         yield from (fact for fact in facts(job, look) if fact.outcome not in dropped)
+
+
+def unmissable(job: Job, looks: Iterable[Look], *, is_idle: bool) -> Iterator[Fact]:
+    """What nobody can miss who sees these pods."""
+    all_facts = list(_unmissable(job, looks, is_idle=is_idle))
+    ends = [fact for fact in all_facts if fact.outcome in {"failed", "final", "lost"}]
+    if not job.is_whole or len(ends) < 2:
+        yield from all_facts
+        return
+    # "The loss that came first counts": here nobody knows which one that was.
+    outcomes = {fact.outcome for fact in ends}
+    yield from (fact for fact in all_facts if fact not in ends)
+    if len(outcomes) == 1:
+        yield ends[0]
 
 
 def after_edit(old: Job, new: Job, settled: Facts) -> Facts:
@@ -245,6 +265,11 @@ def end_of(status: Json) -> str:
     return next((entry["type"] for entry in _conditions(status) if entry["type"] in ENDS and _is_true(entry)), "")
 
 
+def attempt_of(status: Json) -> int:
+    """Which run of the whole job it is about."""
+    return int(status.get("attempt", 1))
+
+
 def state_of(status: Json) -> str:
     """The last condition of ours: where the job stands."""
     ours = [entry["type"] for entry in _conditions(status) if entry["type"] in ORDER]
@@ -280,6 +305,20 @@ def on_status(write: Stored) -> Iterator[str]:
     yield from _conditions_follow_one_another(write)
     yield from _counts_are_of_what_happened(write)
     yield from _others_keep_their_conditions(write)
+    yield from _each_attempt_has_one_cause(write)
+
+
+def _each_attempt_has_one_cause(write: Stored) -> Iterator[str]:
+    """The table of restarts.scope: one restart or one disruption each. While the job is idle, none begins."""
+    more = attempt_of(write.new) - attempt_of(write.old)
+    counted = sum(write.new.get(field, 0) - write.old.get(field, 0) for field in ("restarts", "disruptions"))
+    if more and not write.job.is_whole:
+        yield "a job that does not restart as a whole has attempts"
+    if more not in {0, 1}:
+        yield f"the attempt goes from {attempt_of(write.old)} to {attempt_of(write.new)}"
+    is_idle = state_of(write.new) in {"Suspended", *ENDS}
+    if write.job.is_whole and counted != more and not (is_idle and counted <= 1):
+        yield f"{counted} losses are counted, and {more} attempts begun"
 
 
 def _ends_are_final(write: Stored) -> Iterator[str]:
@@ -404,6 +443,9 @@ def on_create(now: Children, replica: Replica) -> Iterator[str]:
         yield "the Service is created first"
     if any(pod.replica == replica and pod.phase not in ENDS for pod in now.pods):
         yield "a replica has two live pods"
+    # "No pod is created before the last of them is gone." What has completed does not train.
+    if now.status and any(0 < pod.attempt < attempt_of(now.status) and pod.code != 0 for pod in now.pods):
+        yield "a pod is created beside those of an earlier attempt"
 
 
 def on_delete(now: Children, pod: Look) -> Iterator[str]:
@@ -416,6 +458,19 @@ def on_delete(now: Children, pod: Look) -> Iterator[str]:
         elif now.job.clean == "Running" and has_ended:
             yield "cleanPodPolicy Running: pods whose containers have ended stay"
         return
+    if pod.attempt < attempt_of(now.status):
+        yield from _on_given_up(now, pod)
+        return
+    yield from _on_replaced(now, pod)
+
+
+def _on_given_up(now: Children, pod: Look) -> Iterator[str]:
+    is_idle = now.job.is_suspended or state_of(now.status) == "Suspended" or pod.is_from_before
+    if pod.replica in completed(now.job, now.settled) and not is_idle:
+        yield "a replica that has succeeded is deleted with the others"
+
+
+def _on_replaced(now: Children, pod: Look) -> Iterator[str]:
     facts_by_kind = {fact.outcome: fact for fact in facts(now.job, pod)}
     if failed := facts_by_kind.get("failed"):
         counted = len(set(_of(now.settled, "failed", "again")) | {failed})
@@ -518,8 +573,10 @@ def _every_replica_has_a_pod(now: Rest) -> Iterator[str]:
     replicas, pods = set(now.job.all_replicas()), {pod.replica for pod in now.pods}
     if pods - replicas:
         yield "there are pods of no replica"
-    failed = {(fact.kind, fact.ordinal) for fact in _of(now.settled, "final")} if now.job.is_dynamic else set()
     done = completed(now.job, now.happened)
+    if any(0 < pod.attempt < attempt_of(now.status) and pod.replica not in done for pod in now.pods):
+        yield "a pod of an earlier attempt stays"
+    failed = {(fact.kind, fact.ordinal) for fact in _of(now.settled, "final")} if now.job.is_dynamic else set()
     if now.wait is None and not now.is_rejected:
         for kind, index in sorted(replicas - pods - done - failed):
             yield f"{kind} {index} has no pod, and nothing is waited for"

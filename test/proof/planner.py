@@ -186,6 +186,8 @@ class Planner:
         looks = [look(pod) for pod in pods if pod.leaving != OURS]
         gone = (pod for pod in map(PodState._make, view.departed) if pod.uid not in uids and pod.leaving != OURS)
         looks += [look(pod, is_gone=True) for pod in gone]
+        attempt = oracle.attempt_of(self.told[view.status])
+        looks = [pod_look for pod_look in looks if pod_look.attempt in {attempt, oracle.ANY_ATTEMPT}]
         is_idle = resumes or oracle.state_of(self.told[view.status]) == "Suspended"
         return frozenset(oracle.unmissable(self.spec(view.spec), looks, is_idle=is_idle))
 

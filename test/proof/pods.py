@@ -40,6 +40,8 @@ class PodState(NamedTuple):
     name: str
     policy: str
     """Of the pod, as its kubelet reads it."""
+    attempt: int = 1
+    """The run of the job in which it was made."""
     how: str = PENDING
     """What its program does, or how it has ended: ``exit 137``, or ``exit 137 beside a sidecar``."""
     restarts: int = 0
@@ -103,6 +105,7 @@ def look(pod: PodState, *, is_gone: bool = False) -> Look:
         ended_first=pod.ended_first or (pod.has_ended and not pod.is_terminating and pod.how not in TAKEN),
         is_from_before=pod.is_old,
         is_unwatched=pod.is_hidden,
+        attempt=pod.attempt,
     )
 
 

@@ -30,11 +30,13 @@ class Wording:
 
 def _v1_job(spec: Json) -> oracle.Job:
     policy = spec.get("runPolicy", {})
+    is_whole = policy.get("restarts", {}).get("scope") == "Job"
     return oracle.Job(
         {
-            kind: oracle.Replicas(entry.get("replicas", 1), entry.get("restartPolicy", "Never"))
+            kind: oracle.Replicas(entry.get("replicas", 1), _v1_policy(entry, is_whole=is_whole))
             for kind, entry in spec["tfReplicaSpecs"].items()
         },
+        is_whole=is_whole,
         is_suspended=policy.get("suspend", False),
         limit=policy.get("backoffLimit"),
         clean=policy.get("cleanPodPolicy", "None"),
@@ -43,6 +45,12 @@ def _v1_job(spec: Json) -> oracle.Job:
         deadline=policy.get("activeDeadlineSeconds"),
         expires_after=policy.get("ttlSecondsAfterFinished"),
     )
+
+
+def _v1_policy(entry: Json, *, is_whole: bool) -> str:
+    """With scope Job "the kubelet restarts nothing"."""
+    policy: str = entry.get("restartPolicy", "Never")
+    return REPLACED if is_whole and policy in oracle.IN_PLACE else policy
 
 
 def _v1_edit(spec: Spec) -> Json:

@@ -4,7 +4,7 @@ What the operator does is real (``planner``). What becomes of pods is in ``clust
 is here: when it is killed, which reply is lost, what its caches do not show yet, and what people change.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from proof import cluster, oracle, pods
@@ -232,7 +232,7 @@ class JobWorld:
             case (str() as verb, int() as after, _) if verb == STORE:
                 return self._stored(state, after, entry, is_outdated=is_outdated, is_heard=is_heard)
             case (str() as verb, kind, index, name) if verb == MAKE_POD:
-                return self._created(state, kind, index, name)
+                return self._created(state, kind, index, name, is_late=entry is NOBODYS)
             case (str() as verb, kind, index, _) if verb == MAKE_SERVICE:
                 services = tuple(sorted({*state.services, (kind, index)}))
                 return state._replace(services=services), ()
@@ -259,6 +259,9 @@ class JobWorld:
             write = oracle.Stored(spec, statuses[state.status], statuses[after], happened, settled, facts, NOW)
             broken = tuple(oracle.on_status(write))
         late = (state.late[0], True, state.late[2]) if state.late else ()
+        attempt = oracle.attempt_of(statuses[state.status])
+        if attempt < oracle.attempt_of(statuses[after]):
+            state = state._replace(pods=_of_attempt(state.pods, attempt, {pod.uid for pod in entry.pods}))
         stored = state._replace(status=after, settled=self._number(settled | facts), late=late, is_outdated=False)
         if self.bound.is_timed:
             failed = {(fact.kind, fact.ordinal) for fact in facts - settled if fact.outcome == "failed"}
@@ -269,7 +272,9 @@ class JobWorld:
             stored = stored._replace(departed=tuple(pod for pod in stored.departed if pod[:_HOW_OLD] not in known))
         return stored, broken
 
-    def _created(self, state: State, kind: str, index: int, name: str) -> tuple[State, tuple[str, ...]]:
+    def _created(
+        self, state: State, kind: str, index: int, name: str, *, is_late: bool
+    ) -> tuple[State, tuple[str, ...]]:
         state = self._caught_up(state)
         if any(pod[3] == name for pod in state.pods):
             return state, ()  # it is ours, and there already
@@ -279,7 +284,10 @@ class JobWorld:
         births = dict(state.births)
         births[kind, index] = birth = births.get((kind, index), 0) + 1
         policy = self.planner.spec(state.spec).policy(kind)
-        pod = PodState(kind, index, birth, name, policy if policy in oracle.IN_PLACE else "Never")
+        policy = policy if policy in oracle.IN_PLACE else "Never"
+        # A pod that comes late may be new to whoever begins the next attempt at this moment.
+        attempt = oracle.ANY_ATTEMPT if is_late else oracle.attempt_of(self.planner.told[state.status])
+        pod = PodState(kind, index, birth, name, policy, attempt)
         created = _without_late(state, name)._replace(
             pods=tuple(sorted((*state.pods, tuple(pod)))), births=tuple(sorted(births.items()))
         )
@@ -437,6 +445,14 @@ class JobWorld:
 
 
 _HOW_OLD = PodState._fields.index("is_old")
+
+
+def _of_attempt(states: Iterable[Any], attempt: int, uids: Container[str]) -> tuple[Any, ...]:
+    """The pods, of which those with these UIDs are of this run at the latest."""
+    pods_ = map(PodState._make, states)
+    return tuple(
+        sorted(tuple(pod._replace(attempt=pod.attempt or attempt) if pod.uid in uids else pod) for pod in pods_)
+    )
 
 
 def _without_late(state: State, name: str) -> State:
