@@ -12,7 +12,28 @@ from crd.definition import Field
 BEGIN: Final = "<!-- fields of {top}: written by hack/generate crd -->"
 END: Final = "<!-- end of the fields of {top} -->"
 # What a reader does not need: the operator's own memory, and the fields of every condition in Kubernetes.
-HIDDEN: Final = ("status.compactRestartRecords", "status.restartRecords[].", "status.conditions[].")
+HIDDEN: Final = (
+    "status.compactRestartRecords",
+    "status.restartRecords",
+    "status.conditions[].",
+    "status.queue.admittedPodsDigest",
+    "status.queue.node",
+    "status.elastic.specWorkers",
+    "status.elastic.resizedTime",
+    "status.replicaStatuses.<Type>.startedIndexes",
+    "status.replicaStatuses.<Type>.failedIndexes",
+    "status.replicaStatuses.<Type>.clusterSize",
+    "status.replicaStatuses.<Type>.labelSelector",
+    "status.lastReconcileTime",
+    "status.allRunningTime",
+    "status.firstRunTime",
+    "status.cleanUpTime",
+    "status.origin",
+    "status.runtimeId",
+    "status.restarting",
+    "status.pending.uid",
+    "status.pending.startTime",
+)
 # The items of lists and maps: the row above says what they are, those below what they have.
 ITEMS: Final = ("[]", "<Type>")
 

@@ -48,12 +48,15 @@ def _lines() -> Iterator[str]:
     for kind in _VALUES:
         yield f"\n## {kind.__name__}\n\n{_plain(kind)}\n\n| attribute | type | |\n|---|---|---|\n"
         texts = _texts_below_fields(kind)
-        for field in dataclasses.fields(kind):
-            text = f"{texts[field.name]} " if field.name in texts else ""
-            yield f"| `{field.name}` | `{_type(field.type)}` | {text}|\n"
+        fields = dataclasses.fields(kind)
+        for field in fields:
+            if field.name in texts:
+                yield f"| `{field.name}` | `{_type(field.type)}` | {texts[field.name]} |\n"
         for name, member in _members(kind):
             if isinstance(member, property) and member.fget:
                 yield f"| `{name}` | `{_type(inspect.signature(member.fget).return_annotation)}` | {_plain(member)} |\n"
+        plain = [f"{field.name}: {field.type}" for field in fields if field.name not in texts]
+        yield f"\nAlso {', '.join(f'`{it}`' for it in plain)}.\n" if plain else ""
     yield "\n## Errors\n\n| error | raised when |\n|---|---|\n"
     yield from (f"| `{error.__name__}` | {_plain(error)} |\n" for error in _ERRORS)
 

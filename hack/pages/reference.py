@@ -3,7 +3,7 @@
 import contextlib
 import io
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -25,28 +25,28 @@ JOB: Final = Path("manifests/examples/chief-workers-ps.yaml")
 HEAD: Final = "<!-- written by hack/generate reference -->\n\n# {title}\n\n{text}\n\n"
 MEANINGS: Final[Mapping[EventKind, str]] = {
     EventKind.SUSPENDED: "the job is suspended: its pods are deleted",
-    EventKind.RESUMED: "it goes on",
-    EventKind.QUEUED: "it waits for its place, without pods, or has lost it",
-    EventKind.ADMITTED: "it has its place",
-    EventKind.SUCCEEDED: "it has succeeded",
-    EventKind.FAILED: "it has failed, for good; the reason is that of the condition",
+    EventKind.RESUMED: "the job continues",
+    EventKind.QUEUED: "the job waits for its place, without pods, or has lost it",
+    EventKind.ADMITTED: "the job has its place",
+    EventKind.SUCCEEDED: "the job has succeeded",
+    EventKind.FAILED: "the job has failed; the reason is that of the condition",
     EventKind.RESTARTING: "a replica failed, and is replaced",
     EventKind.JOB_RESTARTED: "a replica failed or was disrupted, and all start again (`runPolicy.restarts.scope: Job`)",
     EventKind.REPLICA_DISRUPTED: "a pod was evicted, preempted, deleted or lost, and is replaced; nothing is counted",
-    EventKind.REPLICA_FAILED: "a dynamic worker has failed for good; the job goes on",
+    EventKind.REPLICA_FAILED: "a dynamic worker has failed for good; the job continues",
     EventKind.RESTARTED_IN_PLACE: "the kubelet has started a container again",
-    EventKind.RESIZED: "the number of replicas has changed; from what to what",
-    EventKind.REPLICA_PENDING: "a pod does not start; why",
-    EventKind.CREATE_FAILED: "a pod or Service was rejected; by whom, and why. It is tried again",
+    EventKind.RESIZED: "the number of replicas has changed",
+    EventKind.REPLICA_PENDING: "a pod does not start, and why",
+    EventKind.CREATE_FAILED: "a pod or Service was rejected, and why; the operator retries",
     EventKind.CHILDREN_CREATED: "pods and Services were created",
     EventKind.ANOTHER_CONTROLLER: "another controller has changed the status: two operators serve this job",
     EventKind.USER_TF_CONFIG: "the template sets TF_CONFIG, and keeps it",
     EventKind.TEMPLATE_RESTART_POLICY: "the pod template's restartPolicy is ignored: the replica type's counts",
     EventKind.TEMPLATE_SCHEDULER: "the pod template's schedulerName is not that of the gang scheduler",
-    EventKind.SCHEDULER_UNAVAILABLE: "the gang scheduler that the job asks for cannot be had",
-    EventKind.OUTDATED_FIELDS: "fields have values that are invalid today; the job goes on as it began",
+    EventKind.SCHEDULER_UNAVAILABLE: "the gang scheduler that the job requests is not available",
+    EventKind.OUTDATED_FIELDS: "fields have values that are invalid today; the job continues",
     EventKind.UNUSED_FIELDS: "fields of schedulingPolicy have no counterpart in the gang scheduler",
-    EventKind.EDIT_IGNORED: "an edit of a job that runs has made its spec invalid: what is wrong is ignored",
+    EventKind.EDIT_IGNORED: "an edit made the spec of a running job invalid; the operator ignores what is invalid",
 }
 CAUSES: Final[Mapping[FailureCause, str]] = {
     FailureCause.PERMANENT_FAILURE: "a replica failed, and its policy does not restart it",
@@ -88,12 +88,15 @@ def _default(flag: flags.Flag) -> str:
 
 def _metrics() -> str:
     text = (
-        "Every metric on `/metrics`. Those without `tf_operator` in their name are those of training-operator,\n"
-        "client-go and controller-runtime.\n[Operations](../operations.md#metrics) says how to aggregate them, "
+        "The metrics on `/metrics`, besides `process_...`, which every Prometheus client has. Those without\n"
+        "`tf_operator` in their name are those of training-operator, client-go and controller-runtime.\n"
+        "[Operations](../operations.md#metrics) says how to aggregate them, "
         "[monitoring](../monitoring.md) has queries, alerts and dashboards."
     )
     rows = []
     for family in full_registry().collect():
+        if family.name.startswith("process_"):
+            continue
         suffix = {"counter": "_total", "info": "_info"}.get(family.type, "")
         labels = sorted({name for sample in family.samples for name in sample.labels} - {"le"})
         kind = "gauge" if family.type == "info" else family.type
@@ -107,17 +110,24 @@ def _events() -> str:
         "reasons; messages are for people.\n[Behaviour](../behaviour.md#status) has the reasons of conditions."
     )
     served = [f"{api.resource.kind}, `{api.resource.group}`" for api in registry.SERVED]
-    events = ([*(f"`{api.event_reasons[kind]}`" for api in registry.SERVED), MEANINGS[kind]] for kind in EventKind)
+    events = ([*_reasons([api.event_reasons[kind] for api in registry.SERVED]), MEANINGS[kind]] for kind in EventKind)
     causes = (
         [*(f"`{api.failure_reasons[cause]}`" for api in registry.SERVED), CAUSES[cause]] for cause in FailureCause
     )
     head = (*served, "meaning")
     return (
         HEAD.format(title="Events and reasons", text=text)
-        + f"## Events\n\n{_table(head, events)}\n"
+        + f"## Events\n\nIn an empty cell, the reason is that of TFJob.\n\n{_table(head, events)}\n"
         + "## Reasons of a failure\n\nOf the event, and of the condition `Failed`.\n\n"
         + _table(head, causes)
     )
+
+
+def _reasons(reasons: Sequence[str]) -> Iterator[str]:
+    """Those of all kinds, where they are not those of the first."""
+    first, *others = reasons
+    yield f"`{first}`"
+    yield from ("" if reason == first else f"`{reason}`" for reason in others)
 
 
 def _tf_config(root: Path) -> str:

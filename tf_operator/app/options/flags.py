@@ -129,7 +129,7 @@ FLAGS: tuple[Flag, ...] = (
         flag_types.choice("none", "external"),
         "none",
         "WHO",
-        "Who makes the Workloads of jobs with the label kueue.x-k8s.io/queue-name. external: this operator, so that "
+        "Who creates the Workloads of jobs with the label kueue.x-k8s.io/queue-name. external: this operator, so that "
         "Kueue needs no code for TFJobs. none: not this operator.",
     ),
     Flag(
