@@ -55,8 +55,8 @@ def _lines() -> Iterator[str]:
         for name, member in _members(kind):
             if isinstance(member, property) and member.fget:
                 yield f"| `{name}` | `{_type(inspect.signature(member.fget).return_annotation)}` | {_plain(member)} |\n"
-        plain = [f"{field.name}: {field.type}" for field in fields if field.name not in texts]
-        yield f"\nAlso {', '.join(f'`{it}`' for it in plain)}.\n" if plain else ""
+        plain = [f"{field.name}: {_type(field.type)}" for field in fields if field.name not in texts]
+        yield f"\nAlso {', '.join(f'`{it}`' for it in plain)}.\n".replace("\\|", "|") if plain else ""
     yield "\n## Errors\n\n| error | raised when |\n|---|---|\n"
     yield from (f"| `{error.__name__}` | {_plain(error)} |\n" for error in _ERRORS)
 
