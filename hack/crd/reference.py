@@ -13,6 +13,7 @@ BEGIN: Final = "<!-- fields of {top}: written by hack/generate crd -->"
 END: Final = "<!-- end of the fields of {top} -->"
 # What a reader does not need: the operator's own memory, and the fields of every condition in Kubernetes.
 HIDDEN: Final = (
+    "spec.elasticPolicy.metrics[]",
     "status.compactRestartRecords",
     "status.restartRecords",
     "status.conditions[].",

@@ -50,8 +50,8 @@ FLAGS: tuple[Flag, ...] = (
         flag_types.names,
         "",
         "NAMES",
-        "Serve only this namespace; for several, repeat the flag or use commas. Permissions in these namespaces are "
-        "then enough (Roles, no ClusterRole). Without it, all namespaces.",
+        "Serve only this namespace, with Roles instead of a ClusterRole; for several, repeat the flag or use commas. "
+        "Default: all namespaces.",
         is_repeatable=True,
         variable="KUBEFLOW_NAMESPACE",
     ),
@@ -61,9 +61,8 @@ FLAGS: tuple[Flag, ...] = (
         flag_types.texts,
         "",
         "KIND",
-        "Serve this kind, such as TFJob or TFJob.kubeflow.org; for several, repeat the flag or use commas. Unknown "
-        "kinds are ignored; without a known kind, TFJob is served. TFJob.hub.kubeflow.org is TFJob in a cluster that "
-        "serves one of its older versions and not v1.",
+        "Serve this kind, such as TFJob.kubeflow.org; for several, repeat the flag or use commas. Unknown kinds are "
+        "ignored; default: TFJob. TFJob.hub.kubeflow.org is TFJob in a cluster that serves an older version and no v1.",
         is_repeatable=True,
     ),
     Flag(
@@ -72,8 +71,8 @@ FLAGS: tuple[Flag, ...] = (
         flag_types.text,
         "",
         "FILE",
-        "A YAML file with what accelerators need in pods of TfJobs and v1alpha1, and the program and image of their "
-        "default parameter servers. It is read again when it changes.",
+        "A YAML file with settings for accelerators and default parameter servers of TfJobs and v1alpha1, reloaded "
+        "when it changes.",
     ),
     Flag(
         "v1alpha1-exit-codes",
@@ -90,9 +89,8 @@ FLAGS: tuple[Flag, ...] = (
         flag_types.text,
         "",
         "NAME",
-        "Create a PodGroup for each job: volcano for Volcano's, native for kube-scheduler's own, any other name for "
-        "those of the coscheduling plugin, which the scheduler of that name runs. Without it, or with none: no gang "
-        "scheduling.",
+        "Create a PodGroup for each job: volcano, native (kube-scheduler's own), or the name of a scheduler with the "
+        "coscheduling plugin. Default, and none: no gang scheduling.",
     ),
     Flag(
         "gang-schedulers-by-job",
@@ -110,8 +108,8 @@ FLAGS: tuple[Flag, ...] = (
         flag_types.choice("none", "serve", "external"),
         "none",
         "WHO",
-        "Who runs the TensorBoards that jobs ask for. serve: this operator, also TensorBoards of tensorstack.dev that "
-        "users create. external: another controller runs those of tensorstack.dev. none: jobs get none.",
+        "Who runs the TensorBoards that jobs request. serve: this operator, also those of tensorstack.dev that users "
+        "create. external: another controller, those of tensorstack.dev. none: jobs get none.",
     ),
     *(Flag(kind.flag, SERVE, flag_types.switch, "false", "", kind.flag_help) for kind in kinds.ALL if kind.flag_help),
     Flag(
@@ -162,10 +160,9 @@ FLAGS: tuple[Flag, ...] = (
         flag_types.switch,
         "false",
         "",
-        "Jobs wait until all their pods fit into what the nodes have left, by priority and age; jobs with an "
-        "elasticPolicy without metrics grow into idle capacity, and give up workers for jobs that wait. Needs "
-        "permission to watch nodes, pods and priority classes of the whole cluster. --autoscale and --autoscale-... "
-        "are older names of this flag and of those below.",
+        "Let jobs wait until all their pods fit on the nodes, by priority and age, and resize jobs with an "
+        "elasticPolicy without metrics. Needs permission to watch nodes, pods and priority classes of the whole "
+        "cluster. --autoscale and --autoscale-... are older names of this flag and of those below.",
         old_name="autoscale",
     ),
     Flag(
@@ -201,8 +198,8 @@ FLAGS: tuple[Flag, ...] = (
         flag_types.duration,
         "5m",
         "DURATION",
-        "After a job has waited this long, later jobs and those of lower priority no longer get the room that it "
-        "needs. 0: they get it for as long as the job does not fit, as in the v1alpha1 fork.",
+        "After a job has waited this long, reserve room for it against later jobs and those of lower priority. 0: "
+        "never, as in the v1alpha1 fork.",
         old_name="autoscale-reserve-after",
     ),
     Flag(
