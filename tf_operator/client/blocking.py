@@ -38,10 +38,7 @@ _AHEAD: Final = 100
 
 
 class TFJobs:
-    """The training jobs of one cluster. A context manager; one that is never closed ends with its process.
-
-    It belongs to the process that made it: in a forked child, such as one of ``multiprocessing``, make another.
-    """
+    """The training jobs of one cluster. A context manager. In a forked process, create another."""
 
     def __init__(
         self,
@@ -81,7 +78,7 @@ class TFJobs:
         self.close()
 
     def close(self) -> None:
-        """End the connection; harmless the second time."""
+        """End the connection."""
         self._at_exit()
 
     @property
@@ -90,11 +87,11 @@ class TFJobs:
         return self._jobs.namespace
 
     def submit(self, manifest: Mapping[str, Any], *, replace: bool = False) -> Job:
-        """Create a job. ``replace``: in place of one that has its name."""
+        """Create a job. ``replace``: delete one of its name first."""
         return self._run(self._jobs.submit(manifest, replace=replace))
 
     def get(self, job: str | Job) -> Job:
-        """The job as it is now."""
+        """The current job."""
         return self._run(self._jobs.get(job))
 
     def list(self, *, all_namespaces: bool = False, selector: str = "") -> tuple[Job, ...]:
@@ -108,7 +105,7 @@ class TFJobs:
     def wait(
         self, job: str | Job, *, timeout: float | None = None, until: Callable[[Job], bool] | JobPhase | None = None
     ) -> Job:
-        """Wait until the job has finished, or is in another phase, or as ``until`` says."""
+        """Wait until the job has finished, or until it is in this phase, or ``until`` returns true."""
         return self._run(self._jobs.wait(job, timeout=timeout, until=until))
 
     def pods(self, job: str | Job) -> tuple[JobPod, ...]:
@@ -116,15 +113,15 @@ class TFJobs:
         return self._run(self._jobs.pods(job))
 
     def watch_pods(self, job: str | Job) -> Iterator[tuple[JobPod, ...]]:
-        """The pods of a job now, and after each change, for ever."""
+        """The pods of a job now, and after each change, without end."""
         return self._iterate(lambda: self._jobs.watch_pods(job))
 
     def events(self, job: str | Job, *, with_pods: bool = True) -> tuple[JobEvent, ...]:
-        """What was reported about a job and its pods."""
+        """The events of a job and its pods."""
         return self._run(self._jobs.events(job, with_pods=with_pods))
 
     def watch_events(self, job: str | Job) -> Iterator[JobEvent]:
-        """What was reported about a job, then each event, for ever."""
+        """The events of a job, then each new one, without end."""
         return self._iterate(lambda: self._jobs.watch_events(job))
 
     def logs(
@@ -138,7 +135,7 @@ class TFJobs:
         container: str = "",
         longest: int | None = None,
     ) -> Iterator[LogLine]:
-        """What the replicas print."""
+        """The logs of the replicas."""
         return self._iterate(
             lambda: self._jobs.logs(
                 job,
@@ -152,24 +149,23 @@ class TFJobs:
         )
 
     def explain(self, job: str | Job) -> "Explanation":
-        """Why a job is in its state, what it waits for, and what to do next; ``print`` shows it in sentences."""
+        """Why a job is in its state, what it waits for, and what to do next."""
         return self._run(self._jobs.explain(job))
 
     def plan(self, source: "Source") -> "JobPlan":
-        """What the operator would create for a manifest, or for the job in the file at a path. Asks no cluster."""
+        """What the operator would create for a manifest, or a file with one. Asks no cluster."""
         return self._run(self._jobs.plan(source))
 
     def top(self, job: str | Job) -> "UsageList":
-        """The CPU and memory that the replicas of a job use: a tuple, which ``print`` and notebooks show as a table."""
+        """The CPU and memory that the replicas of a job use."""
         return self._run(self._jobs.top(job))
 
     def run(
         self, source: "Source", *, replace: bool = False, on_line: Callable[[LogLine], object] | None = None
     ) -> "RunResult":
-        """Submit a job, print the lines of its programs, or pass them to ``on_line``, and return how it has ended.
+        """Submit a job, print its logs, or pass them to ``on_line``, and return how it ended.
 
-        On the cluster that was named, or on the local server if it runs: there an interruption (Ctrl-C) leaves the job.
-        Else on this machine, of which nothing is left: an interruption ends its programs, and a second one kills them.
+        Without a named cluster or a local server, the job runs on this machine. There, an interruption stops it.
         """
         lines = queue.SimpleQueue[LogLine | None]()
         call = self._jobs.run(source, replace=replace, on_line=lines.put)
@@ -184,11 +180,11 @@ class TFJobs:
         return running.result()
 
     def suspend(self, job: str | Job) -> Job:
-        """Delete the pods of a job, and make none until it is resumed."""
+        """Delete the pods of a job, until it is resumed."""
         return self._run(self._jobs.suspend(job))
 
     def resume(self, job: str | Job) -> Job:
-        """Make the pods of a suspended job again."""
+        """Create the pods of a suspended job again."""
         return self._run(self._jobs.resume(job))
 
     def scale(self, job: str | Job, replicas: int, *, type: str = "Worker") -> Job:  # noqa: A002 (the field's name)
@@ -196,11 +192,11 @@ class TFJobs:
         return self._run(self._jobs.scale(job, replicas, type=type))
 
     def restart(self, job: str | Job, *, replica: str = "") -> tuple[JobPod, ...]:
-        """Delete the pods whose programs have not ended, so that the operator makes new ones."""
+        """Delete the running pods, which the operator then replaces."""
         return self._run(self._jobs.restart(job, replica=replica))
 
     def delete(self, job: str | Job) -> None:
-        """Delete a job with its pods."""
+        """Delete a job and its pods."""
         self._run(self._jobs.delete(job))
 
     def _run(self, call: Coroutine[Any, Any, T]) -> T:

@@ -61,7 +61,7 @@ class Objection:
 
 
 class ClusterNotNamed(NotPossible):
-    """A change of a cluster that is only what is left; ``objection`` says why."""
+    """Nobody has named the cluster that would be changed; ``objection`` says more."""
 
     def __init__(self, objection: Objection) -> None:
         super().__init__(objection.sentence('context="NAME"'))

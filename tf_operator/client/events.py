@@ -15,7 +15,7 @@ _LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class JobEvent:
-    """One event, which may stand for several alike."""
+    """One event, which may stand for several."""
 
     time: datetime | None
     """Of the last one."""

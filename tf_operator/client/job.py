@@ -19,11 +19,11 @@ FAILED: Final = 1
 
 
 class NotPossible(Exception):
-    """What was asked for is not possible with this job; the message says why, and what is."""
+    """The job does not allow this; the message says why, and what you can do."""
 
 
 class WaitTimeout(TimeoutError):
-    """The job did not reach the phase in time; ``job`` is how it stood last."""
+    """The job did not reach the phase in time; ``job`` is its last state."""
 
     def __init__(self, job: "Job", seconds: float) -> None:
         state = f"is {job.phase}" if job.phase else "has no status"
@@ -65,21 +65,21 @@ class Job:
     replicas: Mapping[str, ReplicaSummary]
     """By type, as in ``Worker``."""
     restarts: int
-    """After failures; always 0 with an operator that does not count them."""
+    """After failures, if the operator counts them."""
     first_failure: FirstFailure | None
     spec: TrainingJob = field(repr=False, compare=False)
-    """What is wanted, with the defaults."""
+    """The spec, with defaults."""
     body: Body = field(repr=False)
-    """The whole object, as the API server sent it."""
+    """The whole object."""
 
     @property
     def is_finished(self) -> bool:
-        """Whether it has succeeded or failed."""
+        """Whether the job has succeeded or failed."""
         return self.phase in ENDS
 
     @property
     def exit_code(self) -> int | None:
-        """That of the job as a command: 0, or that of its first failure; ``None`` until it has finished."""
+        """0, or that of the first failure; ``None`` until the job has finished."""
         if not self.is_finished:
             return None
         if self.phase is JobPhase.SUCCEEDED:
@@ -88,7 +88,7 @@ class Job:
 
     @property
     def ready(self) -> str:
-        """How many replicas run or have succeeded, of all, as in ``2/3``; after the end, how many have succeeded."""
+        """Replicas that run or have succeeded, of all, as in ``2/3``."""
         running = 0 if self.is_finished else sum(counts.active for counts in self.replicas.values())
         done = running + sum(counts.succeeded for counts in self.replicas.values())
         return f"{done}/{sum(counts.wanted for counts in self.replicas.values())}"

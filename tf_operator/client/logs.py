@@ -39,7 +39,7 @@ class LogLine:
     pod: str
     text: str
     raw: bytes = field(default=b"", repr=False, compare=False)
-    """As it was printed: ``text`` is without what is not UTF-8."""
+    """The bytes; ``text`` lacks what is not UTF-8."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,31 +34,31 @@ class JobPod:
     """``worker-0``."""
     phase: str
     state: "Pod" = field(repr=False)
-    """What the operator reads of it."""
+    """The fields that the operator reads."""
     node: str = ""
     created: datetime | None = None
     container: str = ""
-    """The one whose exit is the replica's."""
+    """The container that decides about the replica."""
     body: Body = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def restarts(self) -> int:
-        """Of its containers, in place."""
+        """Restarts in place of its containers."""
         return self.state.restarts
 
     @property
     def pending_reason(self) -> str:
-        """Why it is Pending, in the words of the scheduler or the kubelet."""
+        """Why it is Pending, as the scheduler or the kubelet says."""
         return self.state.pending_reason
 
     @property
     def is_starting(self) -> bool:
-        """Whether it is Pending for no reason but that every pod is, at first."""
+        """Whether it is Pending only because it is new."""
         return self.phase == "Pending" and (self.state.is_starting or self.state.waits_since is None)
 
     @property
     def is_terminating(self) -> bool:
-        """Whether somebody has deleted it."""
+        """Whether it was deleted."""
         return self.state.is_terminating
 
     @property
@@ -68,7 +68,7 @@ class JobPod:
 
     @property
     def is_running(self) -> bool:
-        """Whether its program runs, as far as its status says: not while it waits to be restarted in place."""
+        """Whether its program runs; not while it waits to be restarted in place."""
         is_waiting = self.restarts > 0 and self.main is None
         return self.phase == "Running" and not self.is_terminating and not is_waiting
 
@@ -79,7 +79,7 @@ class JobPod:
 
     @property
     def run(self) -> tuple[str, int] | None:
-        """Tells one run of the program from the next; ``None`` before the first one."""
+        """Identifies a run of the program; ``None`` before the first one."""
         return (self.uid, self.restarts) if self.phase == "Running" or self.has_ended else None
 
 

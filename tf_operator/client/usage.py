@@ -21,7 +21,7 @@ _COLUMNS: Final = ("REPLICA", "POD", "CPU", "MEMORY", "NODE")
 
 @dataclass(frozen=True, slots=True)
 class ReplicaUsage:
-    """What one replica uses."""
+    """The CPU and memory that one replica uses."""
 
     replica: str
     """``worker-0``."""

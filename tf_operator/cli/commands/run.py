@@ -18,9 +18,9 @@ from tf_operator.local.node.machine import user_python
 from tf_operator.meta import Body
 
 _EPILOG: Final = """\
-exit codes: 0 the job succeeded; that of its first failure, or 1; 2 wrong usage; 130 interrupted. Ctrl-C asks whether to
-stop the job or to leave it running; without a terminal it is left running. A local job is always stopped, also by
-SIGTERM (143) and when its terminal closes (129): its programs get their grace period, and a second Ctrl-C kills them"""
+exit codes: 0 the job succeeded; 1, or the code of its first failure; 2 wrong usage; 130 interrupted. Ctrl-C asks
+whether to stop a job in a cluster; without a terminal, it goes on. A local job always stops, also on SIGTERM (143)
+and when its terminal closes (129): its programs get their grace period, and a second Ctrl-C kills them"""
 
 
 def add_command(commands: Commands) -> None:

@@ -13,9 +13,8 @@ def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "submit",
         help="create the jobs of a manifest",
-        description="Creates the objects of a manifest in their order. Existing dependencies, such as a volume claim,"
-        " are left unchanged; the job itself must not exist yet, unless you pass --replace. Checks the manifest"
-        " first, as 'tfjob plan' does.",
+        description="Checks a manifest, as 'tfjob plan' does, and creates its objects in their order. Existing"
+        " dependencies, such as a volume claim, are left unchanged; the job must not exist, unless you pass --replace.",
         allow_abbrev=False,
     )
     named_files.add_argument(parser)

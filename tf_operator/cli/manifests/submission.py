@@ -26,11 +26,11 @@ _STEPS: Final = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Put the options of every command that submits into its grammar."""
     parser.add_argument("--no-check", action="store_true", help="leave all checks to the API server")
-    parser.add_argument("--name", default="", metavar="NAME", help="name of the job, instead of that in the manifest")
+    parser.add_argument("--name", default="", metavar="NAME", help="name of the job; default: that in the manifest")
     parser.add_argument(
         "--replace",
         action="store_true",
-        help="delete an existing job of that name first, and wait until its pods are gone",
+        help="delete an existing job of that name, and its pods, first",
     )
 
 

@@ -29,8 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--python",
         metavar="PATH",
-        help="interpreter or virtual environment of the programs; default: the virtual environment that is active in"
-        " the shell, else that of tfjob",
+        help="interpreter or virtual environment of the programs; default: the active one, else that of tfjob",
     )
     group.add_argument(
         "--mount",
@@ -42,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--env-file",
         metavar="FILE",
-        help="environment variables of the programs, one NAME=VALUE per line; those in the manifest take precedence",
+        help="environment variables, one NAME=VALUE per line; those in the manifest take precedence",
     )
 
 

@@ -27,7 +27,7 @@ class Situation:
     are_pods_known: bool = True
     """Whether the pods may be read; if not, ``pods`` is empty."""
     log: tuple[str, ...] = ()
-    """The last lines of a program that failed, where nothing else says why."""
+    """The last lines of a failed program, if nothing else says why."""
     notes: tuple[str, ...] = ()
     """What may not be read."""
 
@@ -45,7 +45,7 @@ class Explanation:
     """Why a job is in its state, what it waits for, and what to do next. ``print`` shows it as ``tfjob explain``."""
 
     state: str
-    """Continues a sentence that begins with the job, as in ``has failed after 2m``."""
+    """As in ``has failed after 2m``."""
     reasons: tuple[str, ...] = ()
     """Why it is in this state."""
     waits: tuple[str, ...] = ()
@@ -55,9 +55,9 @@ class Explanation:
     job: str = ""
     """``TFJob team/mnist``."""
     log: tuple[str, ...] = ()
-    """The last lines of a program that failed, where nothing else says why."""
+    """The last lines of a failed program, if nothing else says why."""
     notes: tuple[str, ...] = ()
-    """What may not be read, so that the explanation is made without it."""
+    """What you have no permission to read."""
 
     def without_server(self) -> "Explanation":
         """The same where the server ends with the job, so that no step asks for what is gone."""

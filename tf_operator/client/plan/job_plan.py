@@ -36,7 +36,7 @@ class PlannedReplica:
     address: str
     """Where the other replicas reach it."""
     container: str
-    """The one whose exit is the replica's."""
+    """The container that decides about the replica."""
 
     @property
     def name(self) -> str:
@@ -72,7 +72,7 @@ class JobPlan:
     """What is created before the first pod, such as the PodGroup of a gang scheduler."""
     replicas: tuple[PlannedReplica, ...]
     extras: tuple[Create, ...]
-    """What the job has beside its replicas, such as its TensorBoard, where the operator runs with the flag for it."""
+    """Further objects, such as its TensorBoard, if the operator has the flag for it."""
     warnings: tuple[str, ...]
 
     @property
@@ -82,7 +82,7 @@ class JobPlan:
 
     @property
     def sentences(self) -> tuple[tuple[str, str], ...]:
-        """How the job ends, and what remains of it: headings and their sentences."""
+        """How the job ends: headings and sentences."""
         scheduler = self.job.run_policy.scheduling.scheduler or self.settings.gang_scheduler
         return tuple(
             sentences.sentences(self.job, extras=self.extras, gang_size=self.gang_size, gang_scheduler=str(scheduler))

@@ -14,7 +14,7 @@ from tf_operator.planning.snapshot import DEFAULT_SETTINGS
 
 
 class InvalidManifest(NotPossible):
-    """A manifest that would be refused, or whose job would fail at once; ``errors`` names each field and its rule."""
+    """The manifest is invalid; ``errors`` names each field and its rule."""
 
     def __init__(self, where: str, errors: Sequence[FieldError]) -> None:
         super().__init__("\n".join(f"{where}: {error}" for error in errors))

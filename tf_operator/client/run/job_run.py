@@ -24,7 +24,7 @@ from tf_operator.meta import Body
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """How a job has ended that was run. ``print`` and notebooks show why."""
+    """How a job ended. ``print`` and notebooks show why."""
 
     job: Job
     explanation: Explanation
