@@ -56,6 +56,7 @@ def write(tree: Path, folder: Path, *, at: str) -> list[Path]:
 
 
 def version_of(tree: Path) -> str:
+    """The one number of a release."""
     package = ConfigParser()
     package.read(tree / "setup.cfg", encoding="utf-8")
     return package["metadata"]["version"]

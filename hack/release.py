@@ -18,7 +18,6 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from configparser import ConfigParser
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -46,13 +45,6 @@ class ImageBuild:
     engine: str = ""
 
 
-def version_of(tree: Path) -> str:
-    """The one number of a release: setup.cfg has it."""
-    package = ConfigParser()
-    package.read(tree / "setup.cfg", encoding="utf-8")
-    return package["metadata"]["version"]
-
-
 def notes(tree: Path, version: str) -> str:
     """What the changelog says of a version; ``Unreleased`` is a version, too."""
     text = (tree / "CHANGELOG.md").read_text(encoding="utf-8")
@@ -66,7 +58,7 @@ def notes(tree: Path, version: str) -> str:
 
 def check(tree: Path, tag: str = "") -> None:
     """All places have one version number; that of the tag, which the changelog describes."""
-    version = version_of(tree)
+    version = krew.version_of(tree)
     chart = (tree / "charts" / "tf-operator" / "Chart.yaml").read_text(encoding="utf-8")
     for field, pattern in (("version", r"^version: (.+)$"), ("appVersion", r'^appVersion: "(.+)"$')):
         match = re.search(pattern, chart, re.MULTILINE)
@@ -87,7 +79,7 @@ def build(tree: Path, folder: Path, image: ImageBuild | None = None, *, revision
     folder = folder.resolve()
     folder.mkdir(parents=True)
     epoch = int(_run("git", "log", "-1", "--format=%ct", revision, cwd=tree))
-    version = version_of(tree)
+    version = krew.version_of(tree)
     with tempfile.TemporaryDirectory() as scratch:
         # setuptools leaves folders in the tree that it builds from, and takes files from them the next time.
         source = Path(scratch) / "tree"
@@ -120,7 +112,7 @@ def dry_run(tree: Path, folder: Path, image: ImageBuild | None = None) -> None:
 
 def _build_image(source: Path, archive: Path, epoch: int, image: ImageBuild) -> None:
     """The image as OCI archive, and for each platform the list of what is in it."""
-    version = version_of(source)
+    version = krew.version_of(source)
     options = {"--platform": image.platforms, "--base": image.base, "--engine": image.engine}
     arguments = [word for option, value in options.items() if value for word in (option, value)]
     name = f"localhost/tf-operator:{version}"

@@ -22,18 +22,18 @@ import pytest
 from lab.cluster import cluster as cluster_module
 from lab.cluster import network as cluster_network
 from lab.cluster.cluster import Cluster
-from lab.cluster.given import GivenCluster
 from lab.cluster.host import UnfitHostError
 from lab.control_plane import plane as plane_module
 from lab.control_plane import setup as plane_setup
 from lab.control_plane.directory import DirectoryRefusedError
 from lab.control_plane.plane import FEATURES, ControlPlane
-from lab.prometheus import Prometheus
 from lab.tools.catalogue import ToolError
 from lab.tools.get import Toolbox, programs, refuse_programs
 from support.api import Api
 from support.embedded.embedded_plane import EmbeddedPlane
+from support.given_cluster import GivenCluster
 from support.local_machine import LocalMachine
+from support.partners.prometheus import Prometheus
 from support.pods.kubelet import Kubelet
 
 if TYPE_CHECKING:

@@ -16,11 +16,11 @@ from lab.cluster import host as cluster_host
 from lab.cluster import image as cluster_image
 from lab.cluster.cluster import Cluster
 from lab.cluster.host import UnfitHostError
-from lab.cluster.host_traces import Machine, Marks
 from lab.cluster.settings import PAUSE_IMAGE
 from lab.control_plane import directory as plane_directory
 from lab.control_plane.process import ProcessId
 from lab.tools.get import programs
+from support.host_traces import Machine, Marks
 from support.partners.kubectl import Kubectl
 from support.settle import eventually
 

@@ -10,6 +10,7 @@ import tarfile
 
 import pytest
 
+import krew
 import release
 from release import ROOT, ReleaseError
 
@@ -114,7 +115,7 @@ def test_two_builds_of_one_commit_are_the_same_files(tmp_path):
     sums = dict(reversed(line.split()) for line in (tmp_path / "release" / "SHA256SUMS").read_text().splitlines())
     files = {file.name for file in (tmp_path / "release").iterdir()} - {"SHA256SUMS"}
     assert sums.keys() == files
-    assert {name.removeprefix(f"tf-operator-{release.version_of(ROOT)}") for name in files if "-crd" in name} == {
+    assert {name.removeprefix(f"tf-operator-{krew.version_of(ROOT)}") for name in files if "-crd" in name} == {
         "-crd.yaml"
     }
     assert all(hashlib.sha256((tmp_path / "release" / name).read_bytes()).hexdigest() == sums[name] for name in files)

@@ -13,7 +13,7 @@ from typing import Literal, Self
 import aiohttp
 
 from lab.control_plane.etcd import Change, Store
-from lab.control_plane.registry_keys import Place, place_of
+from support.registry_keys import Place, place_of
 from support.resources import Json
 
 UNREADABLE: Json = {"metadata": {}}

@@ -15,8 +15,8 @@ from contextlib import suppress
 from typing import TypeVar, overload
 
 from lab.control_plane.etcd import Change, Store
-from lab.control_plane.registry_keys import Place, place_of
 from support.history import Recorder
+from support.registry_keys import Place, place_of
 from tf_operator.machinery.clock import Clock, SystemClock
 
 # The apiserver and leaders sign their leases for ever, also in a cluster where nothing happens.

@@ -49,14 +49,8 @@ RECIPES: Final[Mapping[str, Recipe]] = MappingProxyType(
             "hack/image",
             "localhost/tf-operator:e2e",
             (
-                *(
-                    "Dockerfile",
-                    ".dockerignore",
-                    "hack/image",
-                    "hack/requirements/ci.txt",
-                    "hack/requirements/image.txt",
-                ),
-                *("setup.cfg", "pyproject.toml", "README.md", "LICENSE", "tf_operator"),
+                *("Dockerfile", ".dockerignore", "hack/image", "hack/requirements/ci.txt"),
+                *("hack/requirements/image.txt", "setup.cfg", "pyproject.toml", "README.md", "LICENSE", "tf_operator"),
             ),
         ),
         "training": Recipe(

@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 from lab.cluster import image_archives
-from lab.cluster.given import GivenCluster
 from support import release_files
+from support.given_cluster import GivenCluster
 from support.jobs.real_namespace import Program, RealNamespace
 from support.partners.helm import INSTALLED, Helm
 from support.partners.kubectl import Kubectl

@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 
-from lab.prometheus import Target
 from support.jobs.real_namespace import small_job
+from support.partners.prometheus import Target
 from support.settle import eventually
 
 

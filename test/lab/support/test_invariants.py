@@ -2,11 +2,11 @@
 
 import pytest
 
-from lab.control_plane.registry_keys import Place
 from support import invariants
 from support.audit import Request, Requests
 from support.history import History, Revision
 from support.jobs import builders
+from support.registry_keys import Place
 
 NS = "team"
 

@@ -12,10 +12,10 @@ import pytest
 import pytest_asyncio
 
 from lab.control_plane.plane import ControlPlane
-from lab.prometheus import Prometheus, Target
 from lab.tools.get import programs
 from support.jobs.workload import busy
 from support.operators.operator_process import OperatorProcess, operator
+from support.partners.prometheus import Prometheus, Target
 from support.settle import eventually
 
 # What a PodMonitor makes of the replicas of an installation.

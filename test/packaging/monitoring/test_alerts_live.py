@@ -11,11 +11,11 @@ from urllib.request import urlopen
 import pytest
 import yaml
 
-from lab.prometheus import Prometheus, Target
 from support.api import Api
 from support.jobs import builders
 from support.operators import operator_process
 from support.operators.operator_process import OperatorProcess
+from support.partners.prometheus import Prometheus, Target
 from support.pods.autopilot import autopilot
 from support.pods.kubelet import Kubelet
 from support.pods.pod_scripts import Script, failing, running

@@ -10,8 +10,8 @@ from urllib.request import urlopen
 import pytest
 import pytest_asyncio
 
-from lab.prometheus import Target
 from support.partners.pod_metrics import PodMetrics
+from support.partners.prometheus import Target
 from support.settle import eventually
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -13,9 +13,9 @@ import pytest
 import trustme
 import yaml
 
-from lab.prometheus import Target
 from support.operators.operator_process import operator
 from support.partners.helm import Helm, one
+from support.partners.prometheus import Target
 from support.settle import eventually
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -23,8 +23,8 @@ from lab.control_plane import servers as plane_servers
 from lab.control_plane.api import Body
 from lab.control_plane.etcd import Batch, Change, WatchLostError
 from lab.control_plane.plane import ControlPlane
-from lab.control_plane.registry_keys import PREFIX
 from lab.kubeconfig import Access
+from support.registry_keys import PREFIX
 from support.resources import Json
 from tf_operator.app import local
 from tf_operator.local import certificate

@@ -16,7 +16,6 @@ import pytest
 
 from lab.control_plane.access import OPERATOR
 from lab.control_plane.plane import ControlPlane
-from lab.control_plane.registry_keys import Place
 from support import invariants
 from support.api import Api
 from support.audit import AuditLog
@@ -25,6 +24,7 @@ from support.jobs.job_namespace import JobNamespace
 from support.operators import operator_process
 from support.operators.operator_process import OperatorProcess
 from support.pods.kubelet import Kubelet
+from support.registry_keys import Place
 from support.settle import wait_quiet
 
 ALONE = "--leader-elect=false"
