@@ -6,7 +6,7 @@ may be older than any schema and a label or owner reference may be forged by a t
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -14,7 +14,6 @@ from typing import Any
 Body = Mapping[str, Any]
 """An object as the apiserver sends it: parsed JSON, to be read and never changed."""
 
-_EMPTY: Body = {}
 _RFC3339 = re.compile(
     r"(?P<seconds>\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d)(?P<fraction>\.\d{1,9})?(?P<zone>[Zz]|[+-]\d\d:\d\d)"
 )
@@ -77,10 +76,24 @@ class OwnerRef:
         }
 
 
+def mapping_of(value: object) -> Body:
+    """The value, or an empty mapping when it is missing or no mapping."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def list_of(value: object) -> Sequence[Any]:
+    """The value, or an empty list when it is missing or no list."""
+    return value if isinstance(value, list | tuple) else ()
+
+
+def objects_of(value: object) -> list[Body]:
+    """The objects in a list, without whatever else is in it; none when it is no list."""
+    return [entry for entry in list_of(value) if isinstance(entry, Mapping)]
+
+
 def metadata_of(body: Body) -> Body:
     """``metadata``, or an empty mapping when it is missing or no mapping."""
-    metadata = body.get("metadata")
-    return metadata if isinstance(metadata, Mapping) else _EMPTY
+    return mapping_of(body.get("metadata"))
 
 
 def text_of(body: Body, field: str) -> str:

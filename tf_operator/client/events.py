@@ -1,13 +1,13 @@
 """What was reported about a job and its pods: Kubernetes Events, as values."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
 from tf_operator.client.job import Job
 from tf_operator.machinery.transport.requests import Resource, Scope
-from tf_operator.meta import Body, metadata_of, parse_time, text_of
+from tf_operator.meta import Body, mapping_of, metadata_of, parse_time, text_of
 
 EVENTS: Final = Resource("", "v1", "events", "Event")
 _LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -50,12 +50,12 @@ def read_events(bodies: Iterable[Body]) -> list[JobEvent]:
 
 
 def subject_uid(body: Body) -> str:
-    return text_of(_mapping(body.get("involvedObject")), "uid")
+    return text_of(mapping_of(body.get("involvedObject")), "uid")
 
 
 def read_event(body: Body) -> JobEvent:
     """One event, of the old or the new kind."""
-    subject, series = _mapping(body.get("involvedObject")), _mapping(body.get("series"))
+    subject, series = mapping_of(body.get("involvedObject")), mapping_of(body.get("series"))
     times = (
         series.get("lastObservedTime"),
         body.get("lastTimestamp"),
@@ -74,7 +74,3 @@ def read_event(body: Body) -> JobEvent:
         count=count if isinstance(count, int) and count > 0 else 1,
         uid=text_of(metadata_of(body), "uid"),
     )
-
-
-def _mapping(value: object) -> Body:
-    return value if isinstance(value, Mapping) else {}

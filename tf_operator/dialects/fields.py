@@ -98,8 +98,3 @@ def kind_of(value: object) -> str:
             return "a list"
         case _:
             return "something else"
-
-
-def entries(value: object) -> list[Body]:
-    """The objects in a list; nothing, when it is none."""
-    return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, list | tuple) else []

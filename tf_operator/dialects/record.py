@@ -11,7 +11,6 @@ from itertools import chain
 from typing import Any, Final, TypeVar
 
 from tf_operator.dialects import compact_records
-from tf_operator.dialects.fields import entries
 from tf_operator.job.ranges import Indexes
 from tf_operator.job.record import (
     ElasticRecord,
@@ -29,7 +28,7 @@ from tf_operator.job.record import (
     UnfitCause,
     UnfitRecord,
 )
-from tf_operator.meta import Body, parse_time, rfc3339, text_of
+from tf_operator.meta import Body, objects_of, parse_time, rfc3339, text_of
 
 E = TypeVar("E", bound=StrEnum)
 _NOTHING: Body = {}
@@ -136,7 +135,7 @@ def write_restarting(restarting: Restarting | None) -> dict[str, Any] | None:
 
 def read_restart_records(body: Body) -> tuple[RestartRecord, ...]:
     """The records one by one, and those in the compact form."""
-    listed = (_read_restart_record(entry) for entry in entries(body.get("restartRecords")))
+    listed = (_read_restart_record(entry) for entry in objects_of(body.get("restartRecords")))
     compact = object_of(body, "compactRestartRecords")
     texts = (compact_records.read(kind, compact.get(kind)) for kind in ReplicaType)
     return (*(record for record in listed if record), *chain.from_iterable(texts))

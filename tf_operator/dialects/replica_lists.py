@@ -18,7 +18,7 @@ from tf_operator.job.profile import AfterEnd, ExitCodes, FailureScope, Labels, N
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.tensorboard import TensorBoard, first_of
 from tf_operator.job.training_job import CleanPodPolicy, DecidingReplica, ReplicaSpec, RestartPolicy
-from tf_operator.meta import Body
+from tf_operator.meta import Body, objects_of
 
 CONTAINER: Final = "tensorflow"
 PORT: Final = 2222
@@ -210,9 +210,11 @@ def is_default_server(template: Body) -> bool:
     """Whether the container of a template is one that was added here: it mounts a program that nobody has brought."""
     pod = template.get("spec")
     spec = pod if isinstance(pod, Mapping) else {}
-    main = next((container for container in _objects(spec.get("containers")) if container.get("name") == CONTAINER), {})
-    brought = [volume.get("name") for volume in _objects(spec.get("volumes"))]
-    return _SERVER_FILES in _objects(main.get("volumeMounts")) and _SERVER_FILES["name"] not in brought
+    main = next(
+        (container for container in objects_of(spec.get("containers")) if container.get("name") == CONTAINER), {}
+    )
+    brought = [volume.get("name") for volume in objects_of(spec.get("volumes"))]
+    return _SERVER_FILES in objects_of(main.get("volumeMounts")) and _SERVER_FILES["name"] not in brought
 
 
 def _without_files(template: Body) -> dict[str, Any]:
@@ -224,7 +226,3 @@ def _without_files(template: Body) -> dict[str, Any]:
         for entry in template["spec"]["containers"]
     ]
     return {**template, "spec": {**template["spec"], "containers": containers}}
-
-
-def _objects(value: object) -> list[Mapping[str, Any]]:
-    return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, list) else []

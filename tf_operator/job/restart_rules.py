@@ -5,13 +5,13 @@ all containers of the pod (from 1.36). The kubelet asks the first rule that is a
 policy, then the pod's. It ignores an action that it does not know, and so does this.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from tf_operator.job.ranges import NO_INDEXES, Indexes
 from tf_operator.job.training_job import RestartPolicy
-from tf_operator.meta import Body
+from tf_operator.meta import Body, list_of
 
 RESTARTING_ALL: Final = "RestartingAllContainers"
 """What the kubelet gives as the end of each container that it has restarted with all others of its pod."""
@@ -66,17 +66,13 @@ def read(container: Body) -> RestartRules | None:
 
 def _rules(entries: object) -> Iterator[tuple[str, frozenset[int]]]:
     """The action of each rule, and the codes that it is about."""
-    for rule in _listed(entries):
+    for rule in list_of(entries):
         exits = rule.get("exitCodes") if isinstance(rule, Mapping) else None
         if isinstance(exits, Mapping):
             # What is beyond the codes of programs is in no rule of "In", and in all of "NotIn".
-            listed = frozenset(code for code in _listed(exits.get("values")) if isinstance(code, int)) - {_OTHER}
+            listed = frozenset(code for code in list_of(exits.get("values")) if isinstance(code, int)) - {_OTHER}
             about = {"In": _CODES & listed, "NotIn": _CODES - listed}
             yield str(rule.get("action")), about.get(str(exits.get("operator")), frozenset())
-
-
-def _listed(value: object) -> Sequence[Any]:
-    return value if isinstance(value, list | tuple) else ()
 
 
 def _bucket_of(code: int) -> int:

@@ -3,30 +3,28 @@
 A template is the user's JSON, and open in the schema: what is not of the type that it should be is passed over.
 """
 
-from collections.abc import Mapping
-
 from tf_operator.job.training_job import ReplicaSpec
+from tf_operator.meta import Body, mapping_of, objects_of
 
 
-def main_containers(spec: ReplicaSpec, name: str) -> list[Mapping[str, object]]:
+def pod_of(spec: ReplicaSpec) -> Body:
+    """The spec of its pods, as the template says it; empty if that is none."""
+    return mapping_of(spec.template.get("spec"))
+
+
+def main_containers(spec: ReplicaSpec, name: str) -> list[Body]:
     """The containers of this name in the template, whatever else is there."""
     return [entry for entry in containers_of(spec) if entry.get("name") == name]
 
 
-def main_ports(spec: ReplicaSpec, name: str) -> list[Mapping[str, object]]:
-    return [port for main in main_containers(spec, name)[:1] for port in _objects(main.get("ports"))]
+def main_ports(spec: ReplicaSpec, name: str) -> list[Body]:
+    return [port for main in main_containers(spec, name)[:1] for port in objects_of(main.get("ports"))]
 
 
-def containers_of(spec: ReplicaSpec) -> list[Mapping[str, object]]:
+def containers_of(spec: ReplicaSpec) -> list[Body]:
     """All containers of the template; what is none in their list is passed over."""
-    pod = spec.template.get("spec")
-    return _objects(pod.get("containers")) if isinstance(pod, Mapping) else []
+    return objects_of(pod_of(spec).get("containers"))
 
 
-def init_containers_of(spec: ReplicaSpec) -> list[Mapping[str, object]]:
-    pod = spec.template.get("spec")
-    return _objects(pod.get("initContainers")) if isinstance(pod, Mapping) else []
-
-
-def _objects(value: object) -> list[Mapping[str, object]]:
-    return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, list) else []
+def init_containers_of(spec: ReplicaSpec) -> list[Body]:
+    return objects_of(pod_of(spec).get("initContainers"))

@@ -14,6 +14,7 @@ import msgspec
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.machinery.cache.interning import Interned, InternedLabels, decoder
 from tf_operator.machinery.transport.responses import ObjectMeta
+from tf_operator.meta import objects_of
 from tf_operator.planning.kueue import state
 from tf_operator.planning.kueue.state import Flavor, Workload
 from tf_operator.projections.children import NOBODY, Child, ChildMeta, owner_reader
@@ -135,5 +136,5 @@ def workload_reader(apis: tuple[ServedAPI, ...]) -> Callable[[msgspec.Raw | byte
 
 def read_flavor(raw: msgspec.Raw | bytes) -> CachedFlavor:
     raw_flavor = _READ_FLAVOR(raw)
-    tolerations = state.objects(msgspec.json.decode(raw_flavor.spec.tolerations))
+    tolerations = tuple(objects_of(msgspec.json.decode(raw_flavor.spec.tolerations)))
     return CachedFlavor(raw_flavor.metadata, Flavor(dict(raw_flavor.spec.node_labels), tolerations))

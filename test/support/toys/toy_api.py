@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from tf_operator.dialects import record as codec
-from tf_operator.dialects.fields import Fields, entries
+from tf_operator.dialects.fields import Fields
 from tf_operator.dialects.metadata import job_of
 from tf_operator.dialects.served import Crd, JobSummary, ServedAPI
 from tf_operator.job import defaults
@@ -25,7 +25,7 @@ from tf_operator.job.profile import (
 from tf_operator.job.record import FailureCause, ReplicaType
 from tf_operator.job.report import EventKind, JobReport
 from tf_operator.job.training_job import CleanPodPolicy, ReplicaSpec, RestartPolicy, RunPolicy, TrainingJob
-from tf_operator.meta import Body, GroupVersionResource
+from tf_operator.meta import Body, GroupVersionResource, objects_of
 
 RESOURCE = GroupVersionResource("toys.example.org", "v1", "trainings", "Training")
 NAMES: Any = {name: f"toys.example.org/{name}" for name in ("job", "type", "index", "role")}
@@ -76,7 +76,7 @@ class ToyCrd(Crd):
 
 def read(profile: Profile, metadata: Body, spec: object, stored: object) -> TrainingJob:
     fields = Fields({"spec": spec}).below("spec")
-    role_fields = [Fields(role, "spec.roles", fields.problems) for role in entries(fields.body.get("roles"))]
+    role_fields = [Fields(role, "spec.roles", fields.problems) for role in objects_of(fields.body.get("roles"))]
     restart, clean_pods = _POLICIES[profile.restart_by]
     roles = [_read_role(role, profile.container, restart) for role in role_fields]
     job = job_of(metadata, stored, profile)

@@ -4,7 +4,8 @@ from enum import StrEnum
 
 import pytest
 
-from tf_operator.dialects.fields import Fields, entries
+from tf_operator.dialects.fields import Fields
+from tf_operator.meta import objects_of
 
 WRONG = [True, 3, 2.5, "text", "x" * 50, [1], {"a": 1}]
 
@@ -86,4 +87,4 @@ def test_what_json_cannot_hold_is_something_else():
     ("found", "objects"), [([{"a": 1}, 2, None], [{"a": 1}]), (({},), [{}]), ("x", []), (None, [])]
 )
 def test_of_a_list_only_the_objects_are_taken(found, objects):
-    assert entries(found) == objects
+    assert objects_of(found) == objects

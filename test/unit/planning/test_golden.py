@@ -9,8 +9,8 @@ import yaml
 
 from golden import case, written
 from support.jobs.builders import merge
-from tf_operator.dialects.fields import entries
 from tf_operator.dialects.kubeflow import words
+from tf_operator.meta import objects_of
 from tf_operator.planning import pending, spec_problems
 from tf_operator.planning.actions import Stage
 from tf_operator.planning.child_kinds import kinds
@@ -99,7 +99,7 @@ def without_messages(status):
     return {
         **status,
         "says": "",
-        "conditions": [{**entry, "message": ""} for entry in entries(status.get("conditions"))],
+        "conditions": [{**entry, "message": ""} for entry in objects_of(status.get("conditions"))],
     }
 
 

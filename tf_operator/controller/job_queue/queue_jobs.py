@@ -13,7 +13,7 @@ from tf_operator.controller.caches import OWNER, owner_value
 from tf_operator.controller.job_queue.projections import CachedPriorityClass, CountedPod
 from tf_operator.controller.job_queue.set_aside import SetAside
 from tf_operator.dialects.served import ServedAPI
-from tf_operator.job import naming
+from tf_operator.job import naming, templates
 from tf_operator.job.record import JobPhase, PendingKind, ReplicaType
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.job.validation import validate
@@ -148,7 +148,7 @@ class QueueJobs:
         workers = job.spec_of(ReplicaType.WORKER)
         counts = {spec.type for spec in (*requested.replicas, *job.replicas) if spec.count}
         specs = [spec for spec in job.replicas if spec.type in counts]
-        if not specs or shapes.rules_of(map(pod_needs.pod_of, specs)) > shapes.MOST_RULES:
+        if not specs or shapes.rules_of(map(templates.pod_of, specs)) > shapes.MOST_RULES:
             return None
         builder = ChildBuilder(job, self._settings_then)
         pods = {spec.type: builder.pod_spec(spec.type) for spec in specs}

@@ -12,14 +12,13 @@ from datetime import datetime
 from typing import Any, Final
 
 from tf_operator.dialects import record as codec
-from tf_operator.dialects.fields import entries
 from tf_operator.dialects.kubeflow import conditions, words
 from tf_operator.dialects.kubeflow.conditions import Condition, Conditions, ConditionType
 from tf_operator.dialects.record import count_of, object_of, present, write_time
 from tf_operator.job.profile import AfterEnd
 from tf_operator.job.record import JobPhase, JobRecord, ReplicaRecord, ReplicaType
 from tf_operator.job.report import JobReport, ReplicaCounts
-from tf_operator.meta import Body, parse_time, text_of
+from tf_operator.meta import Body, objects_of, parse_time, text_of
 
 _NOTHING: Body = {}
 _TYPES: Final = frozenset(ConditionType)
@@ -142,7 +141,7 @@ def _left_at(stored: Conditions, kind: ConditionType) -> datetime | None:
 
 def _conditions(report: JobReport, stored: Body) -> list[dict[str, Any]]:
     """The list is written as a whole; those of others stand in it as they are stored."""
-    theirs = iter([entry for entry in entries(stored.get("conditions")) if text_of(entry, "type") not in _TYPES])
+    theirs = iter([entry for entry in objects_of(stored.get("conditions")) if text_of(entry, "type") not in _TYPES])
     return [
         _write_condition(condition) if condition.type in _TYPES else dict(next(theirs))
         for condition in conditions.after(report, _read_conditions(stored))
@@ -176,7 +175,7 @@ def _write_replica(report: JobReport, kind: ReplicaType, replica: ReplicaRecord,
 
 def _read_conditions(body: Body) -> Conditions:
     """Of each type of ours the last: nothing keeps others from storing one twice."""
-    listed = [_read_condition(entry) for entry in entries(body.get("conditions"))]
+    listed = [_read_condition(entry) for entry in objects_of(body.get("conditions"))]
     last = {condition.type: index for index, condition in enumerate(listed)}
     return tuple(
         condition
@@ -212,7 +211,7 @@ def _with_new_names(body: Body) -> Body:
 
     This version removes them when it writes: if they are there, that version has run since, and its records are newer.
     """
-    old = [dict(entry) for entry in entries(body.get("replicaAccounts"))]
+    old = [dict(entry) for entry in objects_of(body.get("replicaAccounts"))]
     if not old:
         return body
     others = {name: value for name, value in body.items() if name != "compactRestartRecords"}

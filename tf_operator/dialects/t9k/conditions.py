@@ -11,11 +11,10 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from tf_operator.dialects.fields import entries
 from tf_operator.dialects.t9k import words
 from tf_operator.job.record import FailureCause, JobPhase, ReplicaType
 from tf_operator.job.report import JobReport, ReplicaLine
-from tf_operator.meta import Body, parse_time, rfc3339, text_of
+from tf_operator.meta import Body, objects_of, parse_time, rfc3339, text_of
 
 
 class T9kPhase(StrEnum):
@@ -73,7 +72,7 @@ def phase_of(report: JobReport, lines: tuple[ReplicaLine, ...]) -> T9kPhase:
 
 def write(report: JobReport, lines: tuple[ReplicaLine, ...], phase: T9kPhase, stored: Body) -> list[dict[str, Any]]:
     """The list; what others keep in it stands behind ours."""
-    conditions = entries(stored.get("conditions"))
+    conditions = objects_of(stored.get("conditions"))
     by_type = {text_of(entry, "type"): entry for entry in conditions}
     ours = [
         _entry(kind, statement, by_type.get(kind), report.now)

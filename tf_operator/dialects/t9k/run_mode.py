@@ -7,9 +7,10 @@ replacements. No pod is made while the job is paused, so what is read then alrea
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from tf_operator.dialects.fields import Fields, entries
+from tf_operator.dialects.fields import Fields
 from tf_operator.job.record import JobPhase, JobRecord, ReplicaType
 from tf_operator.job.training_job import Override
+from tf_operator.meta import objects_of
 
 _SLEEP: Final = ("sleep", "inf")
 
@@ -43,7 +44,7 @@ def _resume_overrides(pause: Fields) -> Iterator[tuple[str, Override]]:
 
 
 def _items(mode: Fields, name: str) -> Iterator[tuple[str, Fields]]:
-    for index, entry in enumerate(entries(mode.body.get(name))):
+    for index, entry in enumerate(objects_of(mode.body.get(name))):
         item = Fields(entry, f"{mode.at(name)}[{index}]", mode.problems)
         yield item.text("type"), item
 

@@ -8,13 +8,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tf_operator.dialects import record as codec
-from tf_operator.dialects.fields import entries
 from tf_operator.dialects.t9k import conditions, tasks, words
 from tf_operator.dialects.t9k.conditions import T9kConditionType, T9kPhase
 from tf_operator.job.record import JobPhase, JobRecord
 from tf_operator.job.report import JobReport, ReplicaLine
 from tf_operator.job.tensorboard import RESOURCE, TensorBoardPhase
-from tf_operator.meta import Body, parse_time, text_of
+from tf_operator.meta import Body, objects_of, parse_time, text_of
 from tf_operator.text import LONGEST_MESSAGE, one_line
 
 RECORD: Final = "operator"
@@ -80,7 +79,7 @@ def _replicas(report: JobReport, lines: tuple[ReplicaLine, ...], stored: Body) -
 
 def _read_foreign(body: Body) -> JobRecord:
     """How the job ended; one that has not ended is a new job."""
-    by_type = {text_of(entry, "type"): entry for entry in entries(body.get("conditions"))}
+    by_type = {text_of(entry, "type"): entry for entry in objects_of(body.get("conditions"))}
     for kind, phase in ((T9kConditionType.FAILED, JobPhase.FAILED), (T9kConditionType.COMPLETED, JobPhase.SUCCEEDED)):
         entry = by_type.get(kind, _NOTHING)
         if entry.get("status") == "True" or body.get("phase") == _ENDS[phase]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from tf_operator.dialects import metadata as job_metadata
 from tf_operator.dialects import summaries
-from tf_operator.dialects.fields import Fields, entries
+from tf_operator.dialects.fields import Fields
 from tf_operator.dialects.served import Crd, JobSummary, ServedAPI
 from tf_operator.dialects.t9k import run_mode, status, tfjob, words
 from tf_operator.job import defaults
@@ -27,7 +27,7 @@ from tf_operator.job.training_job import (
     SchedulingPolicy,
     TrainingJob,
 )
-from tf_operator.meta import Body, GroupVersionResource, text_of
+from tf_operator.meta import Body, GroupVersionResource, objects_of, text_of
 
 RESOURCE: Final = GroupVersionResource(
     "batch.tensorstack.dev", "v1beta1", "tensorflowtrainingjobs", "TensorFlowTrainingJob"
@@ -90,7 +90,7 @@ def read(metadata: Body, spec: object, stored: object) -> TrainingJob:
 def _read_replicas(spec: Fields, overrides: Mapping[str, Override]) -> tuple[ReplicaSpec, ...]:
     """The replica specs in the order of the list. Two items for one type, and unknown types, are problems."""
     replicas: dict[ReplicaType, ReplicaSpec] = {}
-    for index, entry in enumerate(entries(spec.body.get("replicaSpecs"))):
+    for index, entry in enumerate(objects_of(spec.body.get("replicaSpecs"))):
         item = Fields(entry, f"{spec.at('replicaSpecs')}[{index}]", spec.problems)
         kind = _TYPES.get(item.text("type"))
         if kind is None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.requests import Resource
-from tf_operator.meta import Body, text_of
+from tf_operator.meta import mapping_of, text_of
 
 TOKEN_REVIEWS = Resource("authentication.k8s.io", "v1", "tokenreviews", "TokenReview", is_namespaced=False)
 ACCESS_REVIEWS = Resource(
@@ -37,8 +37,8 @@ class User:
 async def review_token(client: ApiClient, token: str) -> User | None:
     """The user that a token stands for; ``None`` when it is nobody's, or not meant for the apiserver."""
     reply = await client.create(TOKEN_REVIEWS, "", {"spec": {"token": token}})
-    status = _mapping(reply, "status")
-    user = _mapping(status, "user")
+    status = mapping_of(reply.get("status"))
+    user = mapping_of(status.get("user"))
     name = text_of(user, "username")
     if status.get("authenticated") is not True or not name:
         return None
@@ -47,7 +47,7 @@ async def review_token(client: ApiClient, token: str) -> User | None:
         name=name,
         uid=text_of(user, "uid"),
         groups=tuple(group for group in groups if isinstance(group, str)) if isinstance(groups, list) else (),
-        extra=_mapping(user, "extra"),
+        extra=mapping_of(user.get("extra")),
     )
 
 
@@ -61,10 +61,5 @@ async def is_allowed(client: ApiClient, user: User, *, verb: str, path: str) -> 
         "nonResourceAttributes": {"verb": verb, "path": path},
     }
     reply = await client.create(ACCESS_REVIEWS, "", {"spec": spec})
-    status = _mapping(reply, "status")
+    status = mapping_of(reply.get("status"))
     return status.get("allowed") is True and status.get("denied") is not True
-
-
-def _mapping(body: Body, name: str) -> Body:
-    value = body.get(name)
-    return value if isinstance(value, Mapping) else {}

@@ -10,7 +10,7 @@ from typing import Any
 
 from tf_operator.job.templates import main_containers
 from tf_operator.job.training_job import ReplicaSpec, TrainingJob
-from tf_operator.meta import Body
+from tf_operator.meta import Body, mapping_of, objects_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def _with(accelerator: Accelerator, pod: Body, main: Body) -> tuple[Body, Body]:
 
 
 def _volume_names(pod: Body) -> set[str]:
-    containers = [entry for field in ("initContainers", "containers") for entry in _objects(pod.get(field))]
+    containers = [entry for field in ("initContainers", "containers") for entry in objects_of(pod.get(field))]
     lists = [pod.get("volumes"), *(entry.get("volumeMounts") for entry in containers)]
     return {name for listed in lists for name in _texts(listed, "name")}
 
@@ -108,14 +108,9 @@ def _replace(resources: Body, old: str, new: str) -> dict[str, Any]:
 
 
 def _resources(container: Body) -> Body:
-    value = container.get("resources")
-    return value if isinstance(value, Mapping) else {}
-
-
-def _objects(value: object) -> list[Body]:
-    return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, list) else []
+    return mapping_of(container.get("resources"))
 
 
 def _texts(value: object, field: str) -> set[str]:
     """The texts in this field of the objects in a list. Anything else is left to the API server, which rejects it."""
-    return {text for entry in _objects(value) if isinstance(text := entry.get(field), str)}
+    return {text for entry in objects_of(value) if isinstance(text := entry.get(field), str)}

@@ -13,12 +13,12 @@ from functools import cached_property, partial
 from itertools import chain, count
 from typing import Any, Final
 
-from tf_operator.job import constants, naming
+from tf_operator.job import constants, naming, templates
 from tf_operator.job.profile import Profile, RestartBy
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.templates import main_containers, main_ports
 from tf_operator.job.training_job import Override, ReplicaSpec, TrainingJob
-from tf_operator.meta import Body, GroupVersionResource, labels_of
+from tf_operator.meta import Body, GroupVersionResource, labels_of, list_of
 from tf_operator.planning.actions import Create, Stage
 from tf_operator.planning.bodies import cluster_spec, default_server, gang_schedulers, json_logs, resize_sidecar
 from tf_operator.planning.bodies.gang_schedulers import GangScheduler
@@ -136,7 +136,7 @@ class ChildBuilder:
             pod = admission.near(pod, node)
         if spec.is_default_server:
             pod = default_server.with_program(pod, self.job, self.settings)
-        if config and (containers := _listed(pod.get("containers"))):
+        if config and (containers := list_of(pod.get("containers"))):
             pod["containers"] = [self._configure(entry, config) for entry in containers]
         return _explaining_failures(pod, self.job.profile.container)
 
@@ -164,10 +164,10 @@ def _explaining_failures(pod: dict[str, Any], container: str) -> dict[str, Any]:
     the Workload of a job that runs, is the same as before.
     """
     explained = {
-        "initContainers": [_falling_back(entry) for entry in _listed(pod.get("initContainers"))],
+        "initContainers": [_falling_back(entry) for entry in list_of(pod.get("initContainers"))],
         "containers": [
             _falling_back(entry) if isinstance(entry, Mapping) and entry.get("name") == container else entry
-            for entry in _listed(pod.get("containers"))
+            for entry in list_of(pod.get("containers"))
         ],
     }
     return pod | {field: entries for field, entries in explained.items() if entries}
@@ -177,11 +177,6 @@ def _falling_back(container: object) -> object:
     if not isinstance(container, Mapping) or container.get(_MESSAGE_POLICY):
         return container
     return {**container, _MESSAGE_POLICY: "FallbackToLogsOnError"}
-
-
-def _listed(value: object) -> list[Any]:
-    """A list of the template; what is none is for the API server to refuse."""
-    return value if isinstance(value, list) else []
 
 
 def _override(pod: dict[str, Any], change: Override, container: str) -> dict[str, Any]:
@@ -215,16 +210,13 @@ def types_with_restart_policy(job: TrainingJob) -> list[ReplicaType]:
     """The types whose templates say a restartPolicy, which the one of the replica type overrules."""
     if job.profile.restart_by is RestartBy.TEMPLATE:
         return []
-    return [spec.type for spec in job.replicas if _pod(spec).get("restartPolicy")]
+    return [spec.type for spec in job.replicas if templates.pod_of(spec).get("restartPolicy")]
 
 
 def types_with_other_scheduler(job: TrainingJob, scheduler: str) -> list[ReplicaType]:
-    return [spec.type for spec in job.replicas if _pod(spec).get("schedulerName") not in (None, "", scheduler)]
-
-
-def _pod(spec: ReplicaSpec) -> Body:
-    pod = spec.template.get("spec")
-    return pod if isinstance(pod, Mapping) else {}
+    return [
+        spec.type for spec in job.replicas if templates.pod_of(spec).get("schedulerName") not in (None, "", scheduler)
+    ]
 
 
 def _service_ports(spec: ReplicaSpec, profile: Profile) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from typing import Any, Final
 from tf_operator.job.constants import JSON_LOGS_ANNOTATION
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.training_job import TrainingJob
+from tf_operator.meta import list_of
 
 SOURCE_ANNOTATION: Final = "tf-operator.kubeflow.org/sitecustomize"
 VOLUME: Final = "tf-operator-json-logs"
@@ -99,23 +100,17 @@ def added(pod: Mapping[str, Any], job: TrainingJob, kind: ReplicaType, index: in
     return {
         **pod,
         "metadata": {**metadata, "annotations": annotations},
-        "spec": {**spec, "volumes": [*_listed(spec, "volumes"), volume], "containers": containers},
+        "spec": {**spec, "volumes": [*list_of(spec.get("volumes")), volume], "containers": containers},
     }
 
 
 def _logging(container: object, fields: str, name: str) -> object:
     if not isinstance(container, Mapping) or container.get("name") != name:
         return container
-    env = _listed(container, "env")
+    env = list_of(container.get("env"))
     has_path = any(isinstance(entry, Mapping) and entry.get("name") == PYTHONPATH for entry in env)
     # The kubelet puts the value of before in place of $(...), wherever that came from; the last one is in force.
     path = f"{FOLDER}:$({PYTHONPATH})" if has_path else FOLDER
     more = [{"name": FIELDS_VARIABLE, "value": fields}, {"name": PYTHONPATH, "value": path}]
     mount = {"name": VOLUME, "mountPath": FOLDER, "readOnly": True}
-    return {**container, "env": [*env, *more], "volumeMounts": [*_listed(container, "volumeMounts"), mount]}
-
-
-def _listed(body: Mapping[str, Any], field: str) -> list[Any]:
-    """A list of the template; what is no list has been refused by the schema, or is by the API server."""
-    value = body.get(field)
-    return value if isinstance(value, list) else []
+    return {**container, "env": [*env, *more], "volumeMounts": [*list_of(container.get("volumeMounts")), mount]}

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from tf_operator.job import constants
 from tf_operator.job.training_job import TrainingJob
-from tf_operator.meta import Body
+from tf_operator.meta import Body, list_of
 from tf_operator.planning import resizing
 from tf_operator.planning.snapshot import Settings
 
@@ -49,7 +49,7 @@ def added(pod: Mapping[str, Any], job: TrainingJob, config: str) -> dict[str, An
     """The pod with what it needs for it, if its deciding container has this TF_CONFIG."""
     metadata, spec, name = pod["metadata"], pod["spec"], job.profile.container
     main = next((entry for entry in spec["containers"] if isinstance(entry, Mapping) and entry.get("name") == name), {})
-    if {"name": constants.TF_CONFIG, "value": config} not in _listed(main, "env"):
+    if {"name": constants.TF_CONFIG, "value": config} not in list_of(main.get("env")):
         return dict(pod)
     containers = [_with_source(entry, config) if entry is main else entry for entry in spec["containers"]]
     items = [{"path": "cluster-size", "fieldRef": _annotation(SIZES_ANNOTATION)}]
@@ -58,21 +58,21 @@ def added(pod: Mapping[str, Any], job: TrainingJob, config: str) -> dict[str, An
         "metadata": {**metadata, "annotations": metadata.get("annotations", {}) | annotations(job, config)},
         "spec": {
             **spec,
-            "initContainers": [_sidecar(main), *_listed(spec, "initContainers")],
+            "initContainers": [_sidecar(main), *list_of(spec.get("initContainers"))],
             "containers": containers,
-            "volumes": [*_listed(spec, "volumes"), {"name": SIDECAR, "downwardAPI": {"items": items}}],
+            "volumes": [*list_of(spec.get("volumes")), {"name": SIDECAR, "downwardAPI": {"items": items}}],
         },
     }
 
 
 def counted(pod: Body, rendered: Body) -> Body:
     """A pod's spec with the sidecar, as far as it asks for room, if the pod that is made of it has one."""
-    first = next(iter(_listed(rendered, "initContainers")), None)
+    first = next(iter(list_of(rendered.get("initContainers"))), None)
     container = first if isinstance(first, Mapping) and first.get("name") == SIDECAR else {}
     if not container:
         return pod
     sidecar = {name: container[name] for name in ("name", "image", "restartPolicy", "resources") if name in container}
-    return {**pod, "initContainers": [sidecar, *_listed(pod, "initContainers")]}
+    return {**pod, "initContainers": [sidecar, *list_of(pod.get("initContainers"))]}
 
 
 def _with_source(container: Mapping[str, Any], config: str) -> dict[str, Any]:
@@ -101,9 +101,3 @@ def _sidecar(main: Mapping[str, Any]) -> dict[str, Any]:
 
 def _annotation(name: str) -> dict[str, str]:
     return {"fieldPath": f"metadata.annotations['{name}']"}
-
-
-def _listed(body: Mapping[str, Any], field: str) -> list[Any]:
-    """A list of the template; what is no list has been refused by the schema, or is by the API server."""
-    value = body.get(field)
-    return value if isinstance(value, list) else []

@@ -4,10 +4,10 @@ A job that waits for room is held back. The pods of one that has it prefer the n
 ``planning.job_queue`` decides; nothing here does.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from tf_operator.job import templates
 from tf_operator.job.record import (
     NOT_ELASTIC,
     NOT_IN_QUEUE,
@@ -19,9 +19,8 @@ from tf_operator.job.record import (
     UnfitRecord,
 )
 from tf_operator.job.training_job import TrainingJob
-from tf_operator.meta import Body
+from tf_operator.meta import mapping_of
 from tf_operator.planning.job_queue import shapes
-from tf_operator.planning.pods import pod_needs
 from tf_operator.planning.snapshot import Hold, Snapshot
 
 REASON = "NoRoom"
@@ -34,7 +33,7 @@ def hold(snapshot: Snapshot) -> Hold | None:
     job = snapshot.job
     if not snapshot.settings.has_job_queue or not job.pod_count or not waits(job):
         return None
-    rules = shapes.rules_of(pod_needs.pod_of(spec) for spec in job.replicas if spec.count)
+    rules = shapes.rules_of(templates.pod_of(spec) for spec in job.replicas if spec.count)
     if rules > shapes.MOST_RULES:
         most = f"{shapes.MOST_RULES} values of nodeSelector, node affinity and tolerations"
         return Hold(REASON, f"Its pods have {rules} rules about nodes; the queue compares at most {most} with nodes.")
@@ -106,13 +105,9 @@ def with_room(queue: QueueRecord, job: TrainingJob | None, *, pods: str) -> Queu
 def near(pod: dict[str, Any], node: str) -> dict[str, Any]:
     """The pod's spec, with a preference for this node. It is no more: the scheduler may know better."""
     preferred = "preferredDuringSchedulingIgnoredDuringExecution"
-    affinity = _object(pod.get("affinity"))
-    of_nodes = _object(affinity.get("nodeAffinity"))
+    affinity = mapping_of(pod.get("affinity"))
+    of_nodes = mapping_of(affinity.get("nodeAffinity"))
     listed = of_nodes.get(preferred)
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
     terms = [*(listed if isinstance(listed, list) else ()), {"weight": _MOST_WEIGHT, "preference": term}]
     return {**pod, "affinity": {**affinity, "nodeAffinity": {**of_nodes, preferred: terms}}}
-
-
-def _object(value: object) -> Body:
-    return value if isinstance(value, Mapping) else {}

@@ -8,10 +8,10 @@ they leave a job no room, its pods wait for the scheduler.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from tf_operator import quantity
-from tf_operator.meta import Body
+from tf_operator.meta import Body, objects_of
 
 Amounts = tuple[tuple[str, int], ...]
 """Resources with thousandths of their units, sorted by name, without zeros."""
@@ -132,10 +132,10 @@ def requests_of(pod: Body) -> Amounts:
     Init containers with restartPolicy Always are sidecars: they run beside all that follows. What the pod asks for as a
     whole takes the place of all that; a limit alone does where no container asks for that resource.
     """
-    total = _sum(_of_container(entry) for entry in _objects(pod.get("containers")))
+    total = _sum(_of_container(entry) for entry in objects_of(pod.get("containers")))
     beside: dict[str, int] = {}
     peak: dict[str, int] = {}
-    for entry in _objects(pod.get("initContainers")):
+    for entry in objects_of(pod.get("initContainers")):
         needed = _sum((_of_container(entry), beside))
         peak = {name: max(peak.get(name, 0), needed.get(name, 0)) for name in {*peak, *needed}}
         if entry.get("restartPolicy") == "Always":
@@ -205,23 +205,19 @@ def _terms(pod: Body) -> tuple[tuple[Requirement, ...], ...] | None:
         part = part.get(name) if isinstance(part, Mapping) else None
     if not isinstance(part, Mapping):
         return None
-    return tuple(tuple(_requirements(term)) for term in _objects(part.get("nodeSelectorTerms")))
+    return tuple(tuple(_requirements(term)) for term in objects_of(part.get("nodeSelectorTerms")))
 
 
 def _requirements(term: Body) -> Iterator[Requirement]:
     for name, is_field in (("matchExpressions", False), ("matchFields", True)):
-        for entry in _objects(term.get(name)):
+        for entry in objects_of(term.get(name)):
             values = entry.get("values")
             listed = tuple(map(str, values)) if isinstance(values, list) else ()
             yield Requirement(str(entry.get("key")), str(entry.get("operator")), listed, is_field)
 
 
 def _tolerations(pod: Body) -> Iterator[Toleration]:
-    for entry in _objects(pod.get("tolerations")):
+    for entry in objects_of(pod.get("tolerations")):
         has_value = entry.get("operator", "Equal") == "Equal"
         value = str(entry.get("value") or "") if has_value else None
         yield Toleration(str(entry.get("key") or ""), value, str(entry.get("effect") or ""))
-
-
-def _objects(value: object) -> list[Mapping[str, Any]]:
-    return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, list) else []

@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 from tf_operator.job.training_job import ReplicaSpec, TrainingJob
-from tf_operator.meta import Body, metadata_of, text_of
+from tf_operator.meta import Body, metadata_of, objects_of, text_of
 from tf_operator.planning.kueue import state
-from tf_operator.planning.kueue.state import Flavor, KueueState, Workload, objects, texts
+from tf_operator.planning.kueue.state import Flavor, KueueState, Workload, texts
 
 _POD_SET: Final = f"{state.GROUP}/podset"
 _LOCAL_QUEUE: Final = f"{state.GROUP}/local-queue-name"
@@ -75,15 +75,15 @@ def _assignment_change(assignment: Body, kueue: KueueState, workload: Workload) 
 
 
 def _asks_for_topology(name: str, workload: Workload) -> bool:
-    pod_set = next((entry for entry in objects(workload.spec.get("podSets")) if entry.get("name") == name), {})
+    pod_set = next((entry for entry in objects_of(workload.spec.get("podSets")) if entry.get("name") == name), {})
     request = pod_set.get("topologyRequest")
     return isinstance(request, Mapping) and any(request.get(word) is not None for word in _ASKS_FOR_TOPOLOGY)
 
 
 def _updates(spec: ReplicaSpec, workload: Workload) -> Iterator[Body]:
     """What the admission checks of its queue add."""
-    for check in objects(workload.status.get("admissionChecks")):
-        for update in objects(check.get("podSetUpdates")):
+    for check in objects_of(workload.status.get("admissionChecks")):
+        for update in objects_of(check.get("podSetUpdates")):
             if update.get("name") == spec.type.label:
                 yield update
 
@@ -110,7 +110,7 @@ def _merge(part: Body, change: Body, field: str) -> dict[str, Any]:
 
 
 def _extend(part: Body, change: Body, field: str) -> dict[str, Any]:
-    current, added = part.get(field) or [], objects(change.get(field))
+    current, added = part.get(field) or [], objects_of(change.get(field))
     if not isinstance(current, list) or not added:
         return {}
     return {field: [*current, *(entry for entry in added if entry not in current)]}

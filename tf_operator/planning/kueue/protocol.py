@@ -16,11 +16,11 @@ from typing import Any, Final
 
 from tf_operator.job.record import JobPhase
 from tf_operator.job.training_job import TrainingJob
-from tf_operator.meta import Body, rfc3339, text_of
+from tf_operator.meta import Body, objects_of, rfc3339, text_of
 from tf_operator.planning import rejections, resizing
 from tf_operator.planning.actions import Action, Create, Delete, Patch
 from tf_operator.planning.kueue import admission, state, workload
-from tf_operator.planning.kueue.state import KueueState, Workload, objects
+from tf_operator.planning.kueue.state import KueueState, Workload
 from tf_operator.planning.snapshot import Cause, Hold, RejectedWrite, Snapshot
 from tf_operator.text import one_line
 
@@ -167,7 +167,7 @@ def _is_outdated(job: TrainingJob, current: Workload) -> bool:
     """
     if current.digest:
         return current.digest != workload.digest(job)
-    pod_sets = objects(current.spec.get("podSets"))
+    pod_sets = objects_of(current.spec.get("podSets"))
     return {text_of(entry, "name"): entry.get("count") for entry in pod_sets} != workload.counts(job)
 
 
@@ -249,7 +249,7 @@ def _all_run(job: TrainingJob) -> bool:
 
 def _reclaimable(job: TrainingJob, current: Workload) -> list[dict[str, Any]]:
     """How many pods of each set have done their work, if these are more than is said; they never get fewer."""
-    reported = {entry.get("name"): entry.get("count") for entry in objects(current.status.get("reclaimablePods"))}
+    reported = {entry.get("name"): entry.get("count") for entry in objects_of(current.status.get("reclaimablePods"))}
     done = {spec.type.label: len(job.record.of(spec.type).completed.below(spec.count)) for spec in job.replicas}
     if not any(count > (reported.get(name) or 0) for name, count in done.items()):
         return []

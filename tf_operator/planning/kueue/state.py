@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tf_operator.meta import Body, GroupVersionResource
+from tf_operator.meta import Body, GroupVersionResource, objects_of
 
 GROUP: Final = "kueue.x-k8s.io"
 QUEUE: Final = f"{GROUP}/queue-name"
@@ -80,7 +80,7 @@ class Workload:
 
     @property
     def conditions(self) -> tuple[Body, ...]:
-        return objects(self.status.get("conditions"))
+        return tuple(objects_of(self.status.get("conditions")))
 
     @property
     def is_reserved(self) -> bool:
@@ -95,7 +95,7 @@ class Workload:
     @property
     def assignments(self) -> Mapping[str, Body]:
         admission = self.status.get("admission")
-        pod_sets = objects(admission.get("podSetAssignments")) if isinstance(admission, Mapping) else ()
+        pod_sets = objects_of(admission.get("podSetAssignments")) if isinstance(admission, Mapping) else ()
         return {str(entry.get("name")): entry for entry in pod_sets}
 
 
@@ -113,11 +113,6 @@ class KueueState:
     """Why it cannot be queued now."""
     unreadable: str = ""
     """Why its Workload cannot be read; nothing is made or changed then."""
-
-
-def objects(value: object) -> tuple[Body, ...]:
-    """The objects in a list of JSON; nothing if it is none."""
-    return tuple(entry for entry in value if isinstance(entry, Mapping)) if isinstance(value, list | tuple) else ()
 
 
 def texts(part: object) -> dict[str, str]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from hashlib import sha1
 from typing import Any, Final
 
+from tf_operator.job import templates
 from tf_operator.job.constants import LONGEST_NAME
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.training_job import ReplicaSpec, TrainingJob
@@ -44,7 +45,7 @@ def priority_class(job: TrainingJob) -> str:
     """The PriorityClass of the job's pods, as far as it names one; for Workloads that name none of Kueue's."""
     if job.run_policy.scheduling.priority_class:
         return job.run_policy.scheduling.priority_class
-    named = (pod_needs.pod_of(spec).get("priorityClassName") for spec in _in_order(job))
+    named = (templates.pod_of(spec).get("priorityClassName") for spec in _in_order(job))
     return next((name for name in named if name and isinstance(name, str)), "")
 
 

@@ -5,13 +5,13 @@ lives, so an operator that works them out in another way queues every job again.
 """
 
 import json
-from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any, Final
 
+from tf_operator.job import templates
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.training_job import ReplicaSpec, TrainingJob
-from tf_operator.meta import Body
+from tf_operator.meta import objects_of
 
 _FIELDS: Final = (
     "affinity",
@@ -27,19 +27,13 @@ _COUNTED_APART: Final = frozenset({ReplicaType.WORKER, ReplicaType.PS})
 _DIGITS: Final = 16
 
 
-def pod_of(spec: ReplicaSpec) -> Body:
-    """The spec of its pods, as the template says it; empty if that is none."""
-    pod = spec.template.get("spec")
-    return pod if isinstance(pod, Mapping) else {}
-
-
 def of(spec: ReplicaSpec) -> list[list[Any]]:
     """What its containers ask for, and what the pod does."""
-    pod = pod_of(spec)
+    pod = templates.pod_of(spec)
     containers = [
         [field, entry.get("name"), entry.get("resources"), entry.get("restartPolicy")]
         for field in ("initContainers", "containers")
-        for entry in _objects(pod.get(field))
+        for entry in objects_of(pod.get(field))
     ]
     return [containers, [pod.get(field) for field in _FIELDS]]
 
@@ -52,7 +46,3 @@ def digest(job: TrainingJob) -> str:
         if spec.count or spec.type in _COUNTED_APART
     }
     return sha256(json.dumps(needs, sort_keys=True).encode()).hexdigest()[:_DIGITS]
-
-
-def _objects(value: object) -> list[Body]:
-    return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, list | tuple) else []

@@ -35,7 +35,7 @@ from tf_operator.dialects.replica_lists import generated_runtime_id
 from tf_operator.dialects.schema_fit import Misfit
 from tf_operator.dialects.served import Conversion, ConversionError
 from tf_operator.job.constants import GROUP
-from tf_operator.meta import Body, metadata_of, text_of
+from tf_operator.meta import Body, mapping_of, metadata_of, text_of
 
 STORED: Final = "v1"
 _PREFIX: Final = "tf-operator.kubeflow.org"
@@ -280,8 +280,7 @@ def _fields_of(version: str) -> str:
 
 
 def _annotations(body: Body) -> Body:
-    value = metadata_of(body).get("annotations")
-    return value if isinstance(value, Mapping) else {}
+    return mapping_of(metadata_of(body).get("annotations"))
 
 
 def _without_the_largest(body: Body, changes: Mapping[str, str | None]) -> dict[str, str | None]:

@@ -14,8 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tf_operator.dialects.fields import entries
-from tf_operator.meta import Body
+from tf_operator.meta import Body, mapping_of, objects_of
 
 DEEPEST: Final = 12
 """Objects below this depth are compared as a whole."""
@@ -47,7 +46,7 @@ def differences(original: Body, came_back: Body, path: tuple[str, ...] = ()) -> 
         if len(place) == DEEPEST or not _may_descend(value, returned):
             yield Difference(place, returned, value)
             continue
-        yield from differences(_object(value), _object(returned), place)
+        yield from differences(mapping_of(value), mapping_of(returned), place)
         if value is _ABSENT:  # when all its fields are gone
             yield Difference(place, {}, _ABSENT)
 
@@ -93,7 +92,7 @@ def decode(text: object) -> list[Difference]:
         return []
     return [
         Difference(tuple(entry["path"]), entry.get("back", _ABSENT), entry.get("original", _ABSENT))
-        for entry in entries(listed)
+        for entry in objects_of(listed)
         if _is_path(entry.get("path")) and _is_storable(entry.get("original"))
     ]
 
@@ -120,12 +119,8 @@ def _put_back(body: dict[str, Any], name: str, entry: Difference) -> None:
 def _may_descend(value: object, returned: object) -> bool:
     """Whether the difference of two values is that of their fields; an object that is absent has none."""
     if value is _ABSENT or returned is _ABSENT:
-        return bool(_object(value) or _object(returned))
+        return bool(mapping_of(value) or mapping_of(returned))
     return isinstance(value, Mapping) and isinstance(returned, Mapping)
-
-
-def _object(value: object) -> Body:
-    return value if isinstance(value, Mapping) else {}
 
 
 def _is_same(one: object, other: object) -> bool:

@@ -9,14 +9,13 @@ from datetime import UTC
 from typing import Any, Final
 
 from tf_operator.dialects import phases
-from tf_operator.dialects.fields import entries
 from tf_operator.dialects.kubeflow import status as v1_status
 from tf_operator.dialects.kubeflow.conditions import ConditionType
 from tf_operator.dialects.kubeflow.words import FAILURE_REASONS, Reason
 from tf_operator.dialects.phases import TYPES, TypeCounts
 from tf_operator.dialects.record import count_of, object_of
 from tf_operator.job.record import JobPhase, JobRecord, ReplicaType
-from tf_operator.meta import Body, text_of
+from tf_operator.meta import Body, objects_of, text_of
 
 KINDS: Final = "TFJob.v1alpha1.kubeflow.org"
 """What ``kubectl get`` prints beside the name of a job."""
@@ -105,7 +104,7 @@ def _of_queue(status: Body, record: JobRecord) -> dict[str, Any]:
 def _reason(status: Body, record: JobRecord) -> str:
     """How it failed, or what it waits for: a sentence after the first one of the current condition."""
     messages = [
-        text_of(entry, "message") for entry in entries(status.get("conditions")) if entry.get("status") == "True"
+        text_of(entry, "message") for entry in objects_of(status.get("conditions")) if entry.get("status") == "True"
     ]
     if not messages or record.phase is JobPhase.SUCCEEDED:
         return ""
@@ -116,7 +115,7 @@ def _reason(status: Body, record: JobRecord) -> str:
 
 def _counts(status: Body, record: JobRecord, spec: object) -> Iterable[TypeCounts]:
     replicas = object_of(status, "replicaStatuses")
-    for item in entries(object_of({"spec": spec}, "spec").get("replicaSpecs")):
+    for item in objects_of(object_of({"spec": spec}, "spec").get("replicaSpecs")):
         name, count = text_of(item, "tfReplicaType"), item.get("replicas")
         if name not in TYPES or not isinstance(count, int):
             continue

@@ -9,7 +9,7 @@ from typing import Final
 from tf_operator.local.apiserver import failures
 from tf_operator.local.apiserver.messages import ApiFailure
 from tf_operator.local.log_source import LogGone, LogSource
-from tf_operator.meta import Body, ObjectKey, key_of, parse_time, text_of
+from tf_operator.meta import Body, ObjectKey, key_of, mapping_of, parse_time, text_of
 
 PATH: Final = re.compile(r"(?P<pod>/api/v1/namespaces/(?P<namespace>[^/]+)/pods/(?P<name>[^/]+))/log")
 
@@ -77,7 +77,7 @@ def parse(query: Mapping[str, str], pod: Body, now: datetime) -> LogRequest | No
         limit_bytes=_number(query, "limitBytes"),
     )
     _check_least(pod, request)
-    if not text_of(_mapping(pod, "spec"), "nodeName"):
+    if not text_of(mapping_of(pod.get("spec")), "nodeName"):
         return None
     _check_started(pod, request)
     return request
@@ -103,21 +103,21 @@ def _check_started(pod: Body, request: LogRequest) -> None:
     status = next((entry for entry in _statuses(pod) if text_of(entry, "name") == request.container), None)
     if status is None:
         raise failures.bad_request(f"{where} is not available")
-    state, last = _mapping(status, "state"), _mapping(status, "lastState")
-    has_run_before = bool(text_of(_mapping(last, "terminated"), "containerID"))
+    state, last = mapping_of(status.get("state")), mapping_of(status.get("lastState"))
+    has_run_before = bool(text_of(mapping_of(last.get("terminated")), "containerID"))
     if request.previous:
         if not has_run_before:
             raise failures.bad_request(f"previous terminated {where} not found")
         return
-    if "running" in state or has_run_before or text_of(_mapping(state, "terminated"), "containerID"):
+    if "running" in state or has_run_before or text_of(mapping_of(state.get("terminated")), "containerID"):
         return
-    reason = text_of(_mapping(state, "waiting"), "reason")
+    reason = text_of(mapping_of(state.get("waiting")), "reason")
     raise failures.bad_request(f"{where} is waiting to start{f': {reason}' if reason else ' - no logs yet'}")
 
 
 def _statuses(pod: Body) -> Iterator[Body]:
     for _, name in _LISTS:
-        entries = _mapping(pod, "status").get(name)
+        entries = mapping_of(pod.get("status")).get(name)
         yield from (
             entry for entry in (entries if isinstance(entries, list | tuple) else ()) if isinstance(entry, Mapping)
         )
@@ -126,11 +126,6 @@ def _statuses(pod: Body) -> Iterator[Body]:
 def _names(spec: object, field: str) -> list[str]:
     containers = spec.get(field) if isinstance(spec, Mapping) else ()
     return [text_of(entry, "name") for entry in (containers or ()) if isinstance(entry, Mapping)]
-
-
-def _mapping(body: Body, field: str) -> Body:
-    value = body.get(field)
-    return value if isinstance(value, Mapping) else {}
 
 
 def _flag(query: Mapping[str, str], name: str) -> bool:
