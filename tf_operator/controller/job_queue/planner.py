@@ -20,7 +20,7 @@ from tf_operator.controller.job_queue.set_aside import SetAside, find_culprit
 from tf_operator.controller.job_queue.unrecorded import Unrecorded
 from tf_operator.controller.job_queue.usage import NodeUsage
 from tf_operator.controller.metrics_hooks import QueueDecisions
-from tf_operator.job.record import NOT_ELASTIC, ElasticRecord, QueueRecord, ReplicaType
+from tf_operator.job.record import NOT_ELASTIC, ElasticRecord, JobPhase, QueueRecord, ReplicaType
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.machinery.cache.informer import Informer
 from tf_operator.machinery.clock import Clock
@@ -104,9 +104,10 @@ class QueuePlanner:
         self.usage.has_changed = True
 
     def on_update(self, old: StoredJob, new: StoredJob) -> None:
-        """It may wait, have ended, or ask for something else; its progress changes nothing."""
+        """It may wait, have ended, or ask for something else; the progress of one that runs changes nothing."""
         old_state, new_state = ((stored.summary.phase, stored.metadata.generation) for stored in (old, new))
-        self.usage.has_changed = self.usage.has_changed or old_state != new_state
+        is_queued_again = new.summary.phase == JobPhase.QUEUED and old.status != new.status
+        self.usage.has_changed = self.usage.has_changed or old_state != new_state or is_queued_again
 
     def on_delete(self, last: StoredJob, *, final_state_known: bool) -> None:  # noqa: ARG002 (the protocol of handlers)
         self.usage.has_changed = True
@@ -145,6 +146,8 @@ class QueuePlanner:
         for decision in (*schedule.decisions, *schedule.notes):
             source, entry = entries[decision.job.uid]
             await self._record(decision, source, entry, now)
+        # What follows from a decision is decided with it in view: it may be that no pod comes or goes because of it.
+        self.usage.has_changed = self.usage.has_changed or bool(schedule.decisions)
         self._due_since = None
 
     def _note_kept(self, job: QueueJob | None) -> None:

@@ -157,6 +157,40 @@ async def test_an_admission_is_written_once_and_guarded_by_the_version_that_it_w
     assert written == ("j", "1", {"queue": queue})
 
 
+async def test_a_job_that_is_queued_again_before_it_has_started_is_admitted_again():
+    """Its condition says all the time that it is queued, and nothing else happens in the cluster."""
+    world = World()
+    world.node(3)
+    world.job(queue=ADMITTED | {"admittedPodsDigest": "another"})
+    task = asyncio.ensure_future(world.planner.run())
+    await world.clock.advance(2)
+    assert not world.written
+    world.job(version="2", queue={"queuedTime": ADMITTED["queuedTime"]})
+    await world.clock.advance(2)
+    assert [version for _, version, _ in world.written] == ["2"]
+    task.cancel()
+
+
+async def test_a_resize_from_which_no_pod_comes_or_goes_is_followed_by_another_plan():
+    """Its user takes a worker away, the queue gives it back, and five minutes later it belongs to who waits."""
+    world = World()
+    world.node(3)
+    for index in range(2):
+        world.pod(f"j-worker-{index}", owner="uid-j")
+    world.job("j", 1, **RUNS_WITH_TWO)
+    queued = {"conditions": QUEUED, "queue": {"queuedTime": "2025-12-31T23:57:30Z"}}
+    world.waits(builders.tfjob("other").workers(2, template=SLOT), day=2, **queued)
+    task = asyncio.ensure_future(world.planner.run())
+    await world.clock.advance(62)
+    (grown,) = (body["elastic"] for _, _, body in world.written)
+    assert grown["workers"] == 2
+
+    world.job("j", 1, version="2", **RUNS_WITH_TWO, elastic=grown)
+    await world.clock.advance(303)
+    assert [body["elastic"]["workers"] for _, _, body in world.written] == [2, 1]
+    task.cancel()
+
+
 async def test_why_a_job_cannot_fit_is_noted_once_and_taken_back_when_it_can():
     world = World()
     world.node(2)
