@@ -12,7 +12,7 @@ The protocol, the fields and the defaults (15 s, 10 s, 2 s) are client-go's, so 
 Different from client-go on purpose:
 
 - The term is fenced, and counts from before the last confirmed renewal was sent, not from after it.
-- A candidate who has seen the Lease held waits for it to run out even when it is deleted meanwhile.
+- A candidate who has seen the Lease waits for a lease duration when it is deleted: somebody may have held it meanwhile.
 - A candidate looks again in the moment in which the Lease runs out, and waits at most 1.2 retry periods between two
   looks: client-go waits up to 2.2, twice in each take-over.
 - Every write to the Lease counts as a sign of life of its holder, even one that leaves the spec as it was.
@@ -27,9 +27,10 @@ from dataclasses import dataclass
 from enum import StrEnum, auto
 
 from tf_operator.machinery.clock import Clock
+from tf_operator.machinery.election.candidate import Candidate
 from tf_operator.machinery.election.fence import Fence
 from tf_operator.machinery.election.heartbeat import Heartbeat
-from tf_operator.machinery.election.lease import LONGEST_LEASE, Lease, LeaseRecord, Lock, Observation
+from tf_operator.machinery.election.lease import LONGEST_LEASE, Lease, Lock
 from tf_operator.machinery.log import Logger
 from tf_operator.machinery.metrics_hooks import ElectionInstruments
 from tf_operator.machinery.transport import errors
@@ -119,10 +120,7 @@ class LeaderElector:
         self._config = config or ElectionConfig()
         self._instruments = instruments or ElectionInstruments()
         self._chance = chance
-        self._observation: Observation | None = None
-        """The Lease as it last was; also after it was deleted."""
-        self._own: LeaseRecord | None = None
-        """What was last confirmed as ours, as long as nothing contradicts it."""
+        self._candidate = Candidate(identity, self._config.lease_duration, self._config.renew_deadline)
         self._may_be_ours = False
         """Whether a write was ever sent: its outcome may be unknown."""
         self._leader = ""
@@ -177,9 +175,9 @@ class LeaderElector:
 
     def _time_to_look(self, next_try: float) -> float:
         """A candidate does not miss the moment in which the Lease runs out."""
-        if self._observation is None:
+        if self._candidate.observation is None:
             return next_try
-        expiry = self._observation.expires_at(self._config.lease_duration) + _AFTER
+        expiry = self._candidate.observation.expires_at(self._config.lease_duration) + _AFTER
         return min(expiry, next_try) if expiry > self._clock.monotonic() else next_try
 
     def _is_stalled(self) -> bool:
@@ -201,47 +199,32 @@ class LeaderElector:
         return answer
 
     async def _get_or_keep(self) -> AcquireResult:
-        if self._own and self._observation:
+        if lease := self._candidate.renewable:
             try:
-                return await self._take(self._observation.lease)
+                return await self._take(lease)
             except errors.Conflict:
                 self._instruments.slow_path()
         lease = await self._lock.read()
-        if lease:
-            self._observe(lease)
-        if self._may_take():
+        self._observe(self._candidate.after_read(lease, self._clock.monotonic()))
+        if self._candidate.may_take(self._clock.monotonic()):
             return await self._take(lease)
-        self._own = None
+        self._candidate = self._candidate.rejected()
         return AcquireResult.THEIRS
 
-    def _may_take(self) -> bool:
-        """Whether the Lease, as it was seen just now, is ours or free; a deleted one counts as it was last seen."""
-        if self._observation is None:
-            return True
-        record = self._observation.lease.record
-        is_mine_or_nobodys = record.holder in {"", self._identity}
-        if self._own:
-            # A term has no gaps: the number shows whether somebody else has held the Lease since.
-            return is_mine_or_nobodys and record.transitions == self._own.transitions
-        expiry = self._observation.expires_at(self._config.lease_duration)
-        return is_mine_or_nobodys or self._clock.monotonic() >= expiry
-
     async def _take(self, lease: Lease | None) -> AcquireResult:
-        previous = self._observation.lease.record if self._observation else LeaseRecord(self._identity)
-        record = previous.held(self._identity, seconds=self._config.lease_duration, now=self._clock.now())
+        record = self._candidate.record(self._clock.now())
         self._may_be_ours = True
         sent_at = self._clock.monotonic()
         taken = await (self._lock.update(lease, record) if lease else self._lock.create(record))
         if taken.record.holder != self._identity:
             raise errors.Garbled(f"the Lease was written, and the reply says that {taken.record.holder!r} holds it")
-        self._observe(taken)
-        self._own = taken.record
-        self._fence.open_until(sent_at + self._config.renew_deadline)
+        self._observe(self._candidate.after_write(taken, self._clock.monotonic()))
+        self._fence.open_until(self._candidate.term_end(sent_at))
         return AcquireResult.OURS
 
-    def _observe(self, lease: Lease) -> None:
-        now, holder = self._clock.monotonic(), lease.record.holder
-        self._observation = self._observation.followed_by(lease, now) if self._observation else Observation(lease, now)
+    def _observe(self, candidate: Candidate) -> None:
+        self._candidate = candidate
+        holder = candidate.observation.lease.record.holder if candidate.observation else ""
         if holder and holder != self._leader:
             self._log.info("the Lease is held", by=holder)
             if self._leader:
@@ -250,7 +233,7 @@ class LeaderElector:
 
     async def _release(self) -> None:
         """Let the Lease go if it is ours, or may be: the outcome of the last write need not be known."""
-        lease = self._observation.lease if self._own and self._observation else None
+        lease = self._candidate.renewable
         try:
             async with self._clock.timeout(self._config.try_within):
                 while self._may_be_ours and not await self._is_released(lease):

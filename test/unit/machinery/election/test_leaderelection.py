@@ -434,11 +434,26 @@ async def test_a_standby_that_saw_the_leader_waits_when_the_lease_is_deleted(can
     await clock.advance(8)
     assert leader.fence.remaining() <= 0
     assert store.body is None
-    await clock.advance(5.1)
+    await clock.advance(9.1)
 
     assert store.holder == "b"
     assert standby.fence.is_open
     assert store.spec["leaseTransitions"] == 1
+
+
+async def test_a_standby_that_last_saw_the_lease_free_waits_when_it_is_deleted(candidates, clock, store):
+    store.put(record("", seconds=1))
+    standby = candidates("b", chance=0)
+    standby.api.fates["update"] += [FAILS]
+    await standby.stand()
+    leader = await candidates("a").stand()
+    store.delete()
+
+    await clock.advance(2.3)
+
+    assert not standby.led_at
+    assert store.holder == "a"
+    assert leader.fence.is_open
 
 
 async def test_a_standby_that_missed_renewals_leaves_a_lease_that_was_put_back_to_its_leader(candidates, clock, store):
