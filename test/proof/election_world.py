@@ -173,9 +173,9 @@ class ElectionWorld:
         lease = _lease(state.lease) if state.lease else None
         candidate = _candidate(state, number).after_read(lease, 0)
         if candidate.may_take(0):
-            taking = _known(process, candidate)._replace(phase="updates" if lease else "creates")
+            taking = _informed(process, candidate)._replace(phase="updates" if lease else "creates")
             return _with(state, number, taking)
-        process = _known(process, candidate.rejected())
+        process = _informed(process, candidate.rejected())
         return _with(state, number, Process(process.life) if process.leads else _idle(process))
 
     def _write(self, state: State, number: int, process: Process) -> Stored:
@@ -213,7 +213,7 @@ class ElectionWorld:
         term = max(0, round(fence.remaining()))
         if term and _holds(state, number):
             state = state._replace(silence=0, robbed=tuple(other for other in state.robbed if other != number))
-        leading = _idle(_known(process, candidate))._replace(term=term, leads=process.leads or term > 0)
+        leading = _idle(_informed(process, candidate))._replace(term=term, leads=process.leads or term > 0)
         return _with(state, number, leading)
 
     def _fence(self, term: int) -> Fence:
@@ -336,7 +336,7 @@ def _candidate(state: State, number: int) -> Candidate:
     return Candidate(_identity(state, number), LEASE, TERM, observation, own)
 
 
-def _known(process: Process, candidate: Candidate) -> Process:
+def _informed(process: Process, candidate: Candidate) -> Process:
     """The replica with what it knows now."""
     own = candidate.own.transitions if candidate.own else NEVER
     if candidate.observation is None:

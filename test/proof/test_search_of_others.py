@@ -5,11 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from proof import election_world, engine
+from proof import conversion_world, election_world, engine, node_world
+from proof.conversion_world import ConversionWorld
 from proof.election_world import ElectionWorld
+from proof.node_world import NodeWorld
 
 SIZE = os.environ.get("PROOF", "quick")
-SUBJECTS = ((ElectionWorld, election_world),)
+SUBJECTS = ((ElectionWorld, election_world), (ConversionWorld, conversion_world), (NodeWorld, node_world))
 BOUNDS = [
     pytest.param(world, bound, id=f"{world.__name__}: {bound.name}")
     for world, module in SUBJECTS

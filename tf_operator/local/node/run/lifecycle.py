@@ -87,7 +87,8 @@ def is_initialized(pod: LocalPod, runtimes: Runtimes) -> bool:
 
 def has_failed_init(pod: LocalPod, runtimes: Runtimes) -> bool:
     inits = ((container, runtimes[container.name]) for container in pod.of_role(Role.INIT))
-    return any(runtime.end and runtime.end.code and not _is_wanted(container, runtime) for container, runtime in inits)
+    ended = ((container, runtime) for container, runtime in inits if not runtime.is_active)
+    return any(runtime.end and runtime.end.code and not _is_wanted(container, runtime) for container, runtime in ended)
 
 
 def _restarts_all(container: LocalContainer, runtime: Runtime) -> bool:

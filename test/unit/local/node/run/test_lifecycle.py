@@ -7,7 +7,8 @@ import pytest
 
 from tf_operator.local.node.pod import pod_of
 from tf_operator.local.node.run import lifecycle, pod_report
-from tf_operator.local.node.runtime import End, Problem
+from tf_operator.local.node.run.lifecycle import PodStep
+from tf_operator.local.node.runtime import End, Problem, Runtime
 from tf_operator.meta import rfc3339
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -308,3 +309,13 @@ def test_a_restarted_container_shows_how_its_last_run_ended():
     ended = {"startedAt": rfc3339(START), "finishedAt": rfc3339(START)}
     assert entry["lastState"] == {"terminated": {"exitCode": 137, "signal": 9, "message": "gone", **ended}}
     assert "running" in entry["state"]
+
+
+def test_an_init_container_that_is_about_to_run_again_is_not_stopped():
+    life = Life(spec("OnFailure", MAIN, inits=[INIT])).end("init", 0)
+    failed = life.runtimes["init"].began("process://2", START, life.pod.containers[0]).ended(End(1, START, START), 10.0)
+
+    runtimes = life.runtimes | {"init": failed.starting(), "main": Runtime()}
+    step = lifecycle.next_step(life.pod, runtimes, since=START, now=START)
+
+    assert step == PodStep()
