@@ -13,7 +13,7 @@ from tf_operator.dialects import registry
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.job import defaults
-from tf_operator.job.profile import AfterEnd, ExitCodes, FailureScope, Labels, NameStyle, Profile, RestartBy
+from tf_operator.job.profile import AfterEnd, ExitCodes, FailureScope, Labels, NameStyle, Profile, RestartBy, Words
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.report import JobReport, ReplicaLine
 from tf_operator.job.training_job import CleanPodPolicy, DecidingReplica, Override, ReplicaSpec, TrainingJob
@@ -27,7 +27,7 @@ BY_TEMPLATE: Final = Profile(
     port_name="mesh-port",
     port=2222,
     exit_codes=ExitCodes(frozenset(range(129, 256)) - {139}, is_oom_final=True),
-    replicas_field="spec.tfReplicaSpecs",
+    words=Words("spec.tfReplicaSpecs"),
     labels=replace(_LABELS, extra=(("made.up", ""), ("id", "{runtime_id}"), ("place", "{job}.{type}.{index}"))),
     names=NameStyle.GENERATED,
     failure_scope=FailureScope.DECIDING,

@@ -55,10 +55,11 @@ def _reason(api: ServedAPI, report: JobReport) -> str:
 def _replicas(job: TrainingJob, previous: JobRecord, after: JobRecord) -> Iterator[str]:
     """The replicas that are given up in this step; at a failed end the one that failed first."""
     earlier = frozenset(previous.restart_records)
-    yield from (f"{entry.type}-{entry.index}" for entry in after.restart_records if entry not in earlier)
+    words = job.profile.words
+    yield from (f"{words.type(entry.type)}-{entry.index}" for entry in after.restart_records if entry not in earlier)
     if after.phase is JobPhase.FAILED and after.first_failure:
         place = naming.replica_of(job.key.name, after.first_failure.pod, job.profile.names)
-        yield from (f"{place[0]}-{place[1]}",) if place else ()
+        yield from (f"{words.type(place[0])}-{place[1]}",) if place else ()
 
 
 def _duration(record: JobRecord) -> float | None:

@@ -3,7 +3,8 @@
 A new API takes (``mlkube`` is the example to follow):
 
 1. a folder beside this file with a ``served.ServedAPI`` (read, write_status, summarize, reasons, profile, framework)
-   and a line in ``SERVED``; how its jobs differ is said by the profile, and planning does not change for it;
+   and a line in ``SERVED``; how its jobs differ is said by the profile, and what its users call things by its words:
+   planning does not change for it;
 2. in setup.cfg: its crd.json in ``package_data``, and its folder in the contract ``served``;
 3. ``hack/crd/<api>.yaml``, the source of its CRD, and in ``hack/crd/outputs.py`` the files that are made of it:
    ``manifests/crd/<api>/`` and the crd.json that is packaged here;

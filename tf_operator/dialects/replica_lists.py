@@ -14,7 +14,7 @@ from typing import Any, Final
 from tf_operator.dialects.fields import Fields, kind_of
 from tf_operator.dialects.phases import TYPES
 from tf_operator.job import defaults, templates
-from tf_operator.job.profile import AfterEnd, ExitCodes, FailureScope, Labels, NameStyle, Profile, RestartBy
+from tf_operator.job.profile import AfterEnd, ExitCodes, FailureScope, Labels, NameStyle, Profile, RestartBy, Words
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.tensorboard import TensorBoard, first_of
 from tf_operator.job.training_job import CleanPodPolicy, DecidingReplica, ReplicaSpec, RestartPolicy
@@ -50,7 +50,7 @@ class _TemplateRestartPolicy(StrEnum):
     NEVER = "Never"
 
 
-def profile(*, api_version: str, kind: str, operator_name: str, group: str) -> Profile:
+def profile(*, api_version: str, kind: str, operator_name: str, group: str, words: Words) -> Profile:
     """The rules of such an API: the deciding replica alone can fail the job, all others always run again."""
     return Profile(
         api_version=api_version,
@@ -59,7 +59,14 @@ def profile(*, api_version: str, kind: str, operator_name: str, group: str) -> P
         port_name=PORT_NAME,
         port=PORT,
         exit_codes=ExitCodes(frozenset(range(1, 256)) - _PERMANENT_EXIT_CODES, is_oom_final=True),
-        replicas_field=f"spec.{REPLICAS}",
+        words=replace(
+            words,
+            replicas=f"spec.{REPLICAS}",
+            types={ReplicaType.CHIEF: "MASTER", **{kind: name for name, kind in TYPES.items()}},
+            clean_up="cleanupPodPolicy",
+            clean_up_values={CleanPodPolicy.STOP: "without cleanupPodPolicy"},
+            tf_config_format="",
+        ),
         labels=Labels(
             operator_name,
             extra=(
@@ -70,8 +77,6 @@ def profile(*, api_version: str, kind: str, operator_name: str, group: str) -> P
                 ("task_index", "{index}"),
             ),
         ),
-        clean_up_field="cleanupPodPolicy",
-        clean_up_words={CleanPodPolicy.STOP: "without cleanupPodPolicy"},
         names=NameStyle.GENERATED,
         failure_scope=FailureScope.DECIDING,
         restart_by=RestartBy.TEMPLATE,

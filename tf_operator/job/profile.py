@@ -1,9 +1,11 @@
 """What a served API fixes for all its jobs. Code asks the profile and never for the name of an API."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Final
+
+from tf_operator.job.record import ReplicaType
 
 OPERATOR_LABEL: Final = "training.kubeflow.org/operator-name"
 """On all children: which controller they belong to. All served APIs share its name, so one watch serves them all."""
@@ -95,6 +97,35 @@ class ExitCodes:
 
 
 @dataclass(frozen=True, slots=True)
+class Words:
+    """What the users of an API call things, for messages; empty for what it does not have."""
+
+    replicas: str
+    """The field with the replicas; for messages that are not about one type."""
+    types: Mapping[ReplicaType, str] = field(default_factory=dict, hash=False)
+    """Of replicas, where they are not spelt as ``ReplicaType``."""
+    run_policy: str = "spec.runPolicy"
+    """The field with the limits of a job."""
+    clean_up: str = "cleanPodPolicy"
+    """The field that says which pods go after the end."""
+    clean_up_values: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """What users write for a ``CleanPodPolicy``, where that is not the field and its value."""
+    scheduling: str = "schedulingPolicy"
+    tf_config_format: str = ""
+    suspend: str = "spec.runPolicy.suspend"
+    resume: str = "tfjob resume {job}"
+    """How its users resume a job."""
+    suspended: str = "suspended"
+    """What they call a job whose pods are gone until it goes on."""
+
+    def type(self, kind: ReplicaType) -> str:
+        return self.types.get(kind, kind)
+
+    def list_types(self, kinds: Iterable[ReplicaType]) -> str:
+        return ", ".join(map(self.type, kinds))
+
+
+@dataclass(frozen=True, slots=True)
 class Profile:
     """The constants of one served API."""
 
@@ -106,15 +137,8 @@ class Profile:
     port: int
     exit_codes: ExitCodes
     """Of the deciding container; where they decide depends on ``restart_by``."""
-    replicas_field: str
-    """Where a user writes the replicas; for messages that are not about one type."""
+    words: Words
     labels: Labels
-    clean_up_field: str = "cleanPodPolicy"
-    """Where a user says which pods go after the end; for messages."""
-    clean_up_words: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """What users write for a ``CleanPodPolicy``, where that is not the field and its value."""
-    suspended_word: str = "suspended"
-    """What its users call a job whose pods are gone until it goes on."""
     suspend_path: tuple[str, ...] = ()
     """Where in the spec it says whether a job is suspended; empty where no queueing system may."""
     names: NameStyle = NameStyle.STABLE

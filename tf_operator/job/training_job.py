@@ -285,7 +285,7 @@ class TrainingJob:
     def clean_up_words(self) -> str:
         """The policy about pods after the end, as its users write it; for messages."""
         policy = self.run_policy.clean_pods
-        return self.profile.clean_up_words.get(policy, f"{self.profile.clean_up_field} {policy}")
+        return self.profile.words.clean_up_values.get(policy, f"{self.profile.words.clean_up} {policy}")
 
     @property
     def owner_reference(self) -> OwnerRef:

@@ -38,12 +38,12 @@ def template_problems(spec: ReplicaSpec, profile: Profile) -> Iterator[FieldErro
 
 def _has_a_replica_type(job: TrainingJob) -> Iterator[FieldError]:
     if not job.replicas and not job.problems:
-        yield FieldError(job.profile.replicas_field, "must name at least one replica type")
+        yield FieldError(job.profile.words.replicas, "must name at least one replica type")
 
 
 def _has_one_leader(job: TrainingJob) -> Iterator[FieldError]:
     if {spec.type for spec in job.replicas}.issuperset(_SINGLE):
-        yield FieldError(job.profile.replicas_field, "must not have both Chief and Master: they are the same role")
+        yield FieldError(job.profile.words.replicas, "must not have both Chief and Master: they are the same role")
 
 
 def _has_a_deciding_replica(job: TrainingJob) -> Iterator[FieldError]:
@@ -55,8 +55,8 @@ def _has_a_deciding_replica(job: TrainingJob) -> Iterator[FieldError]:
     if job.deciding and not (spec and 0 <= index < spec.count):
         yield FieldError(job.deciding.path, f"must name a replica of the job, and there is no {kind.label}-{index}")
     elif is_needed and not spec and job.replicas:
-        rule = "must have a chief, a master or a worker: it decides how the job ends"
-        yield FieldError(job.profile.replicas_field, rule)
+        rule = "must have a chief or a worker: it decides how the job ends"
+        yield FieldError(job.profile.words.replicas, rule)
 
 
 def _has_counts_in_bounds(job: TrainingJob) -> Iterator[FieldError]:
@@ -73,14 +73,15 @@ def _has_counts_in_elastic_ranges(job: TrainingJob) -> Iterator[FieldError]:
             rule = f"must have 0 < minReplicas <= maxReplicas, has {limits.least} and {limits.most}"
             yield FieldError(limits.path, rule)
         elif spec is None:
-            yield FieldError(limits.path, f"needs replicas of the type {limits.type}, and there are none")
+            kind = job.profile.words.type(limits.type)
+            yield FieldError(limits.path, f"needs replicas of the type {kind}, and there are none")
         elif not limits.least <= spec.count <= limits.most:
             rule = f"must be from {limits.least} to {limits.most}, as {limits.path} has it, is {spec.count}"
             yield FieldError(f"{spec.path}.replicas", rule)
 
 
 def _has_times_in_bounds(job: TrainingJob) -> Iterator[FieldError]:
-    policy = job.run_policy
+    policy, path = job.run_policy, job.profile.words.run_policy
     for name, value, least in (
         ("backoffLimit", policy.backoff_limit, 0),
         ("activeDeadlineSeconds", policy.deadline_seconds, 0),
@@ -89,7 +90,7 @@ def _has_times_in_bounds(job: TrainingJob) -> Iterator[FieldError]:
     ):
         if value is not None and value < least:
             rule = f"must be at least {least}, is {value}"
-            yield FieldError(f"spec.runPolicy.{name}", rule, is_tolerated=name == "ttlSecondsAfterFinished")
+            yield FieldError(f"{path}.{name}", rule, is_tolerated=name == "ttlSecondsAfterFinished")
 
 
 def _can_start_again_as_a_whole(job: TrainingJob) -> Iterator[FieldError]:

@@ -101,14 +101,16 @@ def _restart_counts(view: JobView, after: JobRecord) -> Iterator[Count]:
 def _resizes(view: JobView, after: JobRecord) -> Iterator[Event]:
     if not view.resizes or after.is_idle:
         return
-    changes = ", ".join(f"{change.type} from {change.old_count} to {change.new_count}" for change in view.resizes)
+    type_of = view.snapshot.job.profile.words.type
+    sizes = (f"{type_of(change.type)} from {change.old_count} to {change.new_count}" for change in view.resizes)
     replaces_pods = any(change.replaces_pods for change in view.resizes)
     effect = "all pods are replaced"
     if in_place.is_wanted(view.snapshot):
         replaced = "; pods that cannot are replaced" if any(replica.is_given_up for replica in view.replicas) else ""
         effect = f"pods start again in place{replaced}"
     note = f"; {effect}, because they train in another cluster" if replaces_pods else ""
-    yield Event(EventKind.RESIZED, f"{view.snapshot.job.profile.kind} {view.snapshot.job.key.name}: {changes}{note}")
+    job = view.snapshot.job
+    yield Event(EventKind.RESIZED, f"{job.profile.kind} {job.key.name}: {', '.join(sizes)}{note}")
 
 
 def _restarts(view: JobView, after: JobRecord) -> Iterator[Event]:
@@ -190,26 +192,28 @@ def _pending(view: JobView, after: JobRecord) -> Iterator[Event]:
 
 def _remarks(job: TrainingJob, settings: Settings) -> Iterator[Event]:
     """What is odd about the spec, said once."""
+    words = job.profile.words
     if job.outdated_fields:
-        message = f"{', '.join(job.outdated_fields)}: in force, but belongs into spec.runPolicy"
+        message = f"{', '.join(job.outdated_fields)}: in force, but belongs into {words.run_policy}"
         yield Event(EventKind.OUTDATED_FIELDS, message, is_warning=True)
     if job.tensorboard and (cause := settings.without_tensorboards.get(job.profile.api_version)):
         message = f"spec.tensorboard: accepted, and without effect: {cause}"
         yield Event(EventKind.UNUSED_FIELDS, message, is_warning=True)
     if own := children.types_with_own_tf_config(job):
-        message = f"The template of {', '.join(own)} sets TF_CONFIG itself: it is left as it is"
+        message = f"The template of {words.list_types(own)} sets TF_CONFIG itself: it is left as it is"
         yield Event(EventKind.USER_TF_CONFIG, message, is_warning=True)
     if fixed := children.types_with_restart_policy(job):
-        message = f"restartPolicy in the pod template of {', '.join(fixed)} is overruled by that of the replica type"
+        template = f"the pod template of {words.list_types(fixed)}"
+        message = f"restartPolicy in {template} is overruled by that of the replica type"
         yield Event(EventKind.TEMPLATE_RESTART_POLICY, message, is_warning=True)
     if unused := gang.unused_fields(job, settings):
         message = (
-            f"schedulingPolicy: {', '.join(unused)}: without effect, {settings.gang_scheduler} has nothing like it"
+            f"{words.scheduling}: {', '.join(unused)}: without effect, {settings.gang_scheduler} has nothing like it"
         )
         yield Event(EventKind.UNUSED_FIELDS, message, is_warning=True)
     scheduler = gang_schedulers.pods_scheduler(job, settings)
     if scheduler and (others := children.types_with_other_scheduler(job, scheduler)):
-        message = f"The template of {', '.join(others)} asks for another scheduler than {scheduler}: it is kept"
+        message = f"The template of {words.list_types(others)} asks for another scheduler than {scheduler}: it is kept"
         yield Event(EventKind.TEMPLATE_SCHEDULER, message, is_warning=True)
 
 

@@ -72,10 +72,11 @@ def _traces(snapshot: Snapshot) -> Iterator[tuple[ReplicaType, int]]:
 
 
 def _changes(job: TrainingJob, fixed: Mapping[ReplicaType, int]) -> Iterator[FieldError]:
-    word = job.profile.suspended_word
+    word = job.profile.words.suspended
+    when = f"can only change while the job is {word}" if word else "cannot change while the job runs"
     for spec in job.replicas:
         if spec.type in fixed:
-            rule = f"can only change while the job is {word}, is {spec.count}, and the job runs with {fixed[spec.type]}"
+            rule = f"{when}, is {spec.count}, and the job runs with {fixed[spec.type]}"
             yield FieldError(f"{spec.path}.replicas", rule)
 
 

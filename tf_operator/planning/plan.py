@@ -96,7 +96,7 @@ def _actions(view: JobView, decision: Verdict, after: JobRecord) -> tuple[Action
     if decision.phase in verdict.IDLE:
         is_queued = decision.phase is Phase.QUEUED
         return tuple(
-            cleanup.while_idle(view.snapshot, "queued" if is_queued else view.snapshot.job.profile.suspended_word)
+            cleanup.while_idle(view.snapshot, "queued" if is_queued else view.snapshot.job.profile.words.suspended)
         )
     if decision.phase is not Phase.ACTIVE:
         return tuple(cleanup.after_end(view.snapshot))
@@ -128,8 +128,8 @@ def _removals(view: JobView, after: JobRecord) -> Iterator[Action]:
     job, places = view.snapshot.job, {(replica.spec.type, replica.index) for replica in view.replicas}
     for pod in view.surplus:
         if not pod.is_terminating:
-            is_second = (pod.type, pod.index) in places
-            reason = "its replica has another pod" if is_second else f"there are fewer {pod.type} replicas now"
+            is_second, kind = (pod.type, pod.index) in places, job.profile.words.type(pod.type)
+            reason = "its replica has another pod" if is_second else f"there are fewer {kind} replicas now"
             yield Delete(PODS, pod.name, pod.uid, reason)
     for service in view.snapshot.services:
         place = naming.replica_of(job.key.name, service.name, job.profile.names)

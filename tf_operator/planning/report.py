@@ -35,17 +35,18 @@ def next_report(view: JobView, verdict: Verdict) -> JobReport:
     is_active = verdict.phase is Phase.ACTIVE
     record = _going_on(view, record) if is_active else _stopped(view, verdict, record)
     record = admission.recorded(view.snapshot, record)
+    message = verdict.ending.sentence(job) if verdict.ending else ""
     return JobReport(
         job=job,
         record=record,
         now=view.snapshot.now,
         counts=None if verdict.is_malformed else {kind: _counts(view, verdict, kind) for kind in record.replicas},
         selectors={kind: naming.selector_of(job, kind) for kind in record.replicas},
-        message=verdict.message,
+        message=message,
         hold=verdict.hold,
         note=pending.note(view, record.pending) + life.note(view.snapshot)
         if is_active
-        else f" {verdict.message}"
+        else f" {message}"
         if verdict.hold
         else "",
         extras=life.lines(view.snapshot, is_active=is_active),

@@ -57,11 +57,9 @@ def _too_large_environment(job: TrainingJob, domain: str) -> tuple[FieldError, .
         return ()
     largest = max(job.replicas, key=lambda spec: spec.count)
     fitting = _fitting_count(job, largest, domain)
-    advice = (
-        ""
-        if job.tf_config_format is TFConfigFormat.SPARSE
-        else f"; with spec.tfConfigFormat {TFConfigFormat.SPARSE} a replica sees only the replicas that it needs"
-    )
+    field, sparse = job.profile.words.tf_config_format, TFConfigFormat.SPARSE
+    is_open = field and job.tf_config_format is not sparse
+    advice = f"; with {field} {sparse} a replica sees only the replicas that it needs" if is_open else ""
     rule = (
         f"must be at most {fitting} with names of this length, is {largest.count}: {constants.TF_CONFIG} would have"
         f" {size} bytes, and Linux starts no process with more than {cluster_spec.MOST_BYTES}{advice}"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, auto
 
+from tf_operator.job.ending import EndReason, JobEnding
 from tf_operator.job.record import FailureCause, FirstFailure, JobPhase, JobRecord, ReplicaType
 from tf_operator.job.training_job import SuccessPolicy, TrainingJob
 from tf_operator.planning import rejections, restarts, spec_problems
@@ -39,8 +40,8 @@ class Verdict:
     """Where the job stands and why."""
 
     phase: Phase
-    message: str = ""
-    """How it ended, or why it has no pods, in one sentence."""
+    ending: JobEnding | None = None
+    """How it ended, or why it has no pods."""
     cause: FailureCause | None = None
     evidence: FirstFailure | None = None
     """What is kept when no pod failed, but containers were restarted too often."""
@@ -82,8 +83,8 @@ def _is_malformed(view: JobView) -> Verdict | None:
     if view.snapshot.is_under_way:
         is_to_go_idle = view.snapshot.job.run_policy.is_suspended or view.snapshot.hold
         return None if is_to_go_idle else Verdict(Phase.ACTIVE, is_malformed=True)
-    message = f"The spec is invalid: {spec_problems.text(problems)}"
-    return Verdict(Phase.FAILED, message, FailureCause.INVALID_SPEC, is_malformed=True)
+    ending = JobEnding(EndReason.INVALID_SPEC, spec_problems.text(problems))
+    return Verdict(Phase.FAILED, ending, FailureCause.INVALID_SPEC, is_malformed=True)
 
 
 def _is_suspended(view: JobView) -> Verdict | None:
@@ -95,9 +96,7 @@ def _is_suspended(view: JobView) -> Verdict | None:
     job, was_suspended = view.snapshot.job, view.snapshot.job.record.phase is JobPhase.SUSPENDED
     if not job.run_policy.is_suspended and not (was_suspended and any(pod.is_there for pod in view.snapshot.pods)):
         return None
-    return _had_failed(view) or Verdict(
-        Phase.SUSPENDED, f"{job.profile.kind} {job.key.name} is {job.profile.suspended_word}."
-    )
+    return _had_failed(view) or Verdict(Phase.SUSPENDED, JobEnding(EndReason.SUSPENDED))
 
 
 def _is_queued(view: JobView) -> Verdict | None:
@@ -107,8 +106,7 @@ def _is_queued(view: JobView) -> Verdict | None:
         hold = Hold("Admitted", "It is admitted, and waits until its pods of before are deleted.")
     if hold is None:
         return None
-    message = f"{job.profile.kind} {job.key.name} is queued. {hold.message}"
-    return _had_failed(view) or Verdict(Phase.QUEUED, message, hold=hold.reason)
+    return _had_failed(view) or Verdict(Phase.QUEUED, JobEnding(EndReason.QUEUED, hold.message), hold=hold.reason)
 
 
 def _had_failed(view: JobView) -> Verdict | None:
@@ -126,20 +124,21 @@ def _has_succeeded(view: JobView) -> Verdict | None:
     """A chief or master decides alone; then worker 0, or all workers; without any of them, everybody, or nobody."""
     job = view.snapshot.job
     if not view.replicas and not job.has_dynamic_workers:
-        return _success(job, " It has no replicas, so there was nothing to do.")
+        return Verdict(Phase.SUCCEEDED, JobEnding(EndReason.NO_REPLICAS))
     deciding = view.deciding
     is_done = bool(deciding) and all(replica.is_completed for replica in deciding)
     if not job.leader and job.success_policy is SuccessPolicy.DEFAULT and deciding:
         is_worker = deciding[0].spec.type is ReplicaType.WORKER
         is_done = is_done or (is_worker and deciding[0].is_completed)
-    return _success(job) if is_done else None
+    return Verdict(Phase.SUCCEEDED, JobEnding(EndReason.SUCCEEDED)) if is_done else None
 
 
 def _is_refused_for_good(view: JobView) -> Verdict | None:
     rejected = view.snapshot.rejected
     if rejected is None or not rejections.is_final(rejected):
         return None
-    return Verdict(Phase.FAILED, f"{rejected.subject} was rejected: {rejected.message}", FailureCause.INVALID_SPEC)
+    ending = JobEnding(EndReason.CHILD_REJECTED, f"{rejected.subject} was rejected: {rejected.message}")
+    return Verdict(Phase.FAILED, ending, FailureCause.INVALID_SPEC)
 
 
 def _has_failed_for_good(view: JobView) -> Verdict | None:
@@ -152,14 +151,13 @@ def _failed_for_good(view: JobView, losses: Iterable[ReplicaLoss]) -> Verdict | 
     first = failure_evidence.first(final, view)
     if first is None:
         return None
-    job = view.snapshot.job
     if first.is_past_limit:
         return _past_limit(view, f": {failure_evidence.describe(first)}")
+    evidence = f"{failure_evidence.describe(first)}{failure_evidence.policy_hint(first, view)}"
     count = sum(loss.type is first.type for loss in final)
     return Verdict(
         Phase.FAILED,
-        f"{job.profile.kind} {job.key} has failed because {count} {first.type} replica(s) failed:"
-        f" {failure_evidence.describe(first)}{failure_evidence.policy_hint(first, view)}",
+        JobEnding(EndReason.REPLICAS_FAILED, evidence, count, first.type),
         FailureCause.REPLICA_LOST if _is_lost(first) else FailureCause.PERMANENT_FAILURE,
     )
 
@@ -173,8 +171,8 @@ def _has_no_worker_left(view: JobView) -> Verdict | None:
     job, is_any_left = view.snapshot.job, not all(replica.is_tolerated or replica.is_completed for replica in workers)
     if first is None or is_any_left or job.leader:
         return None
-    message = f"{job.profile.kind} {job.key} has failed because no worker is left: {failure_evidence.describe(first)}"
-    return Verdict(Phase.FAILED, message, FailureCause.PERMANENT_FAILURE)
+    ending = JobEnding(EndReason.NO_WORKER_LEFT, failure_evidence.describe(first))
+    return Verdict(Phase.FAILED, ending, FailureCause.PERMANENT_FAILURE)
 
 
 def _is_past_backoff_limit(view: JobView) -> Verdict | None:
@@ -194,21 +192,16 @@ def _is_past_backoff_limit(view: JobView) -> Verdict | None:
 
 
 def _past_limit(view: JobView, cause: str, evidence: FirstFailure | None = None) -> Verdict:
-    job = view.snapshot.job
-    message = f"Job {job.key.name} has failed because it has reached the specified backoff limit of"
-    return Verdict(
-        Phase.FAILED, f"{message} {job.run_policy.backoff_limit}{cause}", FailureCause.BACKOFF_LIMIT_EXCEEDED, evidence
-    )
+    ending = JobEnding(EndReason.BACKOFF_LIMIT, cause, limit=view.snapshot.job.run_policy.backoff_limit)
+    return Verdict(Phase.FAILED, ending, FailureCause.BACKOFF_LIMIT_EXCEEDED, evidence)
 
 
 def _is_past_deadline(view: JobView) -> Verdict | None:
     moment = deadline(view.snapshot.job, view.snapshot.job.record)
     if moment is None or view.snapshot.now < moment:
         return None
-    seconds = view.snapshot.job.run_policy.deadline_seconds
-    name = view.snapshot.job.key.name
-    message = f"Job {name} has failed because it was active longer than specified deadline of {seconds} s"
-    return Verdict(Phase.FAILED, message, FailureCause.DEADLINE_EXCEEDED)
+    ending = JobEnding(EndReason.DEADLINE, limit=view.snapshot.job.run_policy.deadline_seconds)
+    return Verdict(Phase.FAILED, ending, FailureCause.DEADLINE_EXCEEDED)
 
 
 def _is_past_startup_deadline(view: JobView) -> Verdict | None:
@@ -217,12 +210,8 @@ def _is_past_startup_deadline(view: JobView) -> Verdict | None:
     if moment is None or view.snapshot.now < moment or not missing:
         return None
     seconds = view.snapshot.job.run_policy.startup_deadline_seconds
-    message = f"Job {view.snapshot.job.key.name} has failed because {len(missing)} replica(s) were not running"
-    return Verdict(
-        Phase.FAILED,
-        f"{message} {seconds} s after its start: {_waits(missing[0])}",
-        FailureCause.STARTUP_DEADLINE_EXCEEDED,
-    )
+    ending = JobEnding(EndReason.STARTUP_DEADLINE, _waits(missing[0]), count=len(missing), limit=seconds)
+    return Verdict(Phase.FAILED, ending, FailureCause.STARTUP_DEADLINE_EXCEEDED)
 
 
 _CHECKS: tuple[Callable[[JobView], Verdict | None], ...] = (
@@ -240,10 +229,6 @@ _CHECKS: tuple[Callable[[JobView], Verdict | None], ...] = (
 
 
 # --- What the checks share -----------------------------------------------------------------------------------------
-
-
-def _success(job: TrainingJob, detail: str = "") -> Verdict:
-    return Verdict(Phase.SUCCEEDED, f"{job.profile.kind} {job.key} successfully completed.{detail}")
 
 
 def _after_start(record: JobRecord, seconds: int | None) -> datetime | None:

@@ -21,6 +21,7 @@ from tf_operator.job.profile import (
     NameStyle,
     Profile,
     RestartBy,
+    Words,
 )
 from tf_operator.job.record import FailureCause, ReplicaType
 from tf_operator.job.report import EventKind, JobReport
@@ -31,17 +32,17 @@ RESOURCE = GroupVersionResource("toys.example.org", "v1", "trainings", "Training
 NAMES: Any = {name: f"toys.example.org/{name}" for name in ("job", "type", "index", "role")}
 LABELS = Labels(**NAMES, operator_name="toy-operator", master_role="boss")
 PROFILE = Profile(
-    *(RESOURCE.api_version, RESOURCE.kind, "main", "mesh", 7000, ExitCodes({75}), "spec.roles", LABELS),
+    *(RESOURCE.api_version, RESOURCE.kind, "main", "mesh", 7000, ExitCodes({75}), Words("spec.roles"), LABELS),
     restart_by=RestartBy.NEW_POD,
     after_end=AfterEnd.REPLICAS,
 )
 PLAYS = GroupVersionResource("toys.example.org", "v1", "plays", "Play")
 PLAY_PROFILE = Profile(
-    *(PLAYS.api_version, PLAYS.kind, "actor", "cue", 7001, ExitCodes({3}, is_oom_final=True), "spec.roles"),
+    *(PLAYS.api_version, PLAYS.kind, "actor", "cue", 7001, ExitCodes({3}, is_oom_final=True)),
+    Words(
+        "spec.roles", clean_up="afterwards", clean_up_values={CleanPodPolicy.STOP: "no encore"}, suspended="on a break"
+    ),
     Labels("play-operator", "job", "type", "index", "role", extra=(("play", "{job}-{runtime_id}"),)),
-    clean_up_field="afterwards",
-    clean_up_words={CleanPodPolicy.STOP: "no encore"},
-    suspended_word="on a break",
     names=NameStyle.GENERATED,
     failure_scope=FailureScope.DECIDING,
     restart_by=RestartBy.TEMPLATE,

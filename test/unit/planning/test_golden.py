@@ -10,6 +10,7 @@ import yaml
 from golden import case, written
 from support.jobs.builders import merge
 from tf_operator.dialects.kubeflow import words
+from tf_operator.job.ending import JobEnding
 from tf_operator.meta import objects_of
 from tf_operator.planning import pending, spec_problems
 from tf_operator.planning.actions import Stage
@@ -24,8 +25,9 @@ NAMES = sorted(CASES)
 SENTENCES = [
     *((failure_evidence, name) for name in ("describe", "describe_exit", "describe_restarts", "policy_hint")),
     *((pending, name) for name in ("note", "sentence")),
-    *((words, name) for name in ("created", "resumed", "running", "restarting")),
+    *((words, name) for name in ("turned", "running", "restarting")),
     (spec_problems, "text"),
+    (JobEnding, "sentence"),
 ]
 """All that words a sentence."""
 

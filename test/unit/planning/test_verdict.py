@@ -66,5 +66,6 @@ def test_of_several_restarts_in_place_the_most_is_to_blame():
     job = tfjob().workers(3, restart="OnFailure").backoff_limit(3)
     found = decided(everything_runs, restarts_in_place("worker-0"), restarts_in_place("worker-2", 4), job=job)
 
-    assert "worker-2 (pod job-worker-2) was restarted 4 times in place; it last exited with code 1" in found.message
+    restarts = "worker-2 (pod job-worker-2) was restarted 4 times in place; it last exited with code 1"
+    assert restarts in found.ending.detail
     assert (found.evidence.pod, found.evidence.exit_code) == ("job-worker-2", 1)

@@ -77,8 +77,8 @@ def _succeeded(situation: Situation) -> Explanation | None:
 
 
 def _suspended(situation: Situation) -> Explanation | None:
-    job, is_wanted = situation.job, situation.job.spec.run_policy.is_suspended
-    if not is_wanted:
+    job, words = situation.job, situation.job.spec.profile.words
+    if not job.spec.run_policy.is_suspended:
         return None
     if queue := labels_of(job.body).get(_QUEUE_LABEL):
         return Explanation(
@@ -88,10 +88,10 @@ def _suspended(situation: Situation) -> Explanation | None:
             steps=(_describe_workload(situation),),
         )
     return Explanation(
-        "is suspended",
-        reasons=("spec.runPolicy.suspend is true: it has no pods, and its deadlines do not count",),
+        f"is {words.suspended}",
+        reasons=(f"{words.suspend} is true: it has no pods, and its deadlines do not count",),
         waits=waits.terminating(situation),
-        steps=(f"tfjob resume {job.name}",),
+        steps=(words.resume.format(job=job.name),),
     )
 
 

@@ -80,7 +80,8 @@ def steps(situation: Situation) -> tuple[str, ...]:
     if pod:
         advised.append(f"tfjob logs {job.name} --replica {pod.replica}")
     elif cause not in _STEPS and situation.are_pods_known:
-        advised.append("its pod is gone, and the log with it: keep pods by cleanPodPolicy None, or collect logs")
+        field = job.spec.profile.words.clean_up
+        advised.append(f"its pod is gone, and the log with it: keep pods by {field} None, or collect logs")
     return tuple(advised)
 
 
@@ -114,7 +115,8 @@ def restarts(situation: Situation) -> tuple[str, ...]:
     ]
     limit = situation.job.spec.run_policy.backoff_limit
     if situation.job.restarts:
-        of = f" of {limit} that it may have (backoffLimit)" if limit is not None else ", without a limit (backoffLimit)"
+        field = " (backoffLimit)" if situation.job.spec.profile.words.run_policy else ""
+        of = f" of {limit} that it may have{field}" if limit is not None else f", without a limit{field}"
         lines.append(f"the job was restarted {_times(situation.job.restarts)}{of}")
     return tuple(lines)
 

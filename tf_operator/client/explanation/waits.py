@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from tf_operator.client.explanation.situation import Situation
 from tf_operator.client.pods import JobPod
-from tf_operator.job.record import PendingKind
+from tf_operator.job.record import PendingKind, ReplicaType
 
 _MOST: Final = 3
 """Reasons that are shown one by one."""
@@ -69,7 +69,8 @@ def chief(situation: Situation) -> Wait:
     has_run = started is not None and (situation.now - started).total_seconds() >= _LONG
     if not (has_run and situation.job.spec.has_servers_without_chief):
         return Wait((), ())
-    return Wait((_NO_CHIEF,), ("if nothing gets on: make the job again with a Chief, which hands out the steps",))
+    name = situation.job.spec.profile.words.type(ReplicaType.CHIEF)
+    return Wait((_NO_CHIEF,), (f"if nothing gets on: make the job again with a {name}, which hands out the steps",))
 
 
 def _pending(situation: Situation) -> Wait | None:

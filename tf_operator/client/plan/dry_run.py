@@ -11,6 +11,7 @@ from typing import Final
 
 from tf_operator.client.plan.job_plan import JobPlan, PlannedReplica, groups_in
 from tf_operator.job.naming import replica_of
+from tf_operator.job.record import ReplicaType
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.planning import tensorboards
 from tf_operator.planning.actions import Create, Stage
@@ -21,7 +22,7 @@ from tf_operator.planning.plan import make_plan
 from tf_operator.planning.snapshot import ChildState, PodGroup, Settings, Snapshot
 
 _NO_CHIEF: Final = (
-    "there are parameter servers and no chief: TensorFlow 2 then waits for ever (a Chief hands out the steps);"
+    "there are parameter servers and no chief: TensorFlow 2 then waits for ever (a {chief} hands out the steps);"
     " only programs for TensorFlow 1 need none"
 )
 _NOW: Final = datetime(2000, 1, 1, tzinfo=UTC)
@@ -40,6 +41,7 @@ def run(job: TrainingJob, settings: Settings) -> JobPlan:
         admitted = make_plan(replace(snapshot, pod_group=_admitted(groups[0])))
         creates = [*groups, *(action for action in admitted.actions if isinstance(action, Create))]
     dependencies = [create for create in creates if create.stage is Stage.DEPENDENCIES]
+    chief = job.profile.words.type(ReplicaType.CHIEF)
     return JobPlan(
         job=job,
         settings=settings,
@@ -48,7 +50,7 @@ def run(job: TrainingJob, settings: Settings) -> JobPlan:
         extras=(*(create for create in creates if create.stage is Stage.EXTRAS), *_tensorboard(job)),
         warnings=(
             *(event.message for event in plan.events if event.is_warning),
-            *((_NO_CHIEF,) if job.has_servers_without_chief else ()),
+            *((_NO_CHIEF.format(chief=chief),) if job.has_servers_without_chief else ()),
             *(f"there is no {kind.resource.kind}: {problem}" for kind in kinds.ALL if (problem := kind.problem(job))),
             *(
                 f"the TensorBoard is not run: {problem}"

@@ -104,9 +104,10 @@ class JobPlan:
         if not self.job.is_ours:
             return
         if self.job.run_policy.is_suspended:
-            yield f"{_MARGIN}It is suspended: nothing of this is made until it is resumed.\n"
+            yield f"{_MARGIN}It is {self.job.profile.words.suspended}: nothing of this is made until it is resumed.\n"
         yield "\n"
-        rows = [(spec.type, str(spec.count), spec.restart_policy) for spec in self.job.replicas]
+        words = self.job.profile.words
+        rows = [(words.type(spec.type), str(spec.count), spec.restart_policy) for spec in self.job.replicas]
         yield from _table([("TYPE", "REPLICAS", "RESTART POLICY"), *rows])
         yield "\n"
         if self.replicas:

@@ -43,6 +43,7 @@ def sentences(
 ) -> Iterator[tuple[str, str]]:
     """Pairs of a heading and its sentence. ``extras``: what is created beside the replicas."""
     by_template = job.profile.restart_by is RestartBy.TEMPLATE
+    yield "Succeeds", success(job)
     yield from _ends_by_template(job, job.deciding) if by_template and job.deciding else _ends_by_policy(job)
     if job.has_dynamic_workers:
         yield "Workers", "are dynamic: their number may change while the job runs, and failed ones do not fail the job"
@@ -88,7 +89,8 @@ def _elastic(job: TrainingJob, elastic_range: ElasticRange) -> str:
     effect = "replaces the other pods"
     if job.elastic and job.elastic.restarts_in_place:
         effect = "restarts the other pods in place, or replaces them without --restart-in-place"
-    sizes = f"from {elastic_range.least} to {elastic_range.most} replicas of {elastic_range.type}"
+    kind = job.profile.words.type(elastic_range.type)
+    sizes = f"from {elastic_range.least} to {elastic_range.most} replicas of {kind}"
     return f"{sizes} while it runs; {when} {effect}"
 
 
@@ -98,10 +100,10 @@ def _restart_rules(job: TrainingJob) -> Iterator[str]:
         for container in (*_listed_in(spec, "initContainers"), *_listed_in(spec, "containers")):
             name, rules = text_of(container, "name"), restart_rules.read(container)
             if rules and (rules.all or name == job.profile.container):
-                yield f"{spec.type}, container {name}: {_by_rules(rules, job.run_policy.backoff_limit)}"
+                yield f"{job.profile.words.type(spec.type)}, container {name}: {_by_rules(rules, job)}"
 
 
-def _by_rules(rules: RestartRules, limit: int | None) -> str:
+def _by_rules(rules: RestartRules, job: TrainingJob) -> str:
     clauses = []
     if one := rules.one.below(256):
         clauses.append(f"exit codes {_codes(one)} start it again in place")
@@ -110,8 +112,10 @@ def _by_rules(rules: RestartRules, limit: int | None) -> str:
     clauses.append(
         f"{'others follow ' if clauses else ''}its own restartPolicy {rules.policy}, not that of the replica"
     )
-    each = f"each restart counts towards backoffLimit {limit}"
-    return f"{'; '.join(clauses)}; {each if limit is not None else 'without a limit: set backoffLimit'}"
+    advice = ": set backoffLimit" if job.profile.words.run_policy else ""
+    limit = job.run_policy.backoff_limit
+    count = f"each restart counts towards backoffLimit {limit}" if limit is not None else f"without a limit{advice}"
+    return f"{'; '.join(clauses)}; {count}"
 
 
 def _is_endless(job: TrainingJob, spec: ReplicaSpec) -> bool:
@@ -123,27 +127,31 @@ def _is_endless(job: TrainingJob, spec: ReplicaSpec) -> bool:
 
 def _ends_by_template(job: TrainingJob, deciding: DecidingReplica) -> Iterator[tuple[str, str]]:
     """Only the end of the deciding replica can be the job's."""
-    codes, kind = job.profile.exit_codes, deciding.type
+    codes, kind = job.profile.exit_codes, job.profile.words.type(deciding.type)
     final = _codes(Indexes.of(range(1, 256)) - Indexes.of(codes.retryable))
     memory = " and too little memory" if codes.is_oom_final else ""
-    yield "Succeeds", f"when {kind.lower()} {deciding.index} has exited with code 0"
     yield "Failures", f"{kind} {deciding.index}: exit codes {final}{memory} end the job; else it runs again"
     yield "Failures", "other replicas run again whenever they fail or are lost; after exit code 0 only under Always"
 
 
 def _ends_by_policy(job: TrainingJob) -> Iterator[tuple[str, str]]:
-    yield "Succeeds", success(job)
     if job.run_policy.restart_scope is RestartScope.JOB:
         yield "Failures", "a replica that is replaced takes along all others that have not completed: one restart"
     for policy in RestartPolicy:
         kinds = [spec.type for spec in job.replicas if spec.restart_policy is policy and spec.count]
         if kinds:
-            yield "Failures", f"{_listed(kinds)} ({policy}): {_failure(job, policy)}"
+            yield "Failures", f"{job.profile.words.list_types(kinds)} ({policy}): {_failure(job, policy)}"
     if job.profile.failure_scope is FailureScope.DECIDING:
         yield "Failures", "only that of the replica that decides success fails the job"
 
 
 def success(job: TrainingJob) -> str:
+    if job.profile.restart_by is RestartBy.TEMPLATE and job.deciding:
+        return f"when {job.deciding.type.label} {job.deciding.index} has exited with code 0"
+    return _success_by_policy(job)
+
+
+def _success_by_policy(job: TrainingJob) -> str:
     if not job.pod_count:
         return "not before it has replicas" if job.has_dynamic_workers else "at once: it has no replicas"
     workers = job.spec_of(ReplicaType.WORKER)
@@ -151,8 +159,9 @@ def success(job: TrainingJob) -> str:
     deciding = [decider] if decider else [spec for spec in job.replicas if spec.count]
     if endless := [spec for spec in deciding if _is_endless(job, spec)]:
         is_by_policy = all(spec.restart_policy is RestartPolicy.ALWAYS for spec in endless)
+        types = job.profile.words.list_types(spec.type for spec in endless)
         cause = "under restartPolicy Always" if is_by_policy else "by the rules of its container"
-        return f"never: {cause}, {_listed([spec.type for spec in endless])} is started again after exit code 0 too"
+        return f"never: {cause}, {types} is started again after exit code 0 too"
     if job.leader:
         return f"when the {job.leader.type.lower()} has exited with code 0"
     if workers is None:
@@ -195,7 +204,3 @@ def _limits(policy: RunPolicy, scope: FailureScope) -> Iterator[str]:
         yield f"{seconds} s from its start, then the job fails (activeDeadlineSeconds)"
     if (seconds := policy.startup_deadline_seconds) is not None:
         yield f"all replicas must run within {seconds} s from its start, or the job fails (startupDeadlineSeconds)"
-
-
-def _listed(kinds: list[ReplicaType]) -> str:
-    return ", ".join(kinds)

@@ -87,19 +87,19 @@ def _at_start(report: JobReport, conditions: Conditions) -> Conditions:
     """A job is Created from the first time on; one that goes on is no longer Suspended, or Queued."""
     job, resumed_time, dequeued_time = report.job, report.record.resumed_time, report.record.dequeued_time
     if find(conditions, ConditionType.CREATED) is None:
-        message = words.created(job)
+        message = words.turned(job, "created")
         conditions = with_condition(
             conditions, ConditionType.CREATED, reason=Reason.CREATED, message=message, now=report.now
         )
     suspended = find(conditions, ConditionType.SUSPENDED)
     if resumed_time and (suspended is None or suspended.is_true):
-        kind, message = ConditionType.SUSPENDED, words.resumed(job)
+        kind, message = ConditionType.SUSPENDED, words.turned(job, "resumed")
         conditions = with_condition(
             conditions, kind, is_true=False, reason=Reason.RESUMED, message=message, now=resumed_time
         )
     queued = find(conditions, ConditionType.QUEUED)
     if dequeued_time and (queued is None or queued.is_true):
-        kind, message = ConditionType.QUEUED, words.admitted(job)
+        kind, message = ConditionType.QUEUED, words.turned(job, "admitted")
         conditions = with_condition(
             conditions, kind, is_true=False, reason=Reason.ADMITTED, message=message, now=dequeued_time
         )
@@ -109,8 +109,8 @@ def _at_start(report: JobReport, conditions: Conditions) -> Conditions:
 def _while_active(report: JobReport, conditions: Conditions) -> Conditions:
     """The current state, with the note; and Created without a note that is over."""
     job, phase, put = report.job, report.record.phase, partial(with_condition, now=report.now)
-    note = report.note if phase is JobPhase.CREATED else ""
-    conditions = put(conditions, ConditionType.CREATED, reason=Reason.CREATED, message=words.created(job) + note)
+    created = words.turned(job, "created") + (report.note if phase is JobPhase.CREATED else "")
+    conditions = put(conditions, ConditionType.CREATED, reason=Reason.CREATED, message=created)
     if phase is JobPhase.RUNNING:
         return put(conditions, ConditionType.RUNNING, reason=Reason.RUNNING, message=words.running(job) + report.note)
     if phase is JobPhase.RESTARTING:

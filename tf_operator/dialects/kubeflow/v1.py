@@ -26,7 +26,7 @@ from tf_operator.dialects.record import object_of
 from tf_operator.dialects.served import Crd, JobSummary, ServedAPI
 from tf_operator.job import defaults
 from tf_operator.job.constants import GANG_SCHEDULER_ANNOTATION, GROUP, OWN_MANAGER
-from tf_operator.job.profile import ExitCodes, Labels, Profile, RestartBy
+from tf_operator.job.profile import ExitCodes, Labels, Profile, RestartBy, Words
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.report import JobReport
 from tf_operator.job.training_job import (
@@ -52,7 +52,7 @@ PROFILE: Final = Profile(
     port_name="tfjob-port",
     port=2222,
     exit_codes=ExitCodes(range(128, 256)),
-    replicas_field="spec.tfReplicaSpecs",
+    words=Words("spec.tfReplicaSpecs", tf_config_format="spec.tfConfigFormat"),
     labels=Labels("tfjob-controller"),
     suspend_path=("runPolicy", "suspend"),
 )

@@ -28,6 +28,7 @@ def profile_of(stored: Profile) -> Profile:
         kind=stored.kind,
         operator_name=stored.labels.operator_name,
         group=stored.api_version.partition("/")[0],
+        words=stored.words,
     )
 
 
@@ -38,7 +39,7 @@ def has(body: Body) -> bool:
 
 def read(job: TrainingJob, body: Body, profile: Profile) -> TrainingJob:
     """The job, as it was read in v1, by the rules of v1alpha1."""
-    problems = [problem for problem in job.problems if not problem.field.startswith(job.profile.replicas_field)]
+    problems = [problem for problem in job.problems if not problem.field.startswith(job.profile.words.replicas)]
     view = conversion.spec_in(body, NAME)
     fields = Fields({"spec": body.get("spec") if view is None else view}, "", problems).below("spec")
     spec_id = replica_lists.read_runtime_id(fields)
@@ -69,6 +70,6 @@ def _not_listed(body: Body, stored: Profile) -> list[FieldError]:
     if not isinstance(spec, Mapping):
         return []
     return [
-        FieldError(f"{stored.replicas_field}.{key}", "cannot be in a job that was created in v1alpha1")
+        FieldError(f"{stored.words.replicas}.{key}", "cannot be in a job that was created in v1alpha1")
         for key in v1alpha1.not_listed(object_of(spec, REPLICAS))
     ]

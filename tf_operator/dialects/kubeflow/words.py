@@ -53,19 +53,9 @@ def cause_of(reason: str) -> FailureCause:
     return _CAUSES.get(reason, FailureCause.PERMANENT_FAILURE)
 
 
-def created(job: TrainingJob) -> str:
-    """The message of Created."""
-    return f"{job.profile.kind} {job.key.name} is created."
-
-
-def resumed(job: TrainingJob) -> str:
-    """The message of Suspended, when it is over."""
-    return f"{job.profile.kind} {job.key.name} is resumed."
-
-
-def admitted(job: TrainingJob) -> str:
-    """The message of Queued, when it is over."""
-    return f"{job.profile.kind} {job.key.name} is admitted."
+def turned(job: TrainingJob, state: str) -> str:
+    """The message of Created; or of Suspended or Queued, when that is over."""
+    return f"{job.profile.kind} {job.key.name} is {state}."
 
 
 def running(job: TrainingJob) -> str:
@@ -77,6 +67,6 @@ def restarting(job: TrainingJob, restart: Restarting) -> str:
     """The message of Restarting: which replicas, and whether one of them had failed; or that the job was resized."""
     if restart.after_resize:
         return f"job {job.key.name} is restarting because it was resized."
-    kinds = ", ".join(restart.types) or "some"
+    kinds = job.profile.words.list_types(restart.types) or "some"
     cause = "failed" if restart.after_failure else "were disrupted"
     return f"job {job.key.name} is restarting because {kinds} replica(s) {cause}."

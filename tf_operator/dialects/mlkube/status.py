@@ -4,7 +4,7 @@ A status without ``operator`` is one of an operator of that time. Of it only the
 ended is not run again.
 """
 
-from typing import Any, Final
+from typing import Any
 
 from tf_operator.dialects import phases
 from tf_operator.dialects import record as codec
@@ -13,8 +13,6 @@ from tf_operator.job.record import JobPhase, JobRecord
 from tf_operator.job.report import JobReport
 from tf_operator.job.training_job import ReplicaSpec
 from tf_operator.meta import Body
-
-_NAMES: Final = {kind: name for name, kind in phases.TYPES.items()}
 
 
 def read(stored: Body) -> JobRecord:
@@ -51,4 +49,4 @@ def _in_order_of_spec(report: JobReport) -> list[ReplicaSpec]:
 
 def _count(report: JobReport, spec: ReplicaSpec) -> TypeCounts:
     record = report.record.of(spec.type)
-    return TypeCounts(_NAMES[spec.type], spec.count, len(record.completed), len(record.failed))
+    return TypeCounts(report.job.profile.words.type(spec.type), spec.count, len(record.completed), len(record.failed))

@@ -16,6 +16,7 @@ from tf_operator.dialects.fields import Fields
 from tf_operator.dialects.mlkube import status, tfjob, words
 from tf_operator.dialects.served import Crd, JobSummary, ServedAPI
 from tf_operator.job import defaults
+from tf_operator.job.profile import Words
 from tf_operator.job.training_job import CleanPodPolicy, FieldError, RunPolicy, TrainingJob
 from tf_operator.meta import Body, GroupVersionResource
 
@@ -25,6 +26,7 @@ PROFILE: Final = replica_lists.profile(
     kind=RESOURCE.kind,
     operator_name="mlkube-tfjob-controller",
     group=RESOURCE.group,
+    words=Words("", run_policy="", suspended=""),
 )
 
 

@@ -15,7 +15,7 @@ from tf_operator.dialects.served import Crd, JobSummary, ServedAPI
 from tf_operator.dialects.t9k import run_mode, status, tfjob, words
 from tf_operator.job import defaults
 from tf_operator.job.constants import T9K_SCHEDULER
-from tf_operator.job.profile import AfterEnd, ExitCodes, FailureScope, Labels, Profile, RestartBy
+from tf_operator.job.profile import AfterEnd, ExitCodes, FailureScope, Labels, Profile, RestartBy, Words
 from tf_operator.job.record import ENDS, JobPhase, ReplicaType
 from tf_operator.job.training_job import (
     CleanPodPolicy,
@@ -32,6 +32,7 @@ from tf_operator.meta import Body, GroupVersionResource, objects_of, text_of
 RESOURCE: Final = GroupVersionResource(
     "batch.tensorstack.dev", "v1beta1", "tensorflowtrainingjobs", "TensorFlowTrainingJob"
 )
+_TYPES: Final = {kind.label: kind for kind in ReplicaType if kind is not ReplicaType.MASTER}
 PROFILE: Final = Profile(
     api_version=RESOURCE.api_version,
     kind=RESOURCE.kind,
@@ -39,11 +40,17 @@ PROFILE: Final = Profile(
     port_name="tfjob-port",
     port=2222,
     exit_codes=ExitCodes(frozenset({130, 137, 138, 143})),
-    replicas_field="spec.replicaSpecs",
+    words=Words(
+        "spec.replicaSpecs",
+        types={kind: name for name, kind in _TYPES.items()},
+        clean_up="cleanUpPolicy",
+        clean_up_values={CleanPodPolicy.RUNNING: "cleanUpPolicy Unfinished"},
+        scheduling="scheduler.t9kScheduler",
+        suspend="spec.runMode.pause.enabled",
+        resume="set spec.runMode.pause.enabled to false",
+        suspended="paused",
+    ),
     labels=Labels("tensorflowtrainingjob-controller", extra=(("tensorstack.dev/owner-name", "{job}"),)),
-    clean_up_field="cleanUpPolicy",
-    clean_up_words={CleanPodPolicy.RUNNING: "cleanUpPolicy Unfinished"},
-    suspended_word="paused",
     failure_scope=FailureScope.DECIDING,
     restart_by=RestartBy.NEW_POD,
     after_end=AfterEnd.REPLICAS,
@@ -55,7 +62,6 @@ _LARGE: Final = 200
 _SCHEDULER: Final = "t9kScheduler"
 _TENSORBOARD: Final = "tensorboardSpec"
 _HIGHEST_PRIORITY: Final = 100
-_TYPES: Final = {kind.label: kind for kind in ReplicaType if kind is not ReplicaType.MASTER}
 
 
 class _CleanUpPolicy(StrEnum):
@@ -139,7 +145,7 @@ def _beyond_bounds(job: TrainingJob) -> Iterator[FieldError]:
     """What is narrower here than in other APIs."""
     if job.pod_count > MOST_REPLICAS:
         rule = f"must have at most {MOST_REPLICAS} replicas in all, has {job.pod_count}"
-        yield FieldError(job.profile.replicas_field, rule)
+        yield FieldError(job.profile.words.replicas, rule)
     if job.run_policy.deadline_seconds == 0:
         yield FieldError("spec.runPolicy.activeDeadlineSeconds", "must be at least 1, is 0")
 

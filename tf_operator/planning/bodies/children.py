@@ -43,7 +43,7 @@ class ChildBuilder:
 
     def create_service(self, kind: ReplicaType, index: int, name: str) -> Create:
         body = partial(self.service, kind, index, name=name)
-        return Create(SERVICES, name, f"Service {name}", body, Stage.PODS, replica=f"{kind}-{index}")
+        return Create(SERVICES, name, f"Service {name}", body, Stage.PODS, replica=self._title(kind, index))
 
     def create_pod(self, kind: ReplicaType, index: int, name: str, *, needs: Create | None) -> Create:
         """Make the pod of one replica, and its Service if that is needed."""
@@ -54,10 +54,13 @@ class ChildBuilder:
             partial(self.pod, kind, index, name=name),
             Stage.PODS,
             needs=needs,
-            replica=f"{kind}-{index}",
+            replica=self._title(kind, index),
             is_announced=True,
             is_watched=True,
         )
+
+    def _title(self, kind: ReplicaType, index: int) -> str:
+        return f"{self.job.profile.words.type(kind)}-{index}"
 
     def pod(self, kind: ReplicaType, index: int, *, name: str) -> dict[str, Any]:
         return self._pod(self._spec(kind), index, name, self._config(kind, index))

@@ -32,7 +32,7 @@ def _problem(job: TrainingJob) -> str:
     workers = job.spec_of(ReplicaType.WORKER)
     is_scalable = workers is not None and workers.path.rpartition(".")[2] == _SCALED
     wants_one = bool(job.elastic and job.elastic.metrics)
-    return f"{job.profile.replicas_field} has no key {_SCALED}." if wants_one and not is_scalable else ""
+    return f"{job.profile.words.replicas} has no key {_SCALED}." if wants_one and not is_scalable else ""
 
 
 KIND: Final = ChildKind(

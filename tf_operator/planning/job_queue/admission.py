@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from tf_operator.job import templates
+from tf_operator.job.profile import Words
 from tf_operator.job.record import (
     NOT_ELASTIC,
     NOT_IN_QUEUE,
@@ -38,12 +39,12 @@ def hold(snapshot: Snapshot) -> Hold | None:
         most = f"{shapes.MOST_RULES} values of nodeSelector, node affinity and tolerations"
         return Hold(REASON, f"Its pods have {rules} rules about nodes; the queue compares at most {most} with nodes.")
     if unfit := job.record.queue.unfit:
-        return Hold(_UNFIT_REASON, f"{_unfit_sentence(unfit)} It waits for other nodes, or an edit.")
+        return Hold(_UNFIT_REASON, f"{_unfit_sentence(unfit, job.profile.words)} It waits for other nodes, or an edit.")
     return Hold(REASON, f"It waits until its {job.pod_count} pods fit into what the nodes have left.")
 
 
-def _unfit_sentence(unfit: UnfitRecord) -> str:
-    pod = f"its {unfit.type} pods" if unfit.type else "its pods"
+def _unfit_sentence(unfit: UnfitRecord, words: Words) -> str:
+    pod = f"its {words.type(unfit.type)} pods" if unfit.type else "its pods"
     if unfit.cause is UnfitCause.TOO_MANY_PODS and unfit.resource:
         return f"Together {pod} request more {unfit.resource} than all nodes have."
     if unfit.cause is UnfitCause.TOO_MANY_PODS:

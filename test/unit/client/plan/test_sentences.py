@@ -190,7 +190,7 @@ def test_where_the_template_decides_only_the_deciding_replica_can_fail_the_job()
 
     assert found[:3] == [
         ("Succeeds", "when master 0 has exited with code 0"),
-        ("Failures", "Master 0: exit codes 1 to 128, 139 and too little memory end the job; else it runs again"),
+        ("Failures", "MASTER 0: exit codes 1 to 128, 139 and too little memory end the job; else it runs again"),
         ("Failures", "other replicas run again whenever they fail or are lost; after exit code 0 only under Always"),
     ]
     assert found[3][1].startswith("without cleanupPodPolicy: pods that still run are stopped; ")
