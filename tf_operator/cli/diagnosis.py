@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from tf_operator.client import display
 from tf_operator.dialects.served import ServedAPI
-from tf_operator.meta import Body, key_of, metadata_of, parse_time
+from tf_operator.meta import Body, key_of, mapping_of, metadata_of, parse_time
 from tf_operator.text import printable
 
 INSTALL: Final = "install the operator: helm install tf-operator, or kubectl apply -k manifests/overlays/cluster-wide"
@@ -122,8 +122,7 @@ def _of_deployment(body: Body) -> Finding:
 
 
 def _of_lease(body: Body, now: datetime) -> Finding:
-    key, spec = key_of(body), body.get("spec")
-    fields = spec if isinstance(spec, Mapping) else {}
+    key, fields = key_of(body), mapping_of(body.get("spec"))
     renewed, holder = parse_time(fields.get("renewTime")), fields.get("holderIdentity") or "nobody"
     limit = _number(body, "spec", "leaseDurationSeconds") or 15
     age = (now - renewed).total_seconds() if renewed else None

@@ -10,7 +10,7 @@ from tf_operator.dialects.served import ServedAPI
 from tf_operator.job.record import ENDS, FirstFailure, JobPhase
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.machinery.transport.errors import NotFound, Status
-from tf_operator.meta import Body, metadata_of, parse_time, text_of
+from tf_operator.meta import Body, metadata_of, objects_of, parse_time, text_of
 
 _COLUMNS: Final = ("Namespace", "Name", "State", "Ready", "Restarts", "Created", "Message")
 _NOTHING: Final[Body] = {}
@@ -158,8 +158,7 @@ def type_in(job: Job, name: str) -> str:
 
 def _current(status: Body, phase: JobPhase) -> Body:
     """The condition that says what the phase is; else the last one."""
-    conditions = status.get("conditions")
-    entries = [entry for entry in conditions if isinstance(entry, Mapping)] if isinstance(conditions, list) else []
+    entries = objects_of(status.get("conditions"))
     matches = [entry for entry in entries if entry.get("type") == phase and entry.get("status") == "True"]
     return next(reversed(matches or entries), _NOTHING)
 

@@ -12,7 +12,7 @@ from tf_operator.machinery.transport import requests, responses
 from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.errors import NotFound
 from tf_operator.machinery.transport.requests import Request, Resource
-from tf_operator.meta import Body, key_of
+from tf_operator.meta import Body, key_of, list_of, objects_of
 
 _METRICS: Final = Resource("metrics.k8s.io", "v1beta1", "pods", "PodMetrics")
 _MEBIBYTE: Final = 1024 * 1024
@@ -54,7 +54,7 @@ async def read(client: ApiClient, job: Job, job_pods: Iterable[JobPod]) -> Usage
         items = responses.read_object(await client.send(request)).get("items")
     except NotFound:
         raise NotPossible("there is no metrics API: a cluster needs the metrics-server, this machine Linux") from None
-    return usage_of(job_pods, items if isinstance(items, list) else [])
+    return usage_of(job_pods, list_of(items))
 
 
 def usage_of(job_pods: Iterable[JobPod], metrics: Iterable[Body]) -> UsageList:
@@ -79,11 +79,8 @@ def _total(body: Body) -> tuple[float, int]:
 
 
 def _containers(body: Body) -> Iterator[Mapping[str, Any]]:
-    entries = body.get("containers")
-    for entry in entries if isinstance(entries, list) else ():
-        usage = entry.get("usage") if isinstance(entry, Mapping) else None
-        if isinstance(usage, Mapping):
-            yield usage
+    usages = (entry.get("usage") for entry in objects_of(body.get("containers")))
+    return (usage for usage in usages if isinstance(usage, Mapping))
 
 
 def _amount(value: object) -> float:

@@ -11,7 +11,7 @@ from typing import Final
 
 from tf_operator.job.ranges import NO_INDEXES, Indexes
 from tf_operator.job.training_job import RestartPolicy
-from tf_operator.meta import Body, list_of
+from tf_operator.meta import Body, list_of, objects_of
 
 RESTARTING_ALL: Final = "RestartingAllContainers"
 """What the kubelet gives as the end of each container that it has restarted with all others of its pod."""
@@ -66,8 +66,8 @@ def read(container: Body) -> RestartRules | None:
 
 def _rules(entries: object) -> Iterator[tuple[str, frozenset[int]]]:
     """The action of each rule, and the codes that it is about."""
-    for rule in list_of(entries):
-        exits = rule.get("exitCodes") if isinstance(rule, Mapping) else None
+    for rule in objects_of(entries):
+        exits = rule.get("exitCodes")
         if isinstance(exits, Mapping):
             # What is beyond the codes of programs is in no rule of "In", and in all of "NotIn".
             listed = frozenset(code for code in list_of(exits.get("values")) if isinstance(code, int)) - {_OTHER}

@@ -14,7 +14,7 @@ from tf_operator.client.explanation import checks, ends
 from tf_operator.client.explanation.situation import Situation
 from tf_operator.client.manifests import kube_yaml
 from tf_operator.job.record import FirstFailure
-from tf_operator.meta import Body, metadata_of, text_of
+from tf_operator.meta import Body, mapping_of, metadata_of, objects_of, text_of
 from tf_operator.planning.pods import termination_message
 from tf_operator.text import escaped
 
@@ -159,19 +159,16 @@ def _tensorboard(job: Job) -> Shown | None:
 
 
 def _conditions(job: Job) -> Iterator[Shown]:
-    status = job.body.get("status")
-    conditions = status.get("conditions") if isinstance(status, Mapping) else None
-    for entry in conditions if isinstance(conditions, list) else ():
-        if isinstance(entry, Mapping):
-            is_true = entry.get("status") == "True"
-            yield {
-                "time": feed.printable(text_of(entry, "lastTransitionTime") or text_of(entry, "lastUpdateTime"), 40)
-                or None,
-                "tone": "bad" if is_true and entry.get("type") == "Failed" else "state",
-                "what": feed.printable(f"{'' if is_true else 'no longer '}{text_of(entry, 'type')}", 100),
-                "about": "job",
-                "message": feed.printable(text_of(entry, "message")),
-            }
+    for entry in objects_of(mapping_of(job.body.get("status")).get("conditions")):
+        is_true = entry.get("status") == "True"
+        time = text_of(entry, "lastTransitionTime") or text_of(entry, "lastUpdateTime")
+        yield {
+            "time": feed.printable(time, 40) or None,
+            "tone": "bad" if is_true and entry.get("type") == "Failed" else "state",
+            "what": feed.printable(f"{'' if is_true else 'no longer '}{text_of(entry, 'type')}", 100),
+            "about": "job",
+            "message": feed.printable(text_of(entry, "message")),
+        }
 
 
 def _event(event: JobEvent) -> Shown:

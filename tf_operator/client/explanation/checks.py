@@ -14,7 +14,7 @@ from tf_operator.client.explanation import ends, waits
 from tf_operator.client.explanation.situation import Explanation, Situation
 from tf_operator.client.plan import sentences
 from tf_operator.job.record import JobPhase, ReplicaType
-from tf_operator.meta import labels_of, metadata_of
+from tf_operator.meta import labels_of, list_of, metadata_of
 
 _QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
 _PATIENCE: Final = 10
@@ -32,8 +32,7 @@ def explain(situation: Situation) -> Explanation:
 def _deleted(situation: Situation) -> Explanation | None:
     if not situation.job.spec.is_being_deleted:
         return None
-    finalizers = metadata_of(situation.job.body).get("finalizers")
-    holding = tuple(map(str, finalizers)) if isinstance(finalizers, list) else ()
+    holding = tuple(map(str, list_of(metadata_of(situation.job.body).get("finalizers"))))
     return Explanation(
         "is being deleted",
         waits=tuple(

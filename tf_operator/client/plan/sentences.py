@@ -4,11 +4,11 @@ The rules are in ``planning.verdict``, ``pod_state`` and ``cleanup``; when one c
 ``tfjob plan`` shows the sentences.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Final
 
-from tf_operator.job import restart_rules
+from tf_operator.job import restart_rules, templates
 from tf_operator.job.profile import FailureScope, RestartBy
 from tf_operator.job.ranges import Indexes
 from tf_operator.job.record import ReplicaType
@@ -24,7 +24,7 @@ from tf_operator.job.training_job import (
     SuccessPolicy,
     TrainingJob,
 )
-from tf_operator.meta import Body, text_of
+from tf_operator.meta import text_of
 from tf_operator.planning import resizing
 from tf_operator.planning.actions import Create
 from tf_operator.planning.child_kinds import kinds, tensorboard
@@ -73,14 +73,8 @@ def kind_of(create: Create) -> ChildKind:
 
 def _images(job: TrainingJob) -> list[str]:
     """The images of the templates, each once."""
-    images = (text_of(entry, "image") for spec in job.replicas for entry in _listed_in(spec, "containers"))
+    images = (text_of(entry, "image") for spec in job.replicas for entry in templates.containers_of(spec))
     return list(dict.fromkeys(filter(None, images)))
-
-
-def _listed_in(spec: ReplicaSpec, kind: str) -> Iterator[Body]:
-    pod = spec.template.get("spec")
-    entries = pod.get(kind) if isinstance(pod, Mapping) else None
-    return (entry for entry in entries if isinstance(entry, Mapping)) if isinstance(entries, list) else iter(())
 
 
 def _elastic(job: TrainingJob, elastic_range: ElasticRange) -> str:
@@ -97,7 +91,7 @@ def _elastic(job: TrainingJob, elastic_range: ElasticRange) -> str:
 def _restart_rules(job: TrainingJob) -> Iterator[str]:
     """What containers say themselves about their restarts, which comes before the policy of their replica."""
     for spec in job.replicas if job.pod_count else ():
-        for container in (*_listed_in(spec, "initContainers"), *_listed_in(spec, "containers")):
+        for container in (*templates.init_containers_of(spec), *templates.containers_of(spec)):
             name, rules = text_of(container, "name"), restart_rules.read(container)
             if rules and (rules.all or name == job.profile.container):
                 yield f"{job.profile.words.type(spec.type)}, container {name}: {_by_rules(rules, job)}"
@@ -120,7 +114,7 @@ def _by_rules(rules: RestartRules, job: TrainingJob) -> str:
 
 def _is_endless(job: TrainingJob, spec: ReplicaSpec) -> bool:
     """Whether its program is started again after exit code 0, too."""
-    own = next((entry for entry in _listed_in(spec, "containers") if entry.get("name") == job.profile.container), {})
+    own = next((entry for entry in templates.containers_of(spec) if entry.get("name") == job.profile.container), {})
     rules = restart_rules.read(own)
     return rules.restarts_after(0) if rules else spec.restart_policy is RestartPolicy.ALWAYS
 

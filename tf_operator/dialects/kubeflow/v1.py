@@ -42,7 +42,7 @@ from tf_operator.job.training_job import (
     TFConfigFormat,
     TrainingJob,
 )
-from tf_operator.meta import Body, GroupVersionResource, parse_time
+from tf_operator.meta import Body, GroupVersionResource, mapping_of, parse_time
 
 RESOURCE: Final = GroupVersionResource(GROUP, "v1", "tfjobs", "TFJob")
 PROFILE: Final = Profile(
@@ -154,8 +154,7 @@ def _read_range(kind: ReplicaType, policy: Fields) -> ElasticRange:
 
 def _outdated_fields(spec: Fields) -> list[str]:
     """The policies that stand where releases before 1.0 had them, and nowhere else."""
-    policy = spec.body.get("runPolicy")
-    run_policy = policy if isinstance(policy, Mapping) else {}
+    run_policy = mapping_of(spec.body.get("runPolicy"))
     # The schema writes None where nothing is said.
     names = {
         name for name, value in run_policy.items() if value is not None and (name, value) != ("cleanPodPolicy", "None")

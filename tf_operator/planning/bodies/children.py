@@ -18,7 +18,7 @@ from tf_operator.job.profile import Profile, RestartBy
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.templates import main_containers, main_ports
 from tf_operator.job.training_job import Override, ReplicaSpec, TrainingJob
-from tf_operator.meta import Body, GroupVersionResource, labels_of, list_of
+from tf_operator.meta import Body, GroupVersionResource, labels_of, list_of, mapping_of, metadata_of
 from tf_operator.planning.actions import Create, Stage
 from tf_operator.planning.bodies import cluster_spec, default_server, gang_schedulers, json_logs, resize_sidecar
 from tf_operator.planning.bodies.gang_schedulers import GangScheduler
@@ -110,10 +110,8 @@ class ChildBuilder:
 
     def _template_metadata(self, spec: ReplicaSpec) -> dict[str, Any]:
         """What the template's own metadata brings, beside labels."""
-        template = spec.template.get("metadata")
-        metadata = template if isinstance(template, Mapping) else {}
-        listed = metadata.get("annotations")
-        annotations = dict(listed) if isinstance(listed, Mapping) else {}
+        metadata = metadata_of(spec.template)
+        annotations = dict(mapping_of(metadata.get("annotations")))
         if self._gang:
             annotations |= self._gang.annotations(self.job, spec.type)
         finalizers = metadata.get("finalizers")
@@ -128,8 +126,7 @@ class ChildBuilder:
         return cluster_spec.tf_config(self.job, kind, index, domain=self.settings.cluster_domain, cluster=cluster)
 
     def _pod_spec(self, spec: ReplicaSpec, config: str) -> dict[str, Any]:
-        template = spec.template.get("spec")
-        pod: dict[str, Any] = dict(template) if isinstance(template, Mapping) else {}
+        pod = dict(templates.pod_of(spec))
         pod["restartPolicy"] = kubelet_policy(spec.restart_policy, self.job.profile.restart_by).value
         if self._gang:
             pod |= self._gang.pod_fields(self.job, pod)

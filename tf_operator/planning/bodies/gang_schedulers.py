@@ -15,9 +15,9 @@ from typing import Any, Final
 from tf_operator import quantity
 from tf_operator.job import constants
 from tf_operator.job.record import ReplicaType
-from tf_operator.job.templates import containers_of, init_containers_of
+from tf_operator.job.templates import containers_of, init_containers_of, pod_of
 from tf_operator.job.training_job import ReplicaSpec, TrainingJob
-from tf_operator.meta import Body, GroupVersionResource
+from tf_operator.meta import Body, GroupVersionResource, mapping_of, text_of
 from tf_operator.planning.snapshot import PodGroup, Settings
 
 Spec = Mapping[str, Any]
@@ -131,9 +131,7 @@ def _priority_class_of_templates(job: TrainingJob) -> str:
 
 
 def _named_class(spec: ReplicaSpec) -> str:
-    pod = spec.template.get("spec")
-    name = pod.get("priorityClassName") if isinstance(pod, Mapping) else None
-    return name if isinstance(name, str) else ""
+    return text_of(pod_of(spec), "priorityClassName")
 
 
 VOLCANO: Final = GangScheduler(
@@ -264,7 +262,5 @@ def _requests(spec: ReplicaSpec) -> dict[str, Decimal]:
 
 
 def _requests_of(container: Body) -> Mapping[str, Any]:
-    resources = container.get("resources")
-    resources = resources if isinstance(resources, Mapping) else {}
-    requests = resources.get("requests") or resources.get("limits") or {}
-    return requests if isinstance(requests, Mapping) else {}
+    resources = mapping_of(container.get("resources"))
+    return mapping_of(resources.get("requests") or resources.get("limits"))

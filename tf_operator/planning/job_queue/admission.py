@@ -20,7 +20,7 @@ from tf_operator.job.record import (
     UnfitRecord,
 )
 from tf_operator.job.training_job import TrainingJob
-from tf_operator.meta import mapping_of
+from tf_operator.meta import list_of, mapping_of
 from tf_operator.planning.job_queue import shapes
 from tf_operator.planning.snapshot import Hold, Snapshot
 
@@ -108,7 +108,6 @@ def near(pod: dict[str, Any], node: str) -> dict[str, Any]:
     preferred = "preferredDuringSchedulingIgnoredDuringExecution"
     affinity = mapping_of(pod.get("affinity"))
     of_nodes = mapping_of(affinity.get("nodeAffinity"))
-    listed = of_nodes.get(preferred)
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
-    terms = [*(listed if isinstance(listed, list) else ()), {"weight": _MOST_WEIGHT, "preference": term}]
+    terms = [*list_of(of_nodes.get(preferred)), {"weight": _MOST_WEIGHT, "preference": term}]
     return {**pod, "affinity": {**affinity, "nodeAffinity": {**of_nodes, preferred: terms}}}

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from tf_operator.job.training_job import ReplicaSpec, TrainingJob
-from tf_operator.meta import Body, metadata_of, objects_of, text_of
+from tf_operator.meta import Body, mapping_of, metadata_of, objects_of, text_of
 from tf_operator.planning.kueue import state
 from tf_operator.planning.kueue.state import Flavor, KueueState, Workload, texts
 
@@ -90,8 +90,7 @@ def _updates(spec: ReplicaSpec, workload: Workload) -> Iterator[Body]:
 
 def _change(template: Body, change: Body) -> dict[str, Any]:
     """The template with what is added to it; what is not of the type that it should be is left to the API server."""
-    metadata, pod = metadata_of(template), template.get("spec")
-    pod = pod if isinstance(pod, Mapping) else {}
+    metadata, pod = metadata_of(template), mapping_of(template.get("spec"))
     return {
         **template,
         "metadata": {**metadata, **_merge(metadata, change, "labels"), **_merge(metadata, change, "annotations")},

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tf_operator.meta import Body, GroupVersionResource, objects_of
+from tf_operator.meta import Body, GroupVersionResource, mapping_of, objects_of
 
 GROUP: Final = "kueue.x-k8s.io"
 QUEUE: Final = f"{GROUP}/queue-name"
@@ -94,8 +94,7 @@ class Workload:
 
     @property
     def assignments(self) -> Mapping[str, Body]:
-        admission = self.status.get("admission")
-        pod_sets = objects_of(admission.get("podSetAssignments")) if isinstance(admission, Mapping) else ()
+        pod_sets = objects_of(mapping_of(self.status.get("admission")).get("podSetAssignments"))
         return {str(entry.get("name")): entry for entry in pod_sets}
 
 

@@ -9,7 +9,7 @@ from typing import Final
 from tf_operator.local.apiserver import failures
 from tf_operator.local.apiserver.messages import ApiFailure
 from tf_operator.local.log_source import LogGone, LogSource
-from tf_operator.meta import Body, ObjectKey, key_of, mapping_of, parse_time, text_of
+from tf_operator.meta import Body, ObjectKey, key_of, mapping_of, objects_of, parse_time, text_of
 
 PATH: Final = re.compile(r"(?P<pod>/api/v1/namespaces/(?P<namespace>[^/]+)/pods/(?P<name>[^/]+))/log")
 
@@ -117,15 +117,11 @@ def _check_started(pod: Body, request: LogRequest) -> None:
 
 def _statuses(pod: Body) -> Iterator[Body]:
     for _, name in _LISTS:
-        entries = mapping_of(pod.get("status")).get(name)
-        yield from (
-            entry for entry in (entries if isinstance(entries, list | tuple) else ()) if isinstance(entry, Mapping)
-        )
+        yield from objects_of(mapping_of(pod.get("status")).get(name))
 
 
 def _names(spec: object, field: str) -> list[str]:
-    containers = spec.get(field) if isinstance(spec, Mapping) else ()
-    return [text_of(entry, "name") for entry in (containers or ()) if isinstance(entry, Mapping)]
+    return [text_of(entry, "name") for entry in objects_of(mapping_of(spec).get(field))]
 
 
 def _flag(query: Mapping[str, str], name: str) -> bool:
