@@ -10,11 +10,13 @@ import tempfile
 import time
 from array import array
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from struct import Struct
 from typing import IO, Any, NamedTuple, Protocol
+
+from proof.fairness import TIME, Waits
 
 State = tuple[Any, ...]
 """Numbers, texts and tuples of such."""
@@ -34,6 +36,10 @@ class Move(NamedTuple):
     """The sentences that it breaks."""
     is_fair: bool = True
     """Whether it comes about without a fault and without anybody: a circle of such moves never ends."""
+    is_recurring: bool = False
+    """Whether it may come about again and again, for ever, although it need not: as new jobs come."""
+    is_time: bool = False
+    """Whether it is time that passes."""
 
 
 class World(Protocol):
@@ -47,6 +53,10 @@ class World(Protocol):
 
     def resting(self, state: State) -> Iterable[str]:
         """The sentences that a state breaks by itself."""
+
+
+Waiting = Callable[[State], Sequence[str]]
+"""Who waits in a state, as sentences."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +92,10 @@ class Outcome:
         )
 
 
-def search(world: World, *, most: int, stops_at_first: bool = False) -> Outcome:
-    """Visit every state, up to so many."""
+def search(world: World, *, most: int, stops_at_first: bool = False, waits_in: Waiting | None = None) -> Outcome:
+    """Visit every state, up to so many. What ``waits_in`` says of a state must not stay so for ever."""
     with tempfile.TemporaryFile(prefix="proof-") as file:
-        return _Search(world, _Parents(file), most, stops_at_first).run()
+        return _Search(world, _Parents(file), most, stops_at_first, waits_in).run()
 
 
 def replayed(world: World, history: Iterable[str]) -> Iterator[State]:
@@ -127,8 +137,11 @@ class _Parents:
 
 
 class _Search:
-    def __init__(self, world: World, parents: _Parents, most: int, stops_at_first: bool) -> None:
+    def __init__(
+        self, world: World, parents: _Parents, most: int, stops_at_first: bool, waits_in: Waiting | None
+    ) -> None:
         self._world, self._parents, self._most, self._stops = world, parents, most, stops_at_first
+        self._waits_in, self._waits = waits_in, Waits()
         self._numbers: dict[bytes, int] = {}
         self._ahead: deque[tuple[int, bytes]] = deque()
         self._from, self._to = array("I"), array("I")
@@ -142,6 +155,8 @@ class _Search:
         outcome = self._outcome
         if outcome.is_complete and not (self._stops and outcome.breaks):
             self._look_for_circles()
+            for sentence, number in self._waits.for_ever():
+                self._note(sentence, number)
         outcome.states = len(self._numbers)
         outcome.seconds = time.process_time() - began
         outcome.moves = self._parents.names()
@@ -152,8 +167,7 @@ class _Search:
         while ahead:
             number, packed = ahead.popleft()
             state = marshal.loads(packed)
-            for sentence in world.resting(state):
-                self._note(sentence, number)
+            self._look_at(state, number)
             for move in world.moves(state):
                 self._outcome.edges += 1
                 for sentence in move.breaks:
@@ -162,11 +176,19 @@ class _Search:
                 if move.is_fair:
                     fair_from(number)
                     fair_to(reached)
+                if self._waits_in and (move.is_fair or move.is_recurring):
+                    self._waits.add_move(number, reached, _name_of_wait(move))
             if self._stops and self._outcome.breaks:
                 return
             if len(self._numbers) >= self._most:
                 self._outcome.is_complete = False
                 return
+
+    def _look_at(self, state: State, number: int) -> None:
+        for sentence in self._world.resting(state):
+            self._note(sentence, number)
+        if self._waits_in:
+            self._waits.add_state(self._waits_in(state))
 
     def _number_of(self, state: State, parent: int, move: str) -> int:
         packed = marshal.dumps(state, _CANONICAL)
@@ -188,6 +210,13 @@ class _Search:
         """States from which the operator and the cluster, left alone, never come to rest."""
         for number in _never_resting(len(self._numbers), self._from, self._to)[:1]:
             self._note("left alone, the job never comes to rest", number)
+
+
+def _name_of_wait(move: Move) -> str:
+    """What has to happen some time; empty if it need not."""
+    if not move.is_fair:
+        return ""
+    return TIME if move.is_time else move.name
 
 
 def _never_resting(count: int, sources: "array[int]", targets: "array[int]") -> list[int]:
@@ -214,6 +243,3 @@ def _never_resting(count: int, sources: "array[int]", targets: "array[int]") -> 
             if not leaving[source]:
                 resting.append(source)
     return [number for number in range(count) if leaving[number]] if left else []
-
-
-Successors = Callable[[State], Iterable[Move]]

@@ -33,6 +33,27 @@ class Graph:
         return ["bad"] if state[0] in self.bad else []
 
 
+@dataclass
+class Recurring(Graph):
+    """Moves that may happen again and again; those that have to happen, and time, are named."""
+
+    fair: frozenset[tuple[int, int]] = frozenset()
+    time: frozenset[tuple[int, int]] = frozenset()
+
+    def moves(self, state):
+        number = state[0]
+        return [
+            Move(
+                f"to {after}",
+                (after,),
+                is_fair=(number, after) in self.fair,
+                is_recurring=True,
+                is_time=(number, after) in self.time,
+            )
+            for after in self.edges.get(number, ())
+        ]
+
+
 class Patient(JobWorld):
     """The same world in which nothing that happens to pods is put off until a plan is carried out."""
 
@@ -67,6 +88,32 @@ def test_a_circle_that_needs_a_fault_is_none():
     outcome = engine.search(Graph({0: [1], 1: [0]}, unfair=frozenset({(1, 0)})), most=100)
 
     assert outcome.breaks == []
+
+
+def waits(edges, *, fair=(), time=(), in_states=(0, 1, 2)):
+    """Who waits for ever in a world whose moves are recurring, but for these."""
+    graph = Recurring(edges, fair=frozenset(fair), time=frozenset(time))
+    outcome = engine.search(graph, most=100, waits_in=lambda state: ["waits"] if state[0] in in_states else [])
+    return "waits" in [brk.sentence for brk in outcome.breaks]
+
+
+def test_somebody_waits_for_ever_where_others_come_again_and_again():
+    assert waits({0: [1], 1: [0]})
+    assert not waits({0: [1], 1: [0]}, in_states=(0,), fair={(0, 1)})
+
+
+def test_nobody_waits_for_ever_where_what_ends_the_wait_is_always_possible():
+    assert not waits({0: [1, 3], 1: [0, 3], 3: []}, fair={(0, 3), (1, 3)})
+    assert waits({0: [1, 3], 1: [0], 3: []}, fair={(0, 3)})
+
+
+def test_nothing_happens_infinitely_often_in_a_moment():
+    assert not waits({0: [1, 3], 1: [0], 3: []}, fair={(0, 3)}, time={(0, 3)})
+    assert waits({0: [1, 3], 1: [0], 3: []}, fair={(0, 3), (0, 1)}, time={(0, 3), (0, 1)})
+
+
+def test_a_state_in_which_nothing_happens_any_more_lasts_for_ever():
+    assert waits({0: [1], 1: []}, fair={(0, 1)}, in_states=(1,))
 
 
 def test_a_history_can_be_replayed():
