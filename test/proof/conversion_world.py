@@ -98,7 +98,7 @@ class ConversionBound:
     fields: tuple[str, ...] = tuple(FIELDS)
 
 
-JOB: Final = tfjob("job").chief(restart="ExitCode").workers(2, restart="OnFailure").startup_deadline(300)
+JOB: Final = tfjob("job").chief(restart="ExitCode").workers(2, restart="OnFailure").evaluators().startup_deadline(300)
 ELASTIC: Final = tfjob("job").chief(restart="Never").workers(2, restart="ExitCode").elastic(1, 2)
 SIZES: Final = {
     "quick": (ConversionBound("a job", JOB, edits=1),),

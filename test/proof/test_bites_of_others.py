@@ -13,12 +13,15 @@ PLANTED = (
     "the fence counts from the reply instead of from the request",
     "a Lease that was deleted counts from when it was last seen, although others may have held it since",
     "what only v1 knows is lost by an edit in an older version",
-    "a note of an older version overwrites a change in v1",
+    "an edit in v1alpha1 removes the evaluator",
     "an annotation that is written in an older version gives a stored job to somebody else",
     "Sidecars are stopped together with the main containers",
     "A pod past its deadline completes by the exit code of what was stopped",
     "A container that ran under an earlier node is taken for one that still runs",
     "An init container that is about to run again is stopped",
+    "A TensorBoard of a job that has ended is created again",
+    "A TensorBoard does not follow edits",
+    "The children of a TensorBoard that became invalid go on",
 )
 """Names of entries of test/mutants."""
 

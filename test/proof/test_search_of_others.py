@@ -5,13 +5,19 @@ from dataclasses import replace
 
 import pytest
 
-from proof import conversion_world, election_world, engine, node_world
+from proof import conversion_world, election_world, engine, node_world, tensorboard_world
 from proof.conversion_world import ConversionWorld
 from proof.election_world import ElectionWorld
 from proof.node_world import NodeWorld
+from proof.tensorboard_world import TensorBoardWorld
 
 SIZE = os.environ.get("PROOF", "quick")
-SUBJECTS = ((ElectionWorld, election_world), (ConversionWorld, conversion_world), (NodeWorld, node_world))
+SUBJECTS = (
+    (ElectionWorld, election_world),
+    (ConversionWorld, conversion_world),
+    (NodeWorld, node_world),
+    (TensorBoardWorld, tensorboard_world),
+)
 BOUNDS = [
     pytest.param(world, bound, id=f"{world.__name__}: {bound.name}")
     for world, module in SUBJECTS
