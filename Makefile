@@ -14,7 +14,7 @@ PYTEST = $(BIN)/pytest -n $(WORKERS) $(BY_FILE)
 # The API server of `make test`: the embedded one, which needs no program of Kubernetes, or a real one.
 SERVER ?= embedded
 # Chart and monitoring are stages of their own.
-INTEGRATION := test/lab test/scenarios test/packaging --ignore=test/packaging/chart --ignore=test/packaging/monitoring
+INTEGRATION := test/lab test/proof test/scenarios test/packaging --ignore=test/packaging/chart --ignore=test/packaging/monitoring
 # With COVER=1, as CI has it, `make test` counts branches for `make cover`. Python 3.11 then takes twice as long for them.
 MEASURED := --cov --cov-report= --cov-fail-under=0
 # The minors of Kubernetes that `make test-matrix` tries, beside the default one of hack/lab/tools/tools.toml.
@@ -42,7 +42,7 @@ demo: $(if $(REAL),venv) ## Train with TensorFlow on this machine, without a clu
 test: SPARE := 3
 test: venv ## Run the unit tests, the simulation and the scenarios, without any program of Kubernetes
 	@rm -f .coverage .coverage.*
-	$(PYTEST) --server=$(SERVER) -m 'not nightly' $(if $(COVER),$(MEASURED)) test/unit test/simulation test/proof $(INTEGRATION)
+	$(PYTEST) --server=$(SERVER) -m 'not nightly' $(if $(COVER),$(MEASURED)) test/unit test/simulation $(INTEGRATION)
 
 # All of them, or with ONLY=kubernetes_only what `make test` leaves out.
 .PHONY: scenarios

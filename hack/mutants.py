@@ -96,7 +96,7 @@ def judge(mutant: Mutant, *, copies: SimpleQueue[Path], failing: frozenset[str])
         return "INVALID: its test fails without it"
     copy = copies.get()
     try:
-        with _changed_file(copy, mutant):
+        with changed_file(copy, mutant):
             status, _ = run_tests(copy, [mutant.test], "-x", within=_SECONDS)
     except (OSError, InvalidError) as error:
         return f"INVALID: {error}"
@@ -108,7 +108,7 @@ def judge(mutant: Mutant, *, copies: SimpleQueue[Path], failing: frozenset[str])
 
 
 @contextmanager
-def _changed_file(copy: Path, mutant: Mutant) -> Iterator[None]:
+def changed_file(copy: Path, mutant: Mutant) -> Iterator[None]:
     """Have the defect in a copy while the body runs."""
     file = copy / mutant.file
     original = file.read_text(encoding="utf-8")

@@ -25,6 +25,12 @@ def entries():
     return list(mutants.read(sorted((mutants.ROOT / "test/mutants").glob("*.yaml"))))
 
 
+@pytest.fixture(scope="module")
+def defects():
+    """Those that the search of all states has to find by itself."""
+    return list(mutants.read([mutants.ROOT / "test/proof/defects.yaml"]))
+
+
 @cache
 def text_at(path):
     return (mutants.ROOT / path).read_text(encoding="utf-8")
@@ -112,8 +118,8 @@ def test_a_file_without_entries_has_none(tmp_path):
     assert list(mutants.read([tmp_path / "x.yaml"])) == []
 
 
-def test_every_defect_can_be_put_back_and_its_test_exists(entries):
-    problems = [f"{entry.name}: {problem}" for entry in entries if (problem := problem_of(entry))]
+def test_every_defect_can_be_put_back_and_its_test_exists(entries, defects):
+    problems = [f"{entry.name}: {problem}" for entry in (*entries, *defects) if (problem := problem_of(entry))]
     assert problems == [], "\n".join(problems)
 
 

@@ -103,15 +103,14 @@ AGAIN: Final = "deletes the job, and makes it again"
 SPARE: Final = frozenset({"fails", "is drained", "is killed"})
 _TEMPLATE: Final[Json] = {"spec": {"restartPolicy": "Never", "containers": [CONTAINER]}}
 _ITEMS: Final = [{"tfReplicaType": kind, "replicas": 1, "template": _TEMPLATE} for kind in ("MASTER", "WORKER")]
-TRAINING: Final = ObjectBuilder(
-    "job",
-    t9k.job(
-        "job",
-        t9k.replicas("chief", 1, "ExitCode"),
-        t9k.replicas("worker", 1, "OnFailure"),
-        runPolicy={"cleanUpPolicy": "Unfinished"},
-    ),
-)
+
+
+def _training(worker: str) -> ObjectBuilder:
+    """A job of T9k whose worker has this restart policy."""
+    replicas = t9k.replicas("chief", 1, "ExitCode"), t9k.replicas("worker", 1, worker)
+    return ObjectBuilder("job", t9k.job("job", *replicas, runPolicy={"cleanUpPolicy": "Unfinished"}))
+
+
 LISTED: Final = ObjectBuilder(
     "job",
     {
@@ -195,13 +194,22 @@ BOUNDS: Final = (
     ),
     Bound(
         "T9k, paused and resumed",
-        TRAINING,
+        _training("OnFailure"),
         faults=1,
         edits=1,
         people=SUSPENSION,
         api=training.API,
         wording=wordings.T9K,
         may=SPARE,
+        foreign=None,
+    ),
+    Bound(
+        "T9k, a worker fails for good",
+        _training("ExitCode"),
+        faults=1,
+        api=training.API,
+        wording=wordings.T9K,
+        may=FAILURES,
         foreign=None,
     ),
     Bound("mlkube", LISTED, faults=1, api=mlkube.API, wording=wordings.LISTS, foreign=None),
@@ -217,7 +225,7 @@ BOUNDS: Final = (
     ),
     Bound(
         "an invalid edit",
-        ELASTIC.elastic(1, 2),
+        tfjob("job").workers(1, restart="ExitCode").dynamic_workers().elastic(1, 2),
         faults=1,
         edits=1,
         people=("scales to 3",),

@@ -112,12 +112,12 @@ def look(pod: PodState, *, is_gone: bool = False) -> Look:
 @cache
 def value(pod: PodState, api: ServedAPI) -> Pod:
     """The same as planning has it, by way of the object and the caches' reader."""
-    pod_value = pod_reader((api,))(msgspec.json.encode(_body(pod, api))).pod
+    pod_value = pod_reader((api,))(msgspec.json.encode(body(pod, api))).pod
     assert pod_value, "a pod of no replica"
     return replace(pod_value, is_unwatched=pod.is_hidden)
 
 
-def _body(pod: PodState, api: ServedAPI) -> Json:
+def body(pod: PodState, api: ServedAPI) -> Json:
     owner = {"apiVersion": api.resource.api_version, "kind": api.resource.kind, "name": JOB, "uid": UID}
     container = {**CONTAINER, "name": api.profile.container}
     sidecar = [{"name": "sidecar", "image": "s"}] if pod.how.endswith("sidecar") else []

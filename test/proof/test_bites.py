@@ -1,45 +1,17 @@
-"""The search finds defects by itself: each of these is put back, and no test but the search runs."""
+"""The search finds defects by itself: each is put back, and no test but the search runs."""
 
-from dataclasses import replace
-from queue import SimpleQueue
+import json
+import subprocess
+from functools import cache
+from operator import attrgetter
+from pathlib import Path
 
 import pytest
 
 import mutants
 
-SEARCH = "test/proof/test_search.py"
-PLANTED = (
-    "a failure is decided before a success that is seen in the same step",
-    "the backoff limit is exceeded one failure too early",
-    "an evicted pod of the policy ExitCode fails its job",
-    "a retryable exit code is final",
-    "a pod that a person has deleted is a failure",
-    "a failed pod is counted again in each step until it is deleted",
-    "a worker that has done its work runs again after its pod is gone",
-    "a disruption counts as a restart",
-    "restarts in place are counted again in each step",
-    "clean-up by the policy Running takes pods that have ended",
-    "a pod is deleted before its failure is recorded",
-    "a pod is made before its Service",
-    "what actions destroy the evidence of is stored after them",
-    "A resumed job goes on with pods of before its suspension",
-    "a failure that is first seen together with a suspension is not counted",
-    "a suspension hides a failure that ends the job",
-    "a suspended job fails although its chief has succeeded",
-    "a failure from before the suspension has a resumed job begin as Restarting",
-    "a pod that ran, and is gone before a status says so, was not lost",
-    "A drained program that exits with 0 has completed",
-    "an invalid edit ends a job that runs",
-    "a number of workers beyond the policy is in force as far as the policy goes",
-    "a number that the user has changed since is overruled by the queue",
-    "a decision of the job queue that was overruled comes back",
-    "a pod that is out of sight counts as deleted",
-    "a job ends although its deadline has not been reached",
-    "the delay of a replacement does not grow",
-    "a quota that refuses a pod fails its job",
-    "a replica that does not decide fails the job",
-)
-"""Names of entries of test/mutants."""
+DEFECTS = tuple(mutants.read([Path(__file__).with_name("defects.yaml")]))
+HOLDS, BREAKS = 0, 1
 
 
 @pytest.fixture(scope="module")
@@ -49,25 +21,35 @@ def tree():
         yield copies[0]
 
 
-@pytest.fixture(scope="module")
-def is_clean(tree):
-    """Without a defect the search finds nothing; else it would prove nothing."""
-    return mutants.run_tests(tree, [SEARCH])[0] == 0
+@cache
+def status_of(tree, search):
+    """What pytest exits with, without a defect."""
+    return mutants.run_tests(tree, [search], "--timeout=0")[0]
 
 
-@pytest.fixture(scope="module")
-def defects():
-    return {entry.name: entry for entry in mutants.read(sorted((mutants.ROOT / "test/mutants").glob("*.yaml")))}
+def replay(tree, history):
+    command = [tree / ".venv/bin/python", "-m", "proof.replay", history]
+    path = ":".join(str(tree / folder) for folder in ("", "hack", "test"))
+    return subprocess.run(command, cwd=tree, env={"PYTHONPATH": path}, stdout=subprocess.PIPE, text=True, check=False)
 
 
 @pytest.mark.nightly
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("name", PLANTED)
-def test_the_search_finds_a_planted_defect(name, tree, defects, is_clean):
-    assert is_clean
-    free: SimpleQueue = SimpleQueue()
-    free.put(tree)
+@pytest.mark.parametrize("defect", DEFECTS, ids=attrgetter("name"))
+def test_the_search_finds_a_planted_defect(defect, tree, tmp_path, monkeypatch, capsys):
+    history = tmp_path / "break-1.json"
+    assert status_of(tree, defect.test) == 0, "without a defect it finds nothing; else it would prove nothing"
 
-    verdict = mutants.judge(replace(defects[name], test=SEARCH), copies=free, failing=frozenset())
+    monkeypatch.setenv("BREAKS", str(tmp_path))
+    with mutants.changed_file(tree, defect):
+        status, output = mutants.run_tests(tree, [defect.test], "--timeout=0")
+        assert status == 1, output
+        content = json.loads(history.read_text())
+        with_defect = replay(tree, history)
+    without = replay(tree, history)
 
-    assert verdict == mutants.CAUGHT
+    with capsys.disabled():
+        print(f"\n{defect.name}: {content['states']} states, {len(content['moves'])} moves")  # noqa: T201
+    assert with_defect.returncode == BREAKS, with_defect.stdout
+    assert f"breaks: {content['sentence']}" in with_defect.stdout
+    assert without.returncode == HOLDS, without.stdout

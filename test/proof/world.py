@@ -151,7 +151,7 @@ class JobWorld:
         """The next step of the plan in flight."""
         entry = self.planner.plans[state.plan]
         step = entry.steps[state.at]
-        name = f"the operator {_worded(step)}"
+        name = f"the operator {worded(step)}"
         if state.planned != (state.cached or state.spec) and step[0] != STORE:
             # "A job that is deleted, suspended or changed meanwhile gets only the pods whose requests are in flight."
             yield _move("the operator sees the change, and stops", _dropped(state))
@@ -168,7 +168,7 @@ class JobWorld:
         """The same, and it fails."""
         may, entry = self.bound.may, self.planner.plans[state.plan]
         step = entry.steps[state.at]
-        name = f"the operator {_worded(step)}"
+        name = f"the operator {worded(step)}"
         if "loses a reply" in may and not (step[0] == STORE and state.is_outdated) and not _taken(state, step):
             after, broken = self._done(state, step, entry, is_outdated=state.is_outdated, is_heard=False)
             left = _dropped(after)._replace(faults=state.faults - 1)
@@ -182,7 +182,7 @@ class JobWorld:
         for end, ended in self._ends_of_life(state):
             yield _move(end, ended, is_fair=False)
             if not _taken(state, step):
-                yield _move(f"{end} while the old one {_worded(step)}", ended._replace(late=late), is_fair=False)
+                yield _move(f"{end} while the old one {worded(step)}", ended._replace(late=late), is_fair=False)
 
     def _refused(self, state: State, entry: Entry, names: tuple[Any, ...]) -> State:
         """A create is refused. What is left of the plan is left, apart from its progress; the next plan reports it."""
@@ -430,7 +430,7 @@ class JobWorld:
         step = self.planner.plans[state.plan].steps[state.at]
         if step[0] in {MAKE_POD, MAKE_SERVICE} and step[:3] not in leftovers:
             with_late = fresh._replace(leftovers=tuple(sorted({*leftovers, step[:3]})))
-            yield _move(f"somebody {AGAIN} while the operator {_worded(step)}", with_late, is_fair=False)
+            yield _move(f"somebody {AGAIN} while the operator {worded(step)}", with_late, is_fair=False)
 
     def _job(self, state: State) -> oracle.Job:
         """As it is in what the operator has decided on."""
@@ -487,7 +487,7 @@ def _freed(state: State, leftover: tuple[Any, ...]) -> State:
 
 def _advanced(state: State, entry: Entry) -> State:
     at = state.at + 1
-    if state.rejected and at >= entry.acts_until and (entry.creates or state.rejected[1]):
+    if state.rejected and at >= entry.acts_until and state.rejected[1]:
         state = state._replace(rejected=())  # everything was carried out
     return state._replace(at=at) if at < len(entry.steps) else _dropped(state)
 
@@ -513,7 +513,7 @@ def _dropped(state: State) -> State:
     return state._replace(plan=NOTHING, at=0, planned=(), is_outdated=False)
 
 
-def _worded(step: Step) -> str:
+def worded(step: Step) -> str:
     verb = step[0]
     if verb in {MAKE_POD, MAKE_SERVICE}:
         return f"{verb} {step[1].lower()}-{step[2]}"

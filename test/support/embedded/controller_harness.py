@@ -220,5 +220,5 @@ class Harness:
             stored = store.get(key)
             if stored is None or stored.metadata.resource_version != body["metadata"]["resourceVersion"]:
                 store.put(read(msgspec.json.encode(body)))
-        store.set_resource_version("", str(self.api.server.store.version))
+        store.set_resource_version("", self.api.version)
         return gone

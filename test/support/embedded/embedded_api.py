@@ -68,6 +68,11 @@ class EmbeddedApi(Edge):
         self._failures: dict[str, deque[errors.ApiError]] = {}
         self._losses: dict[str, deque[errors.ApiError]] = {}
 
+    @property
+    def version(self) -> str:
+        """Of all that is stored."""
+        return str(self.server.store.version)
+
     def next_uid(self) -> str:
         return f"uid-{next(self._numbers)}"
 
