@@ -241,7 +241,7 @@ class QueueOperator:
         if usage.has_changed and not self._client.written:
             return None
         self._entries |= {entry[0]: entry for entry in jobs._entries.values()}
-        wake = FAR if planner._wake_at is None else int((planner._wake_at - NOW).total_seconds())
+        wake = self._wake_in()
         names = [item.metadata.name if item else "" for item in stored]
         decided = []
         for key, body in self._client.written:
@@ -337,6 +337,11 @@ class QueueOperator:
         while birth in taken or f'"{objects.pod_uid(self.bound.jobs[job].name, ordinal, birth)}"' in text:
             birth += 1
         return birth
+
+    def _wake_in(self) -> int:
+        """In how many seconds it plans again if nothing happens."""
+        moment = self._planner._wake_at
+        return FAR if moment is None else int((moment - NOW).total_seconds())
 
     def stored(self, job: int, state: JobState) -> StoredJob:
         """A job as it is cached."""
