@@ -133,7 +133,7 @@ generate: venv ## Write everything that is generated
 ##@ What is too long for every change
 
 .PHONY: nightly
-nightly: mutants scenarios test-matrix schedulers wheels release-try trainings local-trainings conversions histories proof-night local-server parity go-programs quiet kueue browser pages soak test-busy pythons bench ## Mutants, other minors, long trainings, ten minutes of faults, measurements
+nightly: mutants mutation scenarios test-matrix schedulers wheels release-try trainings local-trainings conversions histories proof-night local-server parity go-programs quiet kueue browser pages soak test-busy pythons bench ## Mutants, other minors, long trainings, ten minutes of faults, measurements
 
 .PHONY: test-busy
 test-busy: venv ## Run `make test` while four processes spin, so that no test depends on a fast machine
@@ -154,6 +154,11 @@ pages: venv ## The pages whose commands install the operator, or train, and what
 .PHONY: mutants
 mutants: venv ## Reintroduce the defects of test/mutants, and expect a test to notice each
 	hack/mutants
+
+# Another sample each night. All of them take hours: hack/mutants score.
+.PHONY: mutation
+mutation: venv ## Make 300 small changes of the core, and count those that tests notice (BASE=REVISION: 30 in a branch's lines)
+	hack/mutants score $(if $(BASE),--changed $(BASE) --sample 30,--sample 300 --seed $(or $(SEED),$$(date +%j)))
 
 .PHONY: test-matrix
 test-matrix: venv ## Run the scenarios on the other supported minors of Kubernetes

@@ -174,7 +174,11 @@ def _failing_in(copy: Path, tests: Sequence[str]) -> set[str]:
 
 def main(arguments: Sequence[str] | None = None, *, root: Path = ROOT) -> int:
     """Try all mutants; 1 when one is not caught."""
-    parser = argparse.ArgumentParser(prog="hack/mutants", description="Reintroduce defects, and expect tests to fail.")
+    parser = argparse.ArgumentParser(
+        prog="hack/mutants",
+        description="Reintroduce defects, and expect tests to fail.",
+        epilog="hack/mutants score --help: changes that a program makes.",
+    )
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="default: test/mutants/*.yaml")
     parser.add_argument("--at-once", type=int, default=2, metavar="N", help="how many to try at once (default: 2)")
     options = parser.parse_args(arguments)

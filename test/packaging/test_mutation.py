@@ -1,0 +1,136 @@
+"""hack/mutants score changes a module at one place at a time, and says of each change whether a test notices it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import mutants
+from mutation import operators, score
+
+MODULE = """
+LIMIT = 3
+
+
+def is_small(number: int) -> bool:
+    return number < LIMIT
+
+
+def is_odd(number: int) -> bool:
+    return number % 2 == 1
+"""
+TESTS = """
+from tf_operator.job import x
+
+
+def test_the_limit_is_not_small():
+    assert x.is_small(2)
+    assert not x.is_small(3)
+
+
+def test_numbers_are_odd_or_even():
+    assert x.is_odd(1)
+"""
+
+
+def instead(text):
+    return [mutation.instead for mutation in operators.mutations("x.py", text.encode())]
+
+
+@pytest.mark.parametrize(
+    ("line", "changes"),
+    [
+        ("a < b != c", ["a <= b != c", "a < b == c"]),
+        ("a is not b", ["a is b"]),
+        ("a not in b", ["a in b"]),
+        ("a and b and c", ["a or b and c", "a and b or c"]),
+        ("a if b else c", ["a if not (b) else c"]),
+        ("not a", ["(a)"]),
+        ("[a for a in b if a]", ["[a for a in b if not (a)]"]),
+        ("a + b // c", ["a - b // c", "a + b * c"]),
+        ("a += b", ["pass", "a -= b"]),
+        ("a = 3, 0.5, True", ["a = 4, 0.5, True", "a = 3, 1.5, True", "a = 3, 0.5, False"]),
+        ("max(a)", ["pass", "min(a)"]),
+        ("a.b = c", ["pass"]),
+        ("a = b", []),
+        ("raise a", ["pass"]),
+        ("a: Literal[1] = b", []),
+        ("f'{1}'", []),
+        ("ä, 1", ["ä, 2"]),
+    ],
+)
+def test_a_line_is_changed_at_one_place(line, changes):
+    assert sorted(instead(line)) == sorted(changes)
+
+
+def test_a_function_returns_nothing_and_a_generator_leaves_out_a_value():
+    assert instead("def f():\n    return a\n") == ["return None"]
+    assert instead("def f():\n    yield a\n") == ["yield from ()"]
+
+
+def test_every_change_of_the_core_is_python():
+    for mutation in score.all_mutations(mutants.ROOT, [Path("tf_operator/job")]):
+        compile(mutation.source, mutation.file, "exec")
+
+
+def test_every_change_that_is_listed_can_be_made():
+    made = {mutation.text for mutation in score.all_mutations(mutants.ROOT, score.CORE)}
+    assert score.equivalents(mutants.ROOT) - made == set()
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A repository with one module and its tests."""
+    files = {
+        "tf_operator/job/x.py": MODULE,
+        "test/unit/job/test_x.py": TESTS,
+        "test/proof/test_search.py": "def test_nothing():\n    pass\n",
+        "test/mutants/score/equivalent.yaml": "",
+        "setup.cfg": "[tool:pytest]\naddopts = --import-mode=importlib\n",
+        **{f"test/unit/{package}/test_nothing.py": "" for package in ("dialects", "planning", "controller")},
+    }
+    for path, text in files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    (tmp_path / ".venv").symlink_to(mutants.ROOT / ".venv")
+    return tmp_path
+
+
+def scored(tree, *arguments):
+    run = f"from pathlib import Path; from mutation import score; score.main({list(arguments)}, root=Path.cwd())"
+    path = f"{tree}:{mutants.ROOT / 'hack'}"
+    done = subprocess.run(
+        [sys.executable, "-c", run], cwd=tree, env={"PYTHONPATH": path}, stdout=subprocess.PIPE, text=True, check=False
+    )
+    return done.stdout.splitlines()
+
+
+def test_what_no_test_notices_is_printed_with_the_score(tree):
+    output = scored(tree, "tf_operator/job/x.py")
+    begin = output.index("tf_operator/job/x.py:10")
+    assert output[begin:] == [
+        "tf_operator/job/x.py:10",
+        "  - return number % 2 == 1",
+        "  + return number % 3 == 1",
+        "caught 6 of 7: 85.7%, and 0 are listed",
+    ]
+
+
+def test_what_is_listed_is_not_tried(tree):
+    (tree / "test/mutants/score/equivalent.yaml").write_text(
+        "- {file: tf_operator/job/x.py, line: return number % 2 == 1, instead: return number % 3 == 1, why: no}\n"
+    )
+    assert scored(tree, "tf_operator/job/x.py")[-1] == "caught 6 of 6: 100.0%, and 1 are listed"
+
+
+def test_only_changed_lines_are_tried(tree):
+    git = ["git", "-C", tree, "-c", "user.name=n", "-c", "user.email=e"]
+    for command in (["init", "-q"], ["add", "tf_operator"], ["commit", "-qm", "x"]):
+        subprocess.run([*git, *command], check=True)
+    assert scored(tree, "--changed", "HEAD", "tf_operator") == ["no change to try"]
+
+    module = tree / "tf_operator/job/x.py"
+    module.write_text(module.read_text().replace("LIMIT = 3", "LIMIT = 1 + 2"))
+
+    assert score.changed_lines(tree, "HEAD") == {("tf_operator/job/x.py", 2)}
