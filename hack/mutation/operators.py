@@ -46,6 +46,8 @@ class Mutation:
     statement: range
     """The lines of the statement that it is in."""
     source: bytes
+    """The whole module as it is."""
+    mutated: bytes
     """The whole module, changed."""
     original: str
     """The first line that differs, as it was."""
@@ -70,7 +72,7 @@ def mutations(file: str, source: bytes) -> Iterator[Mutation]:
                 changed = source[:begin] + new.encode() + source[end:]
                 line = bisect_right(starts, begin)
                 original, instead = (text.splitlines()[line - 1].decode().strip() for text in (source, changed))
-                yield Mutation(file, line, statement, changed, original, instead)
+                yield Mutation(file, line, statement, source, changed, original, instead)
 
 
 def _walk(node: ast.AST, statement: range) -> Iterator[tuple[ast.AST, range]]:

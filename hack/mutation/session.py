@@ -37,6 +37,8 @@ class _Status(IntEnum):
     SURVIVED = 0
     CAUGHT = 1
     SEEN_BY_IMPORTS_ONLY = 3
+    BROKEN = 4
+    """The tool itself has failed."""
 
 
 class Session:
@@ -69,6 +71,8 @@ class Session:
         pid, status = os.wait()
         mutation = running.pop(pid)
         code = os.waitstatus_to_exitcode(status)
+        if code == _Status.BROKEN:
+            raise RuntimeError(f"this change cannot be tried:\n{mutation}")
         if code == _Status.SEEN_BY_IMPORTS_ONLY:
             self._by_import.append((mutation, [item.nodeid for item in tests.by(mutation)]))
         if code == _Status.SURVIVED:
@@ -81,8 +85,8 @@ class Session:
         with mutants.copies_of(self._root, 1) as (copy,):
             for mutation, tests in self._by_import:
                 files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
-                original = (self._root / mutation.file).read_text(encoding="utf-8")
-                defect = Mutant(str(mutation), mutation.file, original, mutation.source.decode(), "")
+                texts = mutation.source.decode(), mutation.mutated.decode()
+                defect = Mutant(str(mutation), mutation.file, *texts, test="")
                 with mutants.changed_file(copy, defect):
                     if mutants.run_tests(copy, files, "-x", within=_SECONDS)[0] == 0:
                         self.survivors.append(mutation)
@@ -92,7 +96,7 @@ def _fork(run: functools.partial[int]) -> int:
     """Run something in a child, which says nothing and exits with the result."""
     if pid := os.fork():
         return pid
-    status: int = _Status.CAUGHT
+    status: int = _Status.BROKEN
     try:
         nothing = os.open(os.devnull, os.O_RDWR)
         os.dup2(nothing, 1)
@@ -112,14 +116,14 @@ def _try(session: pytest.Session, mutation: Mutation, functions: Mapping[str, li
     session.config.pluginmanager.unregister(name="terminalreporter")
     try:
         pytest_runtestloop(session)
-    except (session.Failed, session.Interrupted):
+    except BaseException:  # noqa: BLE001 (whatever ends the tests is noticed; also pytest says so by an exception)
         return _Status.CAUGHT
     return _Status.CAUGHT if session.testsfailed else _Status.SURVIVED
 
 
 def _exchange(mutation: Mutation, path: str, functions: Sequence[FunctionType]) -> bool:
     """Give functions their changed code; false when only an import would do that."""
-    original, changed = (compile(text, path, "exec") for text in (Path(path).read_bytes(), mutation.source))
+    original, changed = (compile(text, path, "exec") for text in (mutation.source, mutation.mutated))
     if _run_by_import(original) != _run_by_import(changed):
         return False
     keys = {code: key for key, code in _functions_in(original)}

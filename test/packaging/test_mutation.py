@@ -71,7 +71,7 @@ def test_a_function_returns_nothing_and_a_generator_leaves_out_a_value():
 
 def test_every_change_of_the_core_is_python():
     for mutation in score.all_mutations(mutants.ROOT, [Path("tf_operator/job")]):
-        compile(mutation.source, mutation.file, "exec")
+        compile(mutation.mutated, mutation.file, "exec")
 
 
 def test_every_change_that_is_listed_can_be_made():
@@ -119,7 +119,7 @@ def test_what_no_test_notices_is_printed_with_the_score(tree):
 
 def test_what_is_listed_is_not_tried(tree):
     (tree / "test/mutants/score/equivalent.yaml").write_text(
-        "- {file: tf_operator/job/x.py, line: return number % 2 == 1, instead: return number % 3 == 1, why: no}\n"
+        "- {file: tf_operator/job/x.py, line: return number % 2 == 1, instead: return number % 3 == 1, reason: no}\n"
     )
     assert scored(tree, "tf_operator/job/x.py")[-1] == "caught 6 of 6: 100.0%, and 1 are listed"
 
