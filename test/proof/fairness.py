@@ -3,8 +3,8 @@
 What has to happen does so if it is possible for long enough: a pod that can be placed is placed, a job that runs ends.
 What may happen again and again, as new jobs come, need not. Somebody waits for ever if there is a group of states, each
 of which leads to each other, in which he waits, and which leaves nothing undone: whatever has to happen is done in it,
-or is impossible in one of its states. Time passes in it, too, unless it stands still in all of them: nothing happens
-infinitely often in a moment.
+or is impossible in one of its states. Where there is time, it passes in it, too: nothing happens infinitely often in
+a moment.
 """
 
 from array import array
@@ -67,16 +67,22 @@ class Waits:
                 inner[position].append(after)
                 names[position].append(bit)
         for group in _components(inner):
+            moves = [zip(inner[position], names[position], strict=True) for position in group]
             members = set(group)
-            always, ever, done = -1, 0, 0
-            for position in group:
-                always &= possible[position]
-                ever |= possible[position]
-                for after, bit in zip(inner[position], names[position], strict=True):
-                    done |= bit if after in members else 0
-            if not (always | ever & _TIME) & ~done:
+            done = [bit for pairs in moves for after, bit in pairs if after in members]
+            if self._leaves_nothing_undone([possible[position] for position in group], done):
                 return numbers[min(group)]
         return None
+
+    def _leaves_nothing_undone(self, possible: list[int], done: list[int]) -> bool:
+        """Of what has to happen, what is possible in each state of a group, and what is done in it."""
+        always, all_done = -1, 0
+        for bits in possible:
+            always &= bits
+        for bit in done:
+            all_done |= bit
+        is_moment = bool(done) and 0 in self._names and not all_done & _TIME
+        return not (always & ~all_done or is_moment)
 
 
 def _components(edges: list[list[int]]) -> Iterator[list[int]]:

@@ -13,9 +13,13 @@ OF_THE_QUEUE = f"{FILE}::test_no_state_of_the_job_queue_breaks_a_sentence"
 OF_KUEUE = f"{FILE}::test_no_state_of_a_job_in_a_queue_of_kueue_breaks_a_sentence"
 QUEUE, JOBS = "tf_operator/controller/job_queue/planner.py", "tf_operator/controller/job_queue/queue_jobs.py"
 LISTED = {
+    "a decision is written whatever the job has become": f"{OF_THE_QUEUE}[jobs of two priorities]",
     "the queue knows no priority": f"{OF_THE_QUEUE}[jobs of two priorities]",
     "the room of pods that are not bound yet is given away": f"{OF_THE_QUEUE}[jobs of two priorities]",
     "a job is resized twice within five minutes": f"{OF_THE_QUEUE}[an elastic job gives way]",
+    "small jobs pass a large one for as long as they come": (
+        f"{OF_THE_QUEUE}[a large job among small ones that come again and again]"
+    ),
     "a job runs before its Workload is admitted": f"{OF_KUEUE}[a worker is evicted twice]",
     "quota is given back while pods of an evicted job are there": f"{OF_KUEUE}[a worker is evicted twice]",
     "who asks for more than was admitted gets it": f"{OF_KUEUE}[a job is edited]",

@@ -238,9 +238,9 @@ def _is_plain(cluster: Cluster) -> bool:
 # --- What is stored ------------------------------------------------------------------------------------------------
 
 
-def on_decision(old: Json, new: Json) -> Iterator[str]:
-    """A decision is stored."""
-    if is_admitted(old) and old["queue"]["admittedTime"] != new.get("queue", {}).get("admittedTime"):
+def on_decision(decided_on: Json, old: Json, new: Json) -> Iterator[str]:
+    """A decision is stored in a status that may be another than it was made from."""
+    if is_admitted(old) and (not is_admitted(decided_on) or not is_admitted(new)):
         yield "a decision that was stored is made again"
     if is_over(old):
         yield "a decision about a job that is over is stored"

@@ -18,6 +18,9 @@ from proof.queues.job_queue_operator import FAR, GUARDED, Decisions, Memory, Pic
 from proof.queues.job_queue_state import ALL_PLACED, State, placements, room_of
 from support.jobs.builders import merge
 
+ALL_PODS = -1
+"""Of what the caches lack."""
+
 
 class JobQueueWorld:
     """The world of one bound."""
@@ -92,7 +95,8 @@ class JobQueueWorld:
         breaks = list(oracle.on_plan(self._cluster_of(planned), decided, is_fresh=is_fresh))
         if entry.panics:
             breaks.append("planning panics")
-        yield _move("the queue plans", planned, tuple(breaks))
+        # With an old picture it may plan again and again; it does not go on for ever, for the cache catches up.
+        yield _move("the queue plans", planned, tuple(breaks), is_fair=is_fresh)
 
     def _write(self, state: State) -> Iterator[Move]:
         job, decided_on, after, patch = state.flight[0]
@@ -100,7 +104,7 @@ class JobQueueWorld:
         if not self._holds(state, job, decided_on, patch):
             yield _move(f"{name}, and meets a conflict", left._replace(has_changed=True))
             return
-        written, breaks = self._decided(left, job, after, patch)
+        written, breaks = self._decided(left, job, decided_on, after, patch)
         yield _move(name, written, breaks)
         if not state.faults:
             return
@@ -121,12 +125,14 @@ class JobQueueWorld:
         """Whether the server takes a decision: the job is as it was, or is only there if nobody asks for more."""
         return bool(state.jobs[job] if patch != GUARDED else state.jobs[job] == decided_on)
 
-    def _decided(self, state: State, job: int, after: int, patch: int) -> tuple[State, tuple[str, ...]]:
+    def _decided(
+        self, state: State, job: int, decided_on: tuple[Any, ...], after: int, patch: int
+    ) -> tuple[State, tuple[str, ...]]:
         value = JobState._make(state.jobs[job])
         statuses = self.operator.statuses
         if patch != GUARDED:
             after = self.operator.status_number(merge(statuses[value.status], self.operator.patches[patch]))
-        breaks = tuple(oracle.on_decision(statuses[value.status], statuses[after]))
+        breaks = tuple(oracle.on_decision(statuses[decided_on[2]], statuses[value.status], statuses[after]))
         return self._with_job(state, job, value._replace(status=after)), breaks
 
     def _arrived(self, state: State) -> Move:
@@ -134,7 +140,7 @@ class JobQueueWorld:
         left, name = state._replace(late=()), "a decision of its earlier life arrives"
         if not self._holds(state, job, decided_on, patch):
             return _move(f"{name}, and meets a conflict", left)
-        written, breaks = self._decided(left, job, after, patch)
+        written, breaks = self._decided(left, job, decided_on, after, patch)
         return _move(name, written, breaks)
 
     def _ends_of_life(self, state: State) -> Iterator[Move]:
@@ -211,7 +217,7 @@ class JobQueueWorld:
                 yield _move(name, self._with_pods(state, placed))
                 if state.faults and "lags" in self.bound.may and not state.lag:
                     lagging = self._with_pods(state, placed)._replace(
-                        lag=(-1, state.pods, False), has_changed=state.has_changed, faults=state.faults - 1
+                        lag=(ALL_PODS, state.pods, False), has_changed=state.has_changed, faults=state.faults - 1
                     )
                     yield _move(f"{name}, which the cache does not show", lagging, is_fair=False)
             if state.jobs[job]:
@@ -219,7 +225,7 @@ class JobQueueWorld:
             elif self.bound.jobs[job].recurs and not pods:
                 yield _move(
                     f"another {self._name(job)} comes",
-                    self._with_job(state, job, self._fresh(job, 0)),
+                    self._with_job(state, job, self._fresh(job, 1)),
                     is_fair=False,
                     is_recurring=True,
                 )
@@ -378,7 +384,9 @@ class JobQueueWorld:
         return state._replace(jobs=jobs, has_changed=state.has_changed or self.operator.is_news(job, old, new))
 
     def _with_pods(self, state: State, pods: tuple[Any, ...]) -> State:
-        """The state with other pods; the queue hears of those that are on a node."""
+        """The state with other pods; the queue hears of those that are on a node. The caches show what was before."""
+        if pods != state.pods and state.lag and state.lag[0] == ALL_PODS:
+            state = state._replace(lag=(), has_changed=True)
         one, two = (sorted(pod[:6] for pod in entries if pod[5] >= 0) for entries in (state.pods, pods))
         return state._replace(pods=pods, has_changed=state.has_changed or one != two)
 
