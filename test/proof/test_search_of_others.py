@@ -5,11 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from proof import conversion_world, election_world, engine, node_world, tensorboard_world
-from proof.conversion_world import ConversionWorld
-from proof.election_world import ElectionWorld
-from proof.node_world import NodeWorld
-from proof.tensorboard_world import TensorBoardWorld
+from proof import engine
+from proof.others import conversion_world, election_world, node_world, tensorboard_world
+from proof.others.conversion_world import ConversionWorld
+from proof.others.election_world import ElectionWorld
+from proof.others.node_world import NodeWorld
+from proof.others.tensorboard_world import TensorBoardWorld
 
 SIZE = os.environ.get("PROOF", "quick")
 SUBJECTS = (
