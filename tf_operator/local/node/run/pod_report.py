@@ -124,7 +124,8 @@ def _recovered(entry: _ContainerStatus, now: datetime) -> Runtime:
     if state.running:
         message = "The container could not be located when the node was restarted"
         end = End(137, now, parse_time(state.running.started_at), 9, "ContainerStatusUnknown", message, identity)
-    is_reset = state.waiting is not None and state.waiting.reason == RESTARTING_ALL
+    # It waits after the restart of all, whatever for, and that restart is counted already.
+    is_reset = state.waiting is not None and previous is not None and previous.reason == RESTARTING_ALL
     if end is None and not is_reset:
         end, previous = previous, None  # it waited for its restart
     return Runtime(container_id=identity, end=end, previous=previous, restarts=entry.restart_count, is_reset=is_reset)

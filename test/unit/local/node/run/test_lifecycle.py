@@ -176,6 +176,16 @@ def test_a_restart_of_all_containers_counts_once_when_the_node_ends_before_they_
     assert life.settle().status["containerStatuses"][0]["restartCount"] == 2
 
 
+def test_it_also_counts_once_if_something_is_missing_for_a_start_when_the_node_ends():
+    life = Life(spec("Never", ruled(MAIN, "RestartAllContainers", 42))).end("main", 42).end("main", 42)
+    life.runtimes["main"] = life.runtimes["main"].refused(Problem("CreateContainerConfigError", ""), START)
+    status = pod_report.report(life.pod, life.runtimes, PodStep(), since=START, now=life.now)
+
+    life.runtimes = pod_report.recovered(pod_of(life.body | {"status": status}), life.now)
+
+    assert life.settle().status["containerStatuses"][0]["restartCount"] == 2
+
+
 def test_the_first_restart_is_immediate_and_the_next_ones_back_off_until_a_run_lasts():
     life = Life(spec("Always", MAIN))
     waits = []
