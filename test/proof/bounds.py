@@ -236,6 +236,7 @@ BOUNDS: Final = (
     Bound(
         "all start again, OnFailure",
         tfjob("job").workers(2, restart="OnFailure").backoff_limit(2).clean_pods("Running").restarts_as_a_whole(),
+        faults=1,
         may=SPARE | {"is evicted", "is refused", "lags"},
     ),
     Bound(
