@@ -254,6 +254,8 @@ FEW: Final = {bound.name: replace(bound, faults=1) for bound in BOUNDS}
 FEWER: Final[Mapping[str, frozenset[str]]] = {
     "workers, OnFailure, cleanPodPolicy Running": OPERATOR | {"fails", "is evicted", "is drained", "restarts in place"},
     "suspended and resumed, ExitCode": SPARE | {"fails for good", "loses a reply"},
+    "pods lose their labels": frozenset({"loses its label", "fails", "is drained", "loses a reply"}),
+    "T9k, paused and resumed": frozenset({"fails", "is killed"}),
 }
 """Of the jobs with most states, fewer kinds of faults for a gate of few minutes."""
 QUICK: Final = (
