@@ -119,6 +119,7 @@ def policy(**fields: object) -> Json:
 STAY, BOUNDS = "types and numbers of replicas can only change", "<= number of workers"
 ONLY_BEFORE = ".spec.runPolicy.managedBy", "cannot be set, changed or removed after creation"
 QUEUE = ".spec.runPolicy.schedulingPolicy.queue", "cannot be changed or removed once it is set"
+WHOLE = ".spec.runPolicy.restarts.scope", "must be Replica with enableDynamicWorker"
 FORMAT = ".spec.tfConfigFormat", "can only change while the job is suspended"
 OLDEST = old_job(
     "v1alpha1",
@@ -191,6 +192,8 @@ CHANGES = [
     change("change the manager", *ONLY_BEFORE, JOB.managed_by(THEIRS), policy(managedBy=OURS)),
     change("take the job back", *ONLY_BEFORE, JOB.managed_by(THEIRS), policy(managedBy=None)),
     change("give away a suspended job", *ONLY_BEFORE, JOB.suspended(), policy(managedBy=THEIRS)),
+    change("restart as a whole", *WHOLE, DYNAMIC, policy(restarts={"scope": "Job"})),
+    change("dynamic workers of a whole job", *WHOLE, JOB.restarts_as_a_whole(), {"enableDynamicWorker": True}),
     change("another queue", *QUEUE, QUEUED, policy(schedulingPolicy={"queue": "b"})),
     change("no queue", *QUEUE, QUEUED, policy(schedulingPolicy=None)),
 ]

@@ -132,6 +132,11 @@ BROKEN_RULES: Final = (  # of the CRD, in CEL
     _case("two chiefs", _types(Chief=_SPEC | {"replicas": 2}), f"{_REPLICAS}.Chief.replicas"),
     _case("no container tensorflow", _template(containers=[SIDE]), f"{_POD}.containers"),
     _case("no image", _template(containers=[{"name": "tensorflow"}]), f"{_POD}.containers"),
+    _case(
+        "dynamic workers that restart together",
+        _spec(enableDynamicWorker=True, runPolicy={"restarts": {"scope": "Job"}}),
+        "spec.runPolicy.restarts.scope",
+    ),
     _case("an empty image", _main(image=""), f"{_POD}.containers"),
     _case("a sidecar without image", _template(containers=[MAIN, {"name": "side"}]), f"{_POD}.containers"),
     _case(
@@ -156,11 +161,6 @@ BAD: Final = (
     _case("a negative limit", _policy(backoffLimit=-1), "spec.runPolicy.backoffLimit"),
     _case("no time to start", _policy(startupDeadlineSeconds=0), "spec.runPolicy.startupDeadlineSeconds"),
     _case("another scope", _policy(restarts={"scope": "Pod"}), "spec.runPolicy.restarts.scope"),
-    _case(
-        "dynamic workers that restart together",
-        _spec(enableDynamicWorker=True, runPolicy={"restarts": {"scope": "Job"}}),
-        "spec.runPolicy.restarts.scope",
-    ),
     _case("too many replicas", _worker(replicas=10001), f"{_WORKER}.replicas"),
     _case("beyond int32", _policy(backoffLimit=2**31), "spec.runPolicy.backoffLimit"),
     _case("beyond int64", _policy(activeDeadlineSeconds=2**63), "spec.runPolicy.activeDeadlineSeconds"),
