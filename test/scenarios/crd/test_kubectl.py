@@ -92,7 +92,7 @@ def test_get_shows_state_ready_and_restarts_and_wide_the_reason_and_times(kubect
     shown, wide = row(kubectl("get", "tfjobs")), row(kubectl("get", "tfjob", "mnist", "-o", "wide"))
 
     columns = ["NAME", "STATE", "READY", "RESTARTS", "AGE"]
-    assert (list(shown), list(wide)) == (columns, [*columns, "REASON", "STARTED", "FINISHED"])
+    assert (list(shown), list(wide)) == (columns, [*columns, "REASON", "ATTEMPT", "STARTED", "FINISHED"])
     assert shown["AGE"]
     ready, restarts = STATES[state]["ready"], str(STATES[state]["restarts"])
     assert (shown["STATE"], shown["READY"], shown["RESTARTS"]) == (state, ready, restarts)
