@@ -310,6 +310,15 @@ def test_what_is_wrong_is_named_as_it_is_written(items: list[Any], problem: str)
     assert problem in [str(found) for found in read(example(replicaSpecs=items)).problems]
 
 
+def test_a_restart_of_the_whole_job_that_was_asked_for_in_v1_is_a_problem() -> None:
+    stored = convert(example(), "v1")
+    stored["spec"].setdefault("runPolicy", {})["restarts"] = {"scope": "Job"}
+    job = v1.API.read_object(stored)
+    assert [str(problem) for problem in job.problems] == [
+        "spec.runPolicy.restarts: cannot be in a job that was created in v1alpha1"
+    ]
+
+
 def test_an_evaluator_that_was_added_in_v1_is_a_problem() -> None:
     stored = convert(example(), "v1")
     stored["spec"]["tfReplicaSpecs"]["Evaluator"] = {}
