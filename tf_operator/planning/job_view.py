@@ -64,11 +64,11 @@ def view(snapshot: Snapshot) -> JobView:
     for pod in snapshot.pods:
         pods.setdefault((pod.type, pod.index), []).append(pod)
     records = {(entry.type, entry.index): entry for entry in job.record.restart_records}
-    by_type: Mapping[ReplicaType, tuple[Replica, ...]] = {}
+    by_type: dict[ReplicaType, tuple[Replica, ...]] = {}
     main_replica = job.main_replica
     for spec in job.replicas:
         rules = ReplicaRules.of(job, spec, main_replica=main_replica)
-        by_type = {**by_type, spec.type: (*by_type.get(spec.type, ()), *_replicas(rules, pods, records))}
+        by_type[spec.type] = (*by_type.get(spec.type, ()), *_replicas(rules, pods, records))
     if job.profile.failure_scope is FailureScope.DECIDING and job.run_policy.backoff_limit is not None:
         by_type = _within_limit(by_type, job.run_policy.backoff_limit - job.record.restarts, snapshot)
     resizes = tuple(resizing.resizes(job))

@@ -145,11 +145,11 @@ def _creations(view: JobView) -> Iterator[Create]:
     services = {service.name for service in view.snapshot.services}
     unfit = _types_without_a_template(view)
     has_program = False
-    waits = whole_job.waits_for_old_pods(view.snapshot.job, view.replicas)
+    waits = whole_job.starts_again(view.snapshot.job) and _waits_as_one(view)
     for replica in view.replicas:
         kind, index = replica.spec.type, replica.index
         service = None if replica.service in services else builder.create_service(kind, index, replica.service)
-        if replica.needs_pod and not waits and _is_due(replica, view) and kind not in unfit:
+        if replica.needs_pod and not waits and _is_due(replica, view.snapshot) and kind not in unfit:
             if replica.spec.is_default_server and not has_program:
                 has_program = True
                 yield default_server.config_map(builder.job, builder.settings)
@@ -200,6 +200,12 @@ def _soonest(now: datetime, moments: Iterator[datetime | None]) -> timedelta | N
     return min((moment - now for moment in moments if moment is not None and moment > now), default=None)
 
 
-def _is_due(replica: Replica, view: JobView) -> bool:
-    moment = restarts.next_pod_at(replica, view)
-    return moment is None or moment <= view.snapshot.now
+def _waits_as_one(view: JobView) -> bool:
+    """Whether a pod of the run before is still there, or the pause before the next pod of any replica is not over."""
+    vacant = (replica for replica in view.replicas if replica.needs_pod)
+    return whole_job.has_old_pods(view.replicas) or not all(_is_due(replica, view.snapshot) for replica in vacant)
+
+
+def _is_due(replica: Replica, snapshot: Snapshot) -> bool:
+    moment = restarts.backoff_ends_at(replica.record, snapshot.settings, now=snapshot.now)
+    return moment is None or moment <= snapshot.now

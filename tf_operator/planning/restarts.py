@@ -79,13 +79,6 @@ def begins_attempt(view: JobView, phase: JobPhase) -> bool:
     return whole_job.starts_again(view.snapshot.job) and phase not in IDLE and bool(replaced(view, phase))
 
 
-def next_pod_at(replica: Replica, view: JobView) -> datetime | None:
-    """When the next pod of a replica may be created; ``None`` for at once. A job that starts again waits as one."""
-    together = view.replicas if whole_job.starts_again(view.snapshot.job) else (replica,)
-    moments = (backoff_ends_at(entry.record, view.snapshot.settings, now=view.snapshot.now) for entry in together)
-    return max((moment for moment in moments if moment), default=None)
-
-
 def backoff_ends_at(record: RestartRecord | None, settings: Settings, *, now: datetime) -> datetime | None:
     """When the next pod of a replica may be created; ``None`` for at once."""
     if record is None or not record.replaced or record.time is None or not record.attempts:

@@ -5,14 +5,14 @@ and in the same write, so how those end counts nowhere: most of them fail becaus
 are made when the last of these is gone, because they would train with what is left of the run before.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime
 
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.training_job import RestartScope, TrainingJob
 from tf_operator.planning.replicas import Replica, ReplicaLoss
 
-Groups = Mapping[ReplicaType, tuple[Replica, ...]]
+Groups = dict[ReplicaType, tuple[Replica, ...]]
 
 
 def starts_again(job: TrainingJob) -> bool:
@@ -34,9 +34,9 @@ def restarted(job: TrainingJob, groups: Groups, now: datetime) -> Groups:
     }
 
 
-def waits_for_old_pods(job: TrainingJob, replicas: Iterable[Replica]) -> bool:
+def has_old_pods(replicas: Iterable[Replica]) -> bool:
     """Whether pods of the run before are still there, which may end with this plan."""
-    return starts_again(job) and any(replica.loss or _is_leaving(replica) for replica in replicas)
+    return any(replica.loss or _is_leaving(replica) for replica in replicas)
 
 
 def _is_leaving(replica: Replica) -> bool:
