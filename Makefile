@@ -202,8 +202,8 @@ parity: venv ## 10,000 random sequences of requests, and an old kubectl, to the 
 
 .PHONY: proof-night
 proof-night: venv ## Search every state of the same jobs with one more fault each, and find planted defects by the search alone
-	PROOF=night $(BIN)/pytest -q --timeout 0 test/proof/test_search.py test/proof/test_search_of_others.py test/proof/queues/test_search_of_queues.py
-	$(BIN)/pytest -q -m nightly test/proof/test_bites.py test/proof/test_bites_of_others.py test/proof/queues/test_bites_of_queues.py
+	PROOF=night $(BIN)/pytest -q --timeout 0 test/proof/test_search.py test/proof/test_search_of_others.py test/proof/test_search_of_queues.py
+	$(BIN)/pytest -q -m nightly test/proof/test_bites.py
 
 .PHONY: local-server
 local-server: venv ## Send 10,000 bad requests to the embedded API server, and interrupt its start 20 times
@@ -260,7 +260,7 @@ verify: venv ## Everything generated is what its source says
 
 .PHONY: proof
 proof: venv ## Search every state of small jobs, more than a million, against the sentences of docs/behaviour.md
-	PROOF=gate $(BIN)/pytest -q -n 2 --dist worksteal --timeout 0 test/proof/test_search.py test/proof/test_search_of_others.py test/proof/queues/test_search_of_queues.py
+	PROOF=gate $(BIN)/pytest -q -n 2 --dist worksteal --timeout 0 test/proof/test_search.py test/proof/test_search_of_others.py test/proof/test_search_of_queues.py
 
 .PHONY: docs
 docs: venv ## The documentation site, into site/: every page in the navigation, every link and anchor, no other host

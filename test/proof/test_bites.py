@@ -1,4 +1,4 @@
-"""The search finds defects by itself: each is put back, and no test but the search runs."""
+"""The searches find defects by themselves: each is put back, and no test but the search runs."""
 
 import json
 import subprocess
@@ -10,7 +10,9 @@ import pytest
 
 import mutants
 
-DEFECTS = tuple(mutants.read([Path(__file__).with_name("defects.yaml")]))
+FOLDER = Path(__file__).parent
+DEFECTS = tuple(mutants.read(sorted(FOLDER.rglob("defects.yaml"))))
+OF_JOBS = frozenset(mutants.read([FOLDER / "defects.yaml"]))
 HOLDS, BREAKS = 0, 1
 
 
@@ -36,14 +38,16 @@ def replay(tree, history):
 @pytest.mark.nightly
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("defect", DEFECTS, ids=attrgetter("name"))
-def test_the_search_finds_a_planted_defect(defect, tree, tmp_path, monkeypatch, capsys):
-    history = tmp_path / "break-1.json"
+def test_a_search_finds_a_planted_defect(defect, tree, tmp_path, monkeypatch, capsys):
     assert status_of(tree, defect.test) == 0, "without a defect it finds nothing; else it would prove nothing"
 
     monkeypatch.setenv("BREAKS", str(tmp_path))
     with mutants.changed_file(tree, defect):
         status, output = mutants.run_tests(tree, [defect.test], "--timeout=0")
         assert status == 1, output
+        if defect not in OF_JOBS:
+            return
+        history = tmp_path / "break-1.json"
         content = json.loads(history.read_text())
         with_defect = replay(tree, history)
     without = replay(tree, history)

@@ -265,7 +265,7 @@ def _may_change(name: str, value: object, job: Json) -> bool:
         return False
     if name == "replicas":
         elastic = spec.get("elasticPolicy")
-        if elastic and not elastic["minReplicas"] <= value <= elastic["maxReplicas"]:  # type: ignore[operator]
+        if elastic and not elastic["minReplicas"] <= value <= elastic["maxReplicas"]:
             return False
         return bool(elastic) or spec["runPolicy"].get("suspend") is True
     return True

@@ -4,7 +4,7 @@ The server, the caches (which do not lag) and the people are a model. The senten
 docs/behaviour.md, TensorBoards.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
@@ -135,7 +135,7 @@ class TensorBoardWorld:
             child = _children(state)[number]
             if child and child.is_ours and state.is_deleted:
                 yield _move(f"the {kind} is collected", _with(state, number, None))
-            elif _runs(child, kind) and child.is_available is not bool(child.image):
+            elif child and _runs(child, kind) and child.is_available is not bool(child.image):
                 yield _move("the pod changes", _with(state, number, child._replace(is_available=bool(child.image))))
         if state.faults:
             yield from self._faults(state._replace(faults=state.faults - 1))
@@ -261,7 +261,7 @@ def _runs(child: Child | None, kind: str) -> bool:
     return child is not None and child.is_ours and kind == "Deployment"
 
 
-def _written(child: Child, body: Json) -> Child:
+def _written(child: Child, body: Mapping[str, Any]) -> Child:
     """The child after a write of this body."""
     spec = body["spec"]
     has_pod = "template" in spec and spec["replicas"] > 0
