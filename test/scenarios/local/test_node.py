@@ -328,10 +328,12 @@ async def test_rules_of_containers_come_before_the_policy_of_their_pod(machine):
     exits = [("Restart", 42), ("RestartAllContainers", 75)]
     rules = [{"action": action, "exitCodes": {"operator": "In", "values": [code]}} for action, code in exits]
     shared = {"image": "any", "volumeMounts": [{"name": "v", "mountPath": "/v"}]}
-    script = "echo main >> /v/order; case $(grep -c main /v/order) in 1) exit 42;; 2) exit 75;; esac"
-    side = "echo side >> /v/order; while :; do sleep 0.02; done"
+    # A sidecar has started when its process has: what it writes may come later, so the program waits for that.
+    wait = "until [ -e /v/up ]; do sleep 0.02; done"
+    script = f"{wait}; echo main >> /v/order; case $(grep -c main /v/order) in 1) exit 42;; 2) exit 75;; esac"
+    side = "echo side >> /v/order; touch /v/up; while :; do sleep 0.02; done"
     inits = [
-        {"name": "first", "command": ["sh", "-c", "echo first >> /v/order"], **shared},
+        {"name": "first", "command": ["sh", "-c", "echo first >> /v/order; rm -f /v/up"], **shared},
         {"name": "side", "command": ["sh", "-c", side], "restartPolicy": "Always", **shared},
     ]
     main = {**shared, "restartPolicy": "Never", "restartPolicyRules": rules}
@@ -342,7 +344,8 @@ async def test_rules_of_containers_come_before_the_policy_of_their_pod(machine):
 
     pod = await machine.phase("ruled", "Succeeded")
     assert (folder / "order").read_text().split() == ["first", "side", "main", "main", "first", "side", "main"]
-    (folder / "order").unlink()
+    for name in ("order", "up"):
+        (folder / name).unlink()
     assert state(pod)["restartCount"] == 2
     assert [entry["restartCount"] for entry in pod["status"]["initContainerStatuses"]] == [1, 1]
 
