@@ -1,7 +1,8 @@
 """What becomes of a key after a pass."""
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 
 import pytest
 import structlog
@@ -56,12 +57,14 @@ def make(harness, *outcomes, workers=1):
 
 
 async def test_a_pass_may_ask_to_be_looked_at_again(harness):
-    controller = make(harness, Result(5.0), NOW)
+    controller = make(harness, Result(5.0), NOW, DONE)
     await controller.process(KEY)
     assert harness.queue.delayed == 1
     await controller.process(KEY)
+    await controller.process(KEY)
 
-    assert controller.instruments.results == [ReconcileResult.REQUEUE_AFTER, ReconcileResult.REQUEUE]
+    results = [ReconcileResult.REQUEUE_AFTER, ReconcileResult.REQUEUE, ReconcileResult.SUCCESS]
+    assert controller.instruments.results == results
     assert harness.queue.depth == 1
 
 
@@ -109,10 +112,16 @@ async def test_what_failed_before_and_ends_well_now_is_forgiven(harness):
 
 async def test_every_term_begins_with_every_job_and_ends_when_drained(harness):
     controller = make(harness, workers=3)
+    terms = []
+    controller = replace(controller, notes=SimpleNamespace(begin_term=lambda: terms.append(1)))
+    running = asyncio.create_task(controller.run())
+    await harness.clock.idle()
+    running.cancel()  # it leads no more
+    await asyncio.wait([running])
     running = asyncio.create_task(controller.run())
     await harness.clock.idle()
 
-    assert controller.reconciler.keys == ["ns/j"]
+    assert (terms, controller.reconciler.keys) == ([1, 1], ["ns/j", "ns/j"])
     await controller.drain()
     await running
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.embedded.pod_events import everything_runs, fails, restarts_in_place, time_passes
+from support.embedded.pod_events import everything_runs, fails, restarts_in_place, runs, time_passes
 from support.embedded.simulator import Crashed, simulator
 from support.jobs.builders import tfjob
 from tf_operator.job.record import ReplicaType
@@ -46,6 +46,11 @@ def test_a_worker_that_was_taken_away_is_not_lost_when_it_is_wanted_again_at_onc
     seen.settle()
 
     assert (seen.status["ready"], seen.record.disruptions, seen.conditions) == ("3/3", 0, "Created Running")
+
+
+def test_a_job_has_run_when_the_first_of_its_replicas_does():
+    record = lived(tfjob().workers(2).success_policy(), runs("worker-1")).look().report.record
+    assert (record.first_run_time is None, record.all_running_time) == (False, None)
 
 
 def test_restarts_of_a_type_that_is_no_longer_wanted_are_not_forgotten():

@@ -40,13 +40,16 @@ class Measured(QueueDecisions):
     """What is counted of what goes wrong."""
 
     def __init__(self):
-        self.panics = self.left_out = 0
+        self.panics = self.left_out = self.decisions = 0
 
     def panicked(self):
         self.panics += 1
 
     def set_aside(self, jobs):
         self.left_out = jobs
+
+    def decided(self, decision):
+        self.decisions += 1
 
 
 class World:
@@ -155,6 +158,7 @@ async def test_an_admission_is_written_once_and_guarded_by_the_version_that_it_w
     (written,) = world.written
     queue = ADMITTED | {"node": "n", "admittedWorkers": 2, "admittedPodsDigest": DIGEST}
     assert written == ("j", "1", {"queue": queue})
+    assert world.measured.decisions == 1
 
 
 async def test_a_job_that_is_queued_again_before_it_has_started_is_admitted_again():
@@ -207,6 +211,7 @@ async def test_why_a_job_cannot_fit_is_noted_once_and_taken_back_when_it_can():
     world.node(3)
     await world.pass_seconds(8)
     assert world.written[1:] == [("j", "2", {"queue": {"unfit": None}})]
+    assert world.measured.decisions == 0
 
 
 async def test_jobs_that_an_older_version_had_in_the_queue_go_on_where_they_were():
@@ -673,8 +678,23 @@ async def test_what_is_no_fault_of_a_job_is_blamed_on_none(monkeypatch, clock):
     assert await set_aside.find_culprit(Cluster(clock.now(), (), ()), clock) is None
 
 
+@pytest.mark.parametrize(("seconds", "starts"), [(300, True), (900, False), (2**62, False)])
+async def test_room_that_is_kept_is_lent_to_a_job_whose_deadline_comes_first(seconds, starts):
+    """Also a deadline past the end of the calendar is one."""
+    world = World()
+    world.node(3)
+    world.waits(builders.tfjob("runs").workers(2, template=SLOT).deadline(600), **RUNS)
+    for index in range(2):
+        world.pod(f"runs-worker-{index}", owner="runs")
+    large = builders.tfjob("large").workers(3, template=SLOT)
+    world.waits(large, conditions=QUEUED, queue={"queuedTime": "2025-12-31T23:50:00Z"})
+    small = builders.tfjob("small").workers(1, template=SLOT).deadline(seconds)
+    world.waits(small, day=2, conditions=QUEUED, queue={"queuedTime": "2025-12-31T23:59:00Z"})
+    await world.pass_seconds(10)
+    assert [name for name, *_ in world.written] == ["small"] * starts
+
+
 async def test_room_is_kept_for_who_has_waited_long_and_said_once():
-    """A deadline past the end of the calendar is one, too."""
     world = World()
     world.node(3)
     world.job("runs", 2, version="7", **RUNS)
