@@ -19,7 +19,7 @@ from tf_operator.planning.job_queue.jobs import Admit, BoundPod, QueueJob, Repli
 from tf_operator.planning.job_queue.limits import Limits
 from tf_operator.planning.job_queue.schedule import Cluster, make_schedule
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 NOW = datetime(2026, 3, 1, 8, tzinfo=UTC)
 WORKER = ReplicaType.WORKER
 
