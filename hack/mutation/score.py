@@ -23,7 +23,7 @@ from mutation.session import Session
 _PACKAGES: Final = ("job", "dialects", "planning", "controller")
 CORE: Final = [Path("tf_operator", package) for package in _PACKAGES]
 EQUIVALENT: Final = Path("test/mutants/score/equivalent.yaml")
-UNIT_TESTS: Final = [f"test/unit/{package}" for package in _PACKAGES]
+UNIT_TESTS: Final = [*(f"test/unit/{package}" for package in _PACKAGES), "test/unit/cli/commands/test_convert.py"]
 SEARCH: Final = "test/proof/test_search.py"
 """All states of small jobs: whoever survives the unit tests meets it, in the size of ``make test``."""
 

@@ -350,3 +350,10 @@ def test_what_v1_does_not_take_is_left_out_with_its_value_while_there_is_room_fo
     stored = convert(job("v1beta1", cleanPodPolicy="x", notes="n" * LARGEST), "v1")
     values = {"spec.runPolicy.cleanPodPolicy": "x", "spec.cleanPodPolicy": None, "spec.notes": None}
     assert json.loads(stored["metadata"]["annotations"][LEFT_OUT]) == values
+
+
+def test_an_object_that_is_absent_differs_in_each_field_of_the_other():
+    body = {"a": {"b": 1, "c": {}}}
+    absent, present = ([entry.path for entry in remainder.differences(*pair)] for pair in ((body, {}), ({}, body)))
+    assert present == [("a", "b"), ("a", "c"), ("a",)]
+    assert absent == [("a", "b"), ("a", "c")]

@@ -1,9 +1,11 @@
 """Records as JSON: those of older versions are read, too."""
 
+from datetime import UTC, datetime
+
 import pytest
 
-from tf_operator.dialects import record
-from tf_operator.job.record import NOT_IN_QUEUE
+from tf_operator.dialects import compact_records, record
+from tf_operator.job.record import NOT_IN_QUEUE, ReplicaType, RestartRecord
 
 TIMES = {"queuedTime": "2026-03-01T08:00:00Z", "admittedTime": "2026-03-01T08:01:00Z"}
 QUEUE = TIMES | {"admittedWorkers": 2, "admittedParameterServers": 0, "admittedPodsDigest": "d", "node": "n"}
@@ -36,3 +38,19 @@ def test_what_an_older_version_has_noted_after_this_one_counts(older):
 
     assert queue.admitted_time is None
     assert queue != NOT_IN_QUEUE
+
+
+@pytest.mark.parametrize(
+    ("time", "text"),
+    [(datetime(2026, 3, 1, 8, tzinfo=UTC), "2:~u::1:69a3f200"), (None, "2:~u::1")],
+    ids=["at a time", "at no time"],
+)
+def test_a_compact_record_has_its_time_in_seconds(time, text):
+    restart = RestartRecord(ReplicaType.WORKER, 2, "u", attempts=1, time=time)
+    assert compact_records.write([restart]) == {"Worker": text}
+    assert list(compact_records.read(ReplicaType.WORKER, text)) == [restart]
+
+
+def test_a_clock_before_1970_is_none_in_a_compact_record():
+    restart = RestartRecord(ReplicaType.WORKER, 2, "u", time=datetime(1969, 1, 1, tzinfo=UTC))
+    assert compact_records.write([restart]) == {"Worker": "2:~u"}

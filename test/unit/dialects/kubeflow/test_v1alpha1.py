@@ -117,7 +117,7 @@ def test_what_the_list_says_is_in_the_templates_of_v1(
     ids=["both", "no least", "no most", "no number"],
 )
 def test_the_instances_of_the_fork_are_the_elastic_policy_of_v1(given: Body, policy: Body | None) -> None:
-    body = example(replicaSpecs=[item(), item("WORKER", replicas=2)], **given)
+    body = example(replicaSpecs=[item("WORKER", replicas=2)], **given)
     stored = convert(body, "v1")
     assert stored["spec"].get("elasticPolicy") == policy
     shown = convert(stored, "v1alpha1")["spec"]
@@ -303,7 +303,8 @@ def test_the_id_in_names_stays_when_the_given_one_is_removed() -> None:
         ([item("BOSS")], "spec.replicaSpecs[0].tfReplicaType: must be one of 'MASTER', 'PS', 'WORKER', is 'BOSS'"),
         ([item(replicas=2)], "spec.replicaSpecs[0].replicas: must be 1 for the type MASTER, is 2"),
         ([item(tfPort="x")], "spec.replicaSpecs[0].tfPort: must be a whole number, is 'x'"),
-        (["x"], "spec.replicaSpecs[0]: must be an object, is 'x'"),
+        ([item("WORKER"), "x"], "spec.replicaSpecs[1]: must be an object, is 'x'"),
+        (3, "spec.replicaSpecs: must be a list, is 3"),
     ],
 )
 def test_what_is_wrong_is_named_as_it_is_written(items: list[Any], problem: str) -> None:

@@ -56,6 +56,10 @@ def test_what_cannot_be_shown_is_named_with_its_rule(spec, problem):
     assert read(**spec).problems == (problem,)
 
 
+def test_a_tensorboard_may_have_64_folders():
+    assert not read(logDir={"pvc": [{"name": "a", "subPath": [str(number) for number in range(64)]}]}).problems
+
+
 def test_of_very_many_problems_a_few_are_named():
     board = read(logDir={"pvc": [{"name": "a", "subPath": [".."] * 64}] * 64})
 
