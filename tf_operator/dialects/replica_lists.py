@@ -160,15 +160,15 @@ def _tensorboard_volumes(fields: Fields) -> Iterator[Body]:
         yield volume.body
 
 
-def read_replicas(spec: Fields) -> tuple[ReplicaSpec, ...]:
-    """The replica specs in canonical order. Two items of one type are a problem."""
+def read_replicas(spec: Fields, key: str = REPLICAS) -> tuple[ReplicaSpec, ...]:
+    """The replica specs of a list in canonical order. Two items of one type are a problem."""
     replicas: dict[ReplicaType, ReplicaSpec] = {}
     image = spec.text("tfImage", DEFAULT_IMAGE)
-    for item in spec.items(key_of(spec, REPLICAS, "replica_specs")):
-        key = key_of(item, "tfReplicaType", "tf_replica_type")
-        replica = _read_replica(TYPES[item.one_of(key, _Type, _Type.MASTER)], item, image)
+    for item in spec.items(key):
+        type_key = key_of(item, "tfReplicaType", "tf_replica_type")
+        replica = _read_replica(TYPES[item.one_of(type_key, _Type, _Type.MASTER)], item, image)
         if replica.type in replicas:
-            item.wrong(key, f"is {replica.type.upper()} again: each type has one item")
+            item.wrong(type_key, f"is {replica.type.upper()} again: each type has one item")
         else:
             replicas[replica.type] = replica
     return tuple(replicas[kind] for kind in ReplicaType if kind in replicas)

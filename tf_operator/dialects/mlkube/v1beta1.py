@@ -38,7 +38,9 @@ def read(metadata: Body, spec: object, stored: object) -> TrainingJob:
     runtime_id = replica_lists.read_runtime_id(fields) or replica_lists.generated_runtime_id(job.uid)
     job = replace(
         job,
-        replicas=replica_lists.read_replicas(fields),
+        replicas=replica_lists.read_replicas(
+            fields, replica_lists.key_of(fields, replica_lists.REPLICAS, "replica_specs")
+        ),
         run_policy=RunPolicy(clean_pods=replica_lists.read_clean_pods(fields, CleanPodPolicy.STOP)),
         runtime_id=runtime_id,
         tensorboard=replica_lists.read_tensorboard(fields, runtime_id),

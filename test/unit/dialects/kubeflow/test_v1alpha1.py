@@ -148,6 +148,16 @@ def test_no_note_gives_a_job_an_elastic_policy_or_a_wider_one(policy: Body | Non
     assert {name: shown[name] for name in told if name in shown} == expected
 
 
+@pytest.mark.parametrize("name", ["replicaSpecs", "replica_specs"])
+def test_no_note_gives_a_job_replicas_that_its_spec_does_not_have(name: str) -> None:
+    """Whoever judges a job before it is stored reads its spec, and not a note in an annotation."""
+    stored = convert(example(), "v1")
+    stored["spec"]["tfReplicaSpecs"] = {}
+    notes = json.dumps([{"path": [name], "original": [item()], "back": []}, {"path": [name], "original": [item()]}])
+    stored["metadata"]["annotations"]["tf-operator.kubeflow.org/v1alpha1-fields"] = notes
+    assert v1.API.read_object(stored).replicas == ()
+
+
 def test_replicas_without_a_template_have_none_in_the_other_version() -> None:
     assert v1alpha1.from_v1({"tfReplicaSpecs": {"Master": {}}})["replicaSpecs"] == [
         {"tfReplicaType": "MASTER", "replicas": 1, "tfPort": 2222}
