@@ -5,6 +5,8 @@ Blocks of language ``sh`` are commands, and are run; ``yaml`` is a manifest, if 
 - ``<!-- not run: REASON; checked by PATH[::TEST] -->`` before a block that cannot be run or applied here;
 - ``<!-- run before: COMMANDS -->`` before a block whose reader has something that the page does not make;
 - ``<!-- runs on: a control plane -->`` anywhere on a page, if its commands do not show it.
+
+Commands of runbooks need no comment: they are for an operator in trouble, and none is run.
 """
 
 import re
@@ -18,6 +20,11 @@ from typing import Final
 import yaml
 
 ROOT: Final = Path(__file__).resolve().parents[2]
+RUNBOOKS: Final = "docs/runbooks/"
+_OF_A_RUNBOOK: Final = (
+    "for an operator in trouble; checked by "
+    "test/packaging/docs/test_pages.py::test_kubectl_understands_every_command_of_a_page"
+)
 LANGUAGES: Final = frozenset({"sh", "text", "yaml", "json", "python", "promql", "lua"})
 _FENCE: Final = re.compile(
     r"""^(?:[ ]*<!--\ not\ run:\ (?P<reason>[^>]*?)\ -->\n)?
@@ -108,13 +115,14 @@ def tables(page: Page) -> Iterator[tuple[Block, str]]:
 def blocks(page: Page) -> tuple[Block, ...]:
     """Every fenced block."""
     text = (ROOT / page.path).read_text(encoding="utf-8")
+    reason = _OF_A_RUNBOOK if page.path.startswith(RUNBOOKS) else ""
     return tuple(
         Block(
             page,
             text.count("\n", 0, fence.start("language")) + 1,
             fence["language"],
             dedent(fence["text"]),
-            fence["reason"] or "",
+            fence["reason"] or (reason if fence["language"] == "sh" else ""),
             dedent(fence["before"] or ""),
         )
         for fence in _FENCE.finditer(text)
