@@ -368,6 +368,56 @@ LIVES = [
         ),
         restarts=1,
     ),
+    Life(
+        "as a whole: who is lost first counts, all get new pods, and the limit is one of attempts",
+        both("ExitCode").parameter_servers(1, restart="ExitCode").backoff_limit(1).restarts_as_a_whole().body(),
+        (
+            ((everything_runs, fails("worker-0", 137), fails("chief-0")), "Created Restarting", ""),
+            ((time_passes(1),), "Created Restarting", "chief-0#2:Pending ps-0#2:Pending worker-0#2:Pending"),
+            ((everything_runs, stops_politely, is_drained("ps-0"), time_passes(2)), "Created Restarting",
+             "chief-0#3:Pending ps-0#3:Pending worker-0#3:Pending"),
+            ((everything_runs, fails("ps-0", 137)), "Created !Running Failed",
+             "chief-0#3:Running ps-0#3:Failed worker-0#3:Running"),
+        ),
+        restarts=1,
+        disruptions=1,
+        reason="TFJobBackoffLimitExceeded",
+    ),
+    Life(
+        "as a whole: a suspension wins over a restart, and what has completed does not run again",
+        tfjob("job").workers(3, restart="OnFailure").backoff_limit(1).success_policy().restarts_as_a_whole().body(),
+        (
+            ((everything_runs, succeeds("worker-2"), fails("worker-1"), suspend, time_passes(600)),
+             "Created !Running Suspended", ""),
+            ((resume, everything_runs), "Created !Suspended Running", "worker-0#2:Running worker-1#2:Running"),
+            ((fails("worker-0"),), "Created !Suspended !Running Failed", "worker-0#2:Failed worker-1#2:Running"),
+        ),
+        restarts=1,
+        reason="TFJobBackoffLimitExceeded",
+    ),
+    Life(
+        "as a whole, in a gang: the group stays, and all pods come back together",
+        tfjob("job").workers(2, restart="ExitCode").restarts_as_a_whole().body(),
+        (
+            ((the_gang_is_admitted, everything_runs, fails("worker-0", 137)), "Created Restarting", ""),
+            ((time_passes(1),), "Created Restarting", "worker-0#2:Pending worker-1#2:Pending"),
+            ((everything_runs,), "Created Running", "worker-0#2:Running worker-1#2:Running"),
+        ),
+        restarts=1,
+        settings=VOLCANO,
+    ),
+    Life(
+        "as a whole, elastic: a resize of a job that starts again makes each pod once",
+        tfjob("job").workers(2, restart="ExitCode").elastic(1, 3).restarts_as_a_whole().body(),
+        (
+            ((everything_runs, fails("worker-0", 137), scale_workers(3)), "Created Restarting", ""),
+            ((time_passes(1), everything_runs), "Created Running",
+             "worker-0#2:Running worker-1#2:Running worker-2#1:Running"),
+            ((fails("worker-2", 137), scale_workers(1), time_passes(2), everything_runs), "Created Running",
+             "worker-0#3:Running"),
+        ),
+        restarts=2,
+    ),
 ]  # fmt: skip
 
 

@@ -90,7 +90,8 @@ def is_progress(view: JobView, old: JobRecord, new: JobRecord) -> bool:
     That a replica succeeded may wait to be written only as long as there is its pod, which says so; a suspension
     takes it away. That a replica is not wanted any more may not wait: one that is wanted again would count as lost, or
     as completed. Nor may the size for which the first pods are made: a resize right after that would go unseen. Nor may
-    the end of a decision of the queue: the next edit might bring it back.
+    a resize that replaces pods: those that are made for it would be replaced again. Nor may the end of a decision of
+    the queue: the next edit might bring it back.
     """
     specs = view.snapshot.job.replicas
     return (
@@ -103,6 +104,7 @@ def is_progress(view: JobView, old: JobRecord, new: JobRecord) -> bool:
         and old.restart_records == new.restart_records
         and old.queue == new.queue
         and old.elastic == new.elastic
+        and not any(change.replaces_pods for change in view.resizes)
         and not any(old.of(kind).size is None and replica.size is not None for kind, replica in new.replicas.items())
     )
 

@@ -64,7 +64,9 @@ def recorded(view: JobView, record: JobRecord, phase: JobPhase) -> JobRecord:
         tracker.note(replica, uid=pod.uid, in_place=pod.restarts)
     for loss in replaced(view, phase):
         tracker.replace_pod(loss)
-    for replica in view.replicas if phase not in ENDS | IDLE else ():
+    # A whole job that is idle from now on loses all pods anyway; but some may have failed because of the first.
+    without = ENDS if whole_job.starts_again(view.snapshot.job) else ENDS | IDLE
+    for replica in view.replicas if phase not in without else ():
         if replica.is_given_up:
             tracker.give_up(replica, replica.last_pod)
         if replica.loss and replica.loss.pod and replica.is_tolerated:
@@ -114,10 +116,11 @@ class RestartTracker:
 
     def replace_pod(self, loss: ReplicaLoss) -> None:
         key = (loss.type, loss.index)
-        record = self._records.get(key)
-        together = self._records.values() if whole_job.starts_again(self._snapshot.job) else [record] if record else []
+        is_whole = whole_job.starts_again(self._snapshot.job)
+        together = {place: entry for place, entry in self._records.items() if is_whole or place == key}
         has_run_long = job_view.ran_for_long(loss.pod, self._snapshot)
-        attempts = 0 if has_run_long else max((entry.attempts for entry in together), default=0)
+        attempts = 0 if has_run_long else max((entry.attempts for entry in together.values()), default=0)
+        self._records |= {place: replace(entry, attempts=0) for place, entry in together.items()}
         uid, in_place = (loss.pod.uid, loss.pod.restarts) if loss.pod else ("", 0)
         self._records[key] = RestartRecord(
             *key, uid, in_place, replaced=True, attempts=attempts + 1, time=_whole(self._snapshot.now)

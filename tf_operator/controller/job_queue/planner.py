@@ -135,7 +135,8 @@ class QueuePlanner:
         entries = self.jobs.at(now)
         nodes = tuple(self.usage.node(node) for node in self.nodes.store)
         self._unrecorded.keep(entries)
-        jobs = tuple(left_alone((entry.queue_job for _, entry in entries.values()), self._unrecorded.uids))
+        again = {uid for uid, (_, entry) in entries.items() if entry.is_starting_again}
+        jobs = tuple(left_alone((entry.queue_job for _, entry in entries.values()), self._unrecorded.uids | again))
         schedule = await self._schedule(Cluster(now, nodes, jobs, self.rules), entries)
         moments = (schedule.wake_at, self.jobs.next_release(now))
         self._wake_at = min((moment for moment in moments if moment), default=None)

@@ -471,6 +471,34 @@ async def test_room_for_pods_that_nobody_places_is_kept_for_a_while():
     task.cancel()
 
 
+@pytest.mark.parametrize(("phase", "resized"), [("Restarting", []), ("Running", ["whole"])])
+@pytest.mark.parametrize("others", [0, 1], ids=["it might grow", "it might shrink"])
+async def test_a_job_is_not_resized_by_the_queue_while_it_starts_again_as_a_whole(phase, resized, others):
+    world = World(shrink_after=timedelta(seconds=1), grow_after=timedelta(seconds=1))
+    world.node(3)
+    for index in range(2):
+        world.pod(f"whole-worker-{index}", owner="whole", phase="Pending")
+    job = builders.tfjob("whole").workers(2, template=SLOT).elastic(1, 4).restarts_as_a_whole()
+    world.waits(job, **RUNS_WITH_TWO | {"conditions": [{"type": phase, "status": "True"}], "attempt": 2})
+    for _ in range(others):
+        since = {"queuedTime": RUNS["startTime"]}
+        world.waits(builders.tfjob("later").workers(2, template=SLOT), day=9, conditions=QUEUED, queue=since)
+    await world.pass_seconds(5)
+
+    assert [name for name, *_ in world.written] == resized
+
+
+async def test_a_job_that_starts_again_as_a_whole_keeps_its_room():
+    world = World()
+    world.node(2)
+    job = builders.tfjob("whole").workers(2, template=SLOT).restarts_as_a_whole()
+    world.waits(job, **RUNS_WITH_TWO | {"conditions": [{"type": "Restarting", "status": "True"}], "attempt": 2})
+    world.waits(builders.tfjob("later").workers(1, template=SLOT), day=9)
+    await world.pass_seconds(5)
+
+    assert not world.written
+
+
 async def test_no_room_is_kept_for_workers_of_an_edit_that_is_ignored():
     world = World()
     world.node(3)
