@@ -4,6 +4,7 @@ import asyncio
 import os
 import random
 import re
+import shutil
 import signal
 import sys
 from contextlib import suppress
@@ -18,6 +19,7 @@ from support.local_machine import LocalMachine
 from support.settle import eventually
 
 INTERRUPTIONS = int(os.environ.get("INTERRUPTIONS", "20"))
+LOST_WORKERS = int(os.environ.get("LOST_WORKERS", "3"))
 NOTHING = Program("none", "")
 FOLDER = training.ROOT / training.PROGRAMS
 # The environment of TensorFlow is made before the first test, unless `make demo` has made it.
@@ -55,6 +57,33 @@ async def test_a_training_that_loses_a_worker_is_as_accurate_as_in_a_cluster(mac
     logs = ["\n".join(re.findall(rf"^{replica} *\| (.*)$", output, re.MULTILINE)) for replica in reporters]
     assert [accuracy(log) >= 90 for log in logs] == [True] * len(reporters), output
     assert output.count("This is worker 1.") >= 2
+    assert machine.remains() == []
+
+
+@pytest.mark.parametrize("seed", range(LOST_WORKERS))
+async def test_a_training_in_step_that_loses_a_worker_goes_on_as_a_whole(machine, tfjob, tmp_path, seed):
+    """At any moment, and although what the others do then is final: their programs know of no restarts."""
+    chance, folder = random.Random(seed), tmp_path / "programs"
+    shutil.copytree(FOLDER, folder)
+    digits = (folder / "digits.py").read_text()
+    (folder / "digits.py").write_text(digits.replace("PEERS_LOST = 143", "PEERS_LOST = 1"))
+    manifest = (FOLDER / "multi-worker-mirrored.yaml").read_text().replace("--steps=1000", "--steps=3000")
+    manifest = manifest.replace("runPolicy:\n", "runPolicy:\n    restarts: {scope: Job}\n")
+    process = await machine.start("run", "-", "--mount", f"/training={folder}", manifest=manifest, command=(tfjob,))
+    errors = asyncio.ensure_future(process.stderr.read())
+    for _ in range(chance.randrange(1, 40)):
+        await process.stdout.readuntil(b"Saved step")
+
+    (worker,) = machine.processes(having=f'"task":{{"type":"worker","index":{chance.randrange(2)}}}')
+    os.kill(worker, signal.SIGKILL)
+    output = (await process.stdout.read()).decode()
+
+    notes = (await errors).decode()
+    assert await process.wait() == 0, notes
+    assert re.findall(r"attempt (\d) begins", notes) == ["2"], notes
+    logs = ["\n".join(re.findall(rf"^worker-{n} *\| (.*)$", output, re.MULTILINE)) for n in range(2)]
+    assert [accuracy(log) >= 90 for log in logs] == [True, True], output
+    assert output.count("Going on from step") == 2
     assert machine.remains() == []
 
 
