@@ -10,7 +10,7 @@ from typing import Final
 from tf_operator.cli import output
 from tf_operator.cli.ui import board, feed
 from tf_operator.client import Job, JobEvent, JobPod, display, pods
-from tf_operator.client.explanation import checks, ends
+from tf_operator.client.explanation import attempts, checks, ends
 from tf_operator.client.explanation.situation import Situation
 from tf_operator.client.manifests import kube_yaml
 from tf_operator.job.record import FirstFailure
@@ -72,10 +72,9 @@ def replicas(situation: Situation) -> Shown:
 
 
 def timeline(situation: Situation) -> list[Shown]:
-    """Conditions and events, the newest first."""
-    entries = sorted(
-        [*_conditions(situation.job), *map(_event, situation.events)], key=lambda entry: str(entry["time"] or "")
-    )
+    """Conditions, events and the current attempt, the newest first."""
+    entries = [*_conditions(situation.job), *_attempt(situation), *map(_event, situation.events)]
+    entries.sort(key=lambda entry: str(entry["time"] or ""))
     return entries[: -MOST_OF_TIMELINE - 1 : -1]
 
 
@@ -171,11 +170,25 @@ def _conditions(job: Job) -> Iterator[Shown]:
         }
 
 
+def _attempt(situation: Situation) -> Iterator[Shown]:
+    """The begin of the current attempt; of those before it there are events, for an hour."""
+    record = situation.job.spec.record
+    if record.attempt > 1:
+        yield {
+            "time": board.moment(record.attempt_time),
+            "tone": "attempt",
+            "what": f"Attempt {record.attempt}",
+            "about": "job",
+            "message": "all replicas begin again that have not completed",
+        }
+
+
 def _event(event: JobEvent) -> Shown:
     times = f" (x{event.count})" if event.count > 1 else ""
+    tone = "attempt" if attempts.is_begin(event) else "warn" if event.is_warning else "idle"
     return {
         "time": board.moment(event.time),
-        "tone": "warn" if event.is_warning else "idle",
+        "tone": tone,
         "what": feed.printable(event.reason, 100),
         "about": feed.printable(f"{event.kind.lower()}/{event.name}", 300),
         "message": feed.printable(event.message) + times,

@@ -4,6 +4,7 @@ import re
 import signal
 from typing import Final, NamedTuple
 
+from tf_operator.client.explanation import attempts
 from tf_operator.client.explanation.situation import Situation
 from tf_operator.client.job import Job
 from tf_operator.client.pods import JobPod
@@ -53,7 +54,7 @@ def reasons(situation: Situation) -> tuple[str, ...]:
         pod, end = ended
         how = _with_cause(ending(end.exit_code or 0, end.reason), end.message)
         sentences.append(f"{pod.replica} (pod {pod.name}) ended with {how}")
-    return tuple(sentences)
+    return (*sentences, *attempts.sentences(situation))
 
 
 def failure_log(situation: Situation) -> FailureLog | None:
@@ -108,7 +109,8 @@ def missing_module(situation: Situation) -> str:
 
 def restarts(situation: Situation) -> tuple[str, ...]:
     """Which replicas were restarted in place or by new pods, and how they ended before."""
-    lines = [
+    lines = [*attempts.sentences(situation)]
+    lines += [
         f"{pod.replica} was restarted {_times(pod.restarts)}, the last time after {_last_end(pod)}"
         for pod in situation.pods
         if pod.restarts and pod.state.last_termination

@@ -95,6 +95,15 @@ async def test_a_page_shows_the_job_its_replicas_and_its_first_failure(cluster, 
     assert second["timeline"][0]["message"] == "It failed."
 
 
+async def test_the_timeline_marks_the_attempts_of_a_job_that_starts_again_as_a_whole(cluster, jobs, running):
+    job = cluster.job("j", status={"attempt": 3, "attemptTime": "2026-01-01T00:00:09Z"})
+    cluster.event(job, "JobRestarted", "worker-1 exited with code 137; attempt 2 begins")
+    page = JobCursor(await running(JobFeed(jobs, "j", cluster.clock)))
+
+    marks = [entry["what"] for entry in read(page)["timeline"] if entry["tone"] == "attempt"]
+    assert marks == ["Attempt 3", "JobRestarted"]
+
+
 async def test_a_job_that_is_deleted_or_was_never_there_is_said_to_be(cluster, jobs, running):
     cluster.job("j")
     page = JobCursor(await running(JobFeed(jobs, "j", cluster.clock)))
