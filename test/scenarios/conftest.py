@@ -31,8 +31,8 @@ async def operator_fixture(
         control_plane,
         namespaces=await make_namespaces(control_plane, purpose, tests),
         arguments=getattr(request.module, "ARGUMENTS", ()),
-    ) as found:
-        yield found
+    ) as operator:
+        yield operator
 
 
 @pytest.fixture

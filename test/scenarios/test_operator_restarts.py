@@ -23,21 +23,21 @@ async def test_a_life_with_several_operators_is_the_life_with_one(job_namespace,
     await job_namespace.run("j-chief-0", "j-worker-0", "j-worker-1", "j-ps-0")
     await operator_fixture.restart()
     await job_namespace.wait_status(ready="4/4")
-    before = await job_namespace.kubelet.fail("j-worker-1", Exit(137))
+    failed_pod = await job_namespace.kubelet.fail("j-worker-1", Exit(137))
     await operator_fixture.restart()
-    await job_namespace.wait_replaced(before)
+    await job_namespace.wait_replaced(failed_pod)
     await job_namespace.run("j-worker-1")
     await job_namespace.wait("j", "Running")
     await job_namespace.succeed("j-worker-0")
     await job_namespace.wait_counts("Worker", succeeded=1, active=1)
     await job_namespace.succeed("j-chief-0")
     await operator_fixture.restart()
-    found = await job_namespace.wait("j", "Succeeded")
+    ended_job = await job_namespace.wait("j", "Succeeded")
     await job_namespace.wait_pods("j-chief-0", "j-worker-0")
     await job_namespace.wait_services()
     await job_namespace.quiet()
-    assert states(found) == ["Created", "!Running", "Succeeded"]
-    assert found["status"]["restarts"] == 1
+    assert states(ended_job) == ["Created", "!Running", "Succeeded"]
+    assert ended_job["status"]["restarts"] == 1
     assert job_namespace.created_pods() == 5
     await job_namespace.wait_event("TFJobSucceeded")
     assert len(await job_namespace.events("TFJobSucceeded")) == 1
@@ -100,13 +100,13 @@ async def test_a_job_that_is_replaced_by_another_of_its_name_meanwhile_is_no_mem
 @pytest.mark.parametrize("propagation", ["Background", "Foreground", "Orphan"])
 async def test_every_way_of_deleting_a_job_works(job_namespace, propagation):
     await job_namespace.begin_running(builders.tfjob("j").workers(2))
-    before = await job_namespace.uids()
+    uids = await job_namespace.uids()
     mark = job_namespace.mark()
     await job_namespace.delete_job(propagation=propagation)
     await job_namespace.wait_job_gone()
     if propagation == "Orphan":
         await job_namespace.quiet()
-        assert await job_namespace.uids() == before
+        assert await job_namespace.uids() == uids
     else:
         await job_namespace.wait_pods()
         await job_namespace.wait_services()

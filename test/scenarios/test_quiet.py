@@ -52,4 +52,4 @@ async def test_fifty_running_jobs_cost_nothing_while_nothing_happens(job_namespa
 
 
 def _listed(writes):
-    return "\n".join(f"{times} x {what}" for what, times in writes.tally().items())
+    return "\n".join(f"{times} x {write}" for write, times in writes.tally().items())

@@ -95,14 +95,14 @@ async def _trouble(job_namespace, groups):
     for path, body in foreign.items():
         await job_namespace.admin.create(path, body)
     await job_namespace.submit(builders.tfjob("j").workers(1))
-    for what, path in (
+    for child, path in (
         ("PodGroup", groups.path(job_namespace.namespace, "j")),
         ("Service j-worker-0", SERVICES.path(job_namespace.namespace, "j-worker-0")),
         ("pod j-worker-0", PODS.path(job_namespace.namespace, "j-worker-0")),
     ):
-        await job_namespace.wait("j", "Created", text=f"{what} was rejected")
+        await job_namespace.wait("j", "Created", text=f"{child} was rejected")
         await job_namespace.admin.delete(path)
-        if what == "PodGroup":
+        if child == "PodGroup":
             await _admit(job_namespace, groups, "j")
     await job_namespace.wait_pods("j-worker-0")
     await _slow_start(job_namespace)
@@ -157,10 +157,10 @@ async def _admit(job_namespace, groups, job):
     """Have the gang scheduler admit a job."""
 
     async def check():
-        found = await job_namespace.admin.find(groups.path(job_namespace.namespace, job))
-        assert found is not None
-        assert "ownerReferences" in found["metadata"]
-        return found
+        group = await job_namespace.admin.find(groups.path(job_namespace.namespace, job))
+        assert group is not None
+        assert "ownerReferences" in group["metadata"]
+        return group
 
     assert await eventually(check, within=PATIENCE)
     await job_namespace.admin.patch(

@@ -36,9 +36,9 @@ async def test_without_its_flags_no_queue_gang_or_hpa_is_read_or_watched(own_con
         await namespace.wait_event("Resized", "Worker from 2 to 3")
         await namespace.quiet()
     # Before it starts, the test asks as the operator whether its rights are in force.
-    asked = [
+    requests = [
         request
         for request in AuditLog(plane.audit_log).since().by(user=OPERATOR.login)
         if request.resource != "selfsubjectaccessreviews.authorization.k8s.io"
     ]
-    assert {request.resource for request in asked} == ASKED_FOR
+    assert {request.resource for request in requests} == ASKED_FOR

@@ -25,22 +25,22 @@ async def test_running_jobs_are_taken_over_without_touching_a_pod(job_namespace,
     for name in ("j-chief-0", "j-worker-0", "j-worker-1", "j-ps-0"):
         await job_namespace.kubelet.run(name)
     await _write_status(job_namespace)
-    before = await job_namespace.pods()
+    pods = await job_namespace.pods()
     services = await job_namespace.admin.list(SERVICES.path(job_namespace.namespace))
     mark = job_namespace.mark()
     await operator_fixture.start()
-    found = await job_namespace.wait_status(ready="4/4")
+    running_job = await job_namespace.wait_status(ready="4/4")
     await job_namespace.quiet()
-    assert await job_namespace.pods() == before
+    assert await job_namespace.pods() == pods
     assert await job_namespace.admin.list(SERVICES.path(job_namespace.namespace)) == services
-    assert found["status"]["startTime"] == AT
-    assert [entry["lastTransitionTime"] for entry in found["status"]["conditions"]] == [AT, AT]
+    assert running_job["status"]["startTime"] == AT
+    assert [entry["lastTransitionTime"] for entry in running_job["status"]["conditions"]] == [AT, AT]
     assert job_namespace.sent(mark).writes().tally() == {("patch", "tfjobs.kubeflow.org/status", 200): 1}
-    assert job["metadata"]["uid"] == found["metadata"]["uid"]
+    assert job["metadata"]["uid"] == running_job["metadata"]["uid"]
 
     await job_namespace.succeed("j-chief-0")
-    found = await job_namespace.wait("j", "Succeeded")
-    assert states(found) == ["Created", "!Running", "Succeeded"]
+    ended_job = await job_namespace.wait("j", "Succeeded")
+    assert states(ended_job) == ["Created", "!Running", "Succeeded"]
     await job_namespace.wait_pods("j-chief-0")
     await job_namespace.wait_services()
     await job_namespace.quiet()

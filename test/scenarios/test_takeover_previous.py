@@ -41,11 +41,11 @@ async def _replace(job_namespace, operator_fixture, **options):
     """End a version as Kubernetes does, and start the other; it leaves everything as it is."""
     await job_namespace.quiet()
     await operator_fixture.terminate()
-    before, events, mark = await _everything(job_namespace), await _events(job_namespace), job_namespace.mark()
+    snapshot, events, mark = await _everything(job_namespace), await _events(job_namespace), job_namespace.mark()
     await operator_fixture.start(**options)
     await job_namespace.quiet()
     after = await _everything(job_namespace)
-    assert [(what, found, after[what]) for what, found in before.items() if after[what] != found] == []
+    assert [(part, content, after[part]) for part, content in snapshot.items() if after[part] != content] == []
     assert {reason for _, reason, _ in (await _events(job_namespace)) - events} <= {SOME_TIME_LATER}
     writes = job_namespace.sent(mark).writes().tally()
     assert {write.resource for write in writes} <= {"tfjobs.kubeflow.org/status", "events"}
@@ -158,8 +158,8 @@ async def _begun(job_namespace, job):
     names = set(pod_names(await job_namespace.submit(job)))
 
     async def check():
-        found = await job_namespace.pods()
-        assert names <= found.keys(), f"there are {sorted(found)}"
+        pods = await job_namespace.pods()
+        assert names <= pods.keys(), f"there are {sorted(pods)}"
         return True
 
     assert await eventually(check, within=PATIENCE)

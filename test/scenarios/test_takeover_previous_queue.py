@@ -44,19 +44,19 @@ async def test_jobs_that_were_admitted_wait_or_were_shrunk_go_on_after_an_upgrad
 
     await job_namespace.quiet()
     await operator_fixture.terminate()
-    before = {name: await _status(job_namespace, name) for name in ("shrunk", "admitted", "waits")}
+    statuses = {name: await _status(job_namespace, name) for name in ("shrunk", "admitted", "waits")}
     uids, events = await job_namespace.uids(), await job_namespace.events()
     await operator_fixture.start()
     await job_namespace.quiet()
 
     assert await job_namespace.uids() == uids
     assert len(await job_namespace.events()) == len(events)
-    for name, old in before.items():
+    for name, old in statuses.items():
         new = await _status(job_namespace, name)
         assert new["queue"] == {field: old["elastic"][field] for field in DECIDED & old["elastic"].keys()}
         assert new.get("elastic", {}) == {f: value for f, value in old["elastic"].items() if f not in DECIDED}
         assert new["conditions"] == old["conditions"]
-    assert before["shrunk"]["elastic"]["workers"] == 5
+    assert statuses["shrunk"]["elastic"]["workers"] == 5
 
     await job_namespace.delete_job("admitted")
     for name in workers_of("admitted", 3):

@@ -71,16 +71,16 @@ async def test_rights_in_two_namespaces_are_enough_to_serve_two_namespaces(plane
 @pytest.mark.usefixtures("no_rights_in_the_cluster")
 async def test_a_namespace_that_may_no_longer_be_read_keeps_no_new_leader_from_the_others(plane):
     """As when it is deleted, and the RoleBinding in it; if the rights come back, so does its work."""
-    kept, lost = await make_namespaces(plane, "shared", 2)
+    readable, lost = await make_namespaces(plane, "shared", 2)
     async with (
         Api(plane.kubeconfig("admin")) as admin,
         Api(plane.kubeconfig("kubelet")) as nodes,
         Api(plane.kubeconfig("operator")) as account,
     ):
-        for namespace in (kept, lost):
+        for namespace in (readable, lost):
             await admin.create(BINDINGS.path(namespace), _binding())
-        job_namespace, elsewhere = (JobNamespace(plane, admin, Kubelet(nodes, name), name) for name in (kept, lost))
-        async with _replicas(plane, [kept, lost]) as (leader, standby):
+        job_namespace, elsewhere = (JobNamespace(plane, admin, Kubelet(nodes, name), name) for name in (readable, lost))
+        async with _replicas(plane, [readable, lost]) as (leader, standby):
             await _work(job_namespace, "a")
             await elsewhere.begin(builders.tfjob("j").workers(1))
             await admin.delete(BINDINGS.path(lost, "tf-operator"))
@@ -107,14 +107,14 @@ async def test_a_pod_of_another_namespace_never_decides_about_a_job(plane):
             await victim.wait(name, "Running")
             forged = builders.pod(f"{name}-worker-0").owned_by(job).labels(child_labels(name, "Worker", 0))
             await evil.admin.create(PODS.path(evil.namespace), forged.body())
-        before = await victim.uids()
+        uids = await victim.uids()
         await evil.kubelet.succeed("j-worker-0")
         await evil.kubelet.fail("k-worker-0", Exit(1))
         await operator_fixture.restart()
         await victim.quiet()
 
         assert [states(await victim.job(name)) for name in ("j", "k")] == [["Created", "Running"]] * 2
-        assert await victim.uids() == before
+        assert await victim.uids() == uids
         assert set(await evil.pods()) == {"j-worker-0", "k-worker-0"}
 
 

@@ -77,18 +77,18 @@ class Life(JobNamespace):
         """Wait for the one pod of a replica, which is not that one; it runs."""
 
         async def check():
-            found = [
+            pods = [
                 pod
                 for name, pod in (await self.pods()).items()
                 if naming.replica_of("j", name, self.api.profile.names) == replica
             ]
-            uids = [pod["metadata"]["uid"] for pod in found]
+            uids = [pod["metadata"]["uid"] for pod in pods]
             assert (len(uids), after in uids) == (1, False), f"{sorted(await self.pods())}"
-            return found[0]["metadata"]
+            return pods[0]["metadata"]
 
-        made = await eventually(check, within=40)
-        await self.kubelet.run(made["name"])
-        return made
+        metadata = await eventually(check, within=40)
+        await self.kubelet.run(metadata["name"])
+        return metadata
 
 
 @pytest.mark.parametrize("api", [v1.API, *MADE_UP], ids=lambda api: api.resource.kind.lower())

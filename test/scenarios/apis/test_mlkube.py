@@ -195,11 +195,11 @@ async def test_a_permanent_failure_of_the_master_ends_the_job_and_keeps_the_pods
 async def test_a_master_that_got_a_signal_runs_again(control_plane):
     async with tfjobs(control_plane, "signal") as here:
         master, _ = await here.begin_example()
-        before = await here.kubelet.pod(master)
+        old_pod = await here.kubelet.pod(master)
 
         await here.kubelet.fail(master, Exit(143))
 
-        again = await here.run_replica("example-job-master-1234-0", other_than=before)
+        again = await here.run_replica("example-job-master-1234-0", other_than=old_pod)
         assert again != master
         await here.wait_shown(
             "example-job", phase="Running", state="Running", replicaStatuses=rows(MASTER="Running", WORKER="Running")
@@ -213,11 +213,11 @@ async def test_a_master_that_got_a_signal_runs_again(control_plane):
 async def test_a_worker_runs_again_however_it_ended_and_the_job_goes_on(control_plane, end):
     async with tfjobs(control_plane, "worker") as here:
         _, worker = await here.begin_example()
-        before = await here.kubelet.pod(worker)
+        old_pod = await here.kubelet.pod(worker)
 
         await (here.kubelet.fail(worker, Exit(1)) if end == "fails" else here.delete_pod(worker))
 
-        await here.run_replica("example-job-worker-1234-0", other_than=before)
+        await here.run_replica("example-job-worker-1234-0", other_than=old_pod)
         await here.wait_shown("example-job", phase="Running", state="Running", reason="")
 
 
@@ -252,9 +252,9 @@ async def test_pods_of_a_job_that_asks_for_json_logs_know_which_replica_they_are
 
         for role in ("master", "worker"):
             (container,) = (await here.pod(f"example-job-{role}-1234-0"))["spec"]["containers"]
-            (fields,) = [entry["value"] for entry in container["env"] if entry["name"] == "TF_OPERATOR_LOG_FIELDS"]
-            found = json.loads(fields)
-            assert (found["replica_type"], found["replica_index"], found["runtime_id"]) == (role, 0, "1234")
+            (text,) = [entry["value"] for entry in container["env"] if entry["name"] == "TF_OPERATOR_LOG_FIELDS"]
+            fields = json.loads(text)
+            assert (fields["replica_type"], fields["replica_index"], fields["runtime_id"]) == (role, 0, "1234")
 
 
 @pytest.mark.documents("mlkube/outside", "mlkube/printed-exports")
@@ -285,7 +285,7 @@ async def test_parameter_servers_without_a_program_run_the_standard_server(contr
             assert volumes == ["example-job-cm-ps-1234"]
         config_map = await here.admin.get(CONFIG_MAPS.path(here.namespace, "example-job-cm-ps-1234"))
         assert config_map["metadata"]["ownerReferences"][0]["kind"] == "TfJob"
-        services = {found["metadata"]["name"]: found for found in await here.admin.list(SERVICES.path(here.namespace))}
+        services = {entry["metadata"]["name"]: entry for entry in await here.admin.list(SERVICES.path(here.namespace))}
         assert services["example-job-ps-1234-1"]["spec"]["ports"][0]["port"] == 5000
 
 
@@ -347,9 +347,9 @@ async def test_a_tfjob_and_a_tfjob_of_kubeflow_of_one_name_share_nothing(control
         pods, services = await here.pods(), await here.admin.list(SERVICES.path(here.namespace))
         for service in services:
             selector = service["spec"]["selector"].items()
-            chosen = [name for name, pod in pods.items() if selector <= pod["metadata"]["labels"].items()]
-            assert len(chosen) == 1, chosen
-            assert chosen[0].startswith(service["metadata"]["name"])
+            backends = [name for name, pod in pods.items() if selector <= pod["metadata"]["labels"].items()]
+            assert len(backends) == 1, backends
+            assert backends[0].startswith(service["metadata"]["name"])
         assert (len(services), len(pods)) == (4, 4)
 
         await here.succeed(master, "example-job-master-0")

@@ -42,8 +42,8 @@ def own_plane(tmp_path_factory, fresh_plane):
 async def process(own_plane):
     namespace = await asyncio.to_thread(own_plane.make_namespace, "operator")
     versions = ("v1alpha1",)
-    async with serving(own_plane, namespace, kind=KIND, versions=versions, is_own=True, namespaces=[]) as found:
-        yield found
+    async with serving(own_plane, namespace, kind=KIND, versions=versions, is_own=True, namespaces=[]) as operator:
+        yield operator
 
 
 @asynccontextmanager
@@ -65,9 +65,9 @@ async def period(plane, process, version, cache):
         yield partial(asyncio.to_thread, kubectl.run), jobs
 
 
-def without_ours(shown):
-    status = {name: value for name, value in shown["status"].items() if name not in {"kinds", "operator", "fixed"}}
-    return {name: value for name, value in shown.items() if name != "metadata"} | {"status": status}
+def without_ours(job):
+    status = {name: value for name, value in job["status"].items() if name not in {"kinds", "operator", "fixed"}}
+    return {name: value for name, value in job.items() if name != "metadata"} | {"status": status}
 
 
 @pytest.mark.documents("v1alpha1/printed-list", "v1alpha1/printed-get")
@@ -90,8 +90,8 @@ async def test_kubectl_prints_a_job_as_in_the_days_of_v1alpha1(own_plane, proces
         await jobs.wait_shown("example-job", phase="Done")
 
         printed = yaml.safe_load((example.parent / "status" / example.name).read_text())
-        shown = yaml.safe_load(await kubectl("get", "-o", "yaml", "tfjobs", "example-job"))
-        assert without_ours(shown) == without_ours(printed | {"spec": printed["spec"] | {"RuntimeId": rid}})
+        job = yaml.safe_load(await kubectl("get", "-o", "yaml", "tfjobs", "example-job"))
+        assert without_ours(job) == without_ours(printed | {"spec": printed["spec"] | {"RuntimeId": rid}})
         assert "SuccessfulCreatePod" in await kubectl("describe", "tfjobs", "example-job")
 
         await kubectl("delete", "tfjobs", "example-job")

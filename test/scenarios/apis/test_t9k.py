@@ -335,14 +335,14 @@ async def test_a_deadline_of_meanwhile_fires_at_the_start_and_what_the_product_h
     completed = {"type": "Completed", "status": "True", "reason": "Succeeded", "message": "It is done."}
     status = {"phase": "Succeeded", "conditions": [completed | {"lastTransitionTime": "2024-01-01T00:00:00Z"}]}
     path = TRAINING_JOBS.path(here.namespace, "ended")
-    before = await here.admin.patch(f"{path}/status", {"status": status})
+    stored = await here.admin.patch(f"{path}/status", {"status": status})
 
     await operator_fixture.start()
     ended = await here.says("late", phase="Failed", flags="TFTFF")
     assert condition(ended, "Failed")["reason"] == "DeadlineExceeded"
     assert ended["operator"]["startTime"] == begun["operator"]["startTime"]
     await here.quiet()
-    assert await here.admin.get(path) == before
+    assert await here.admin.get(path) == stored
     assert not [name for name in await here.pods() if name.startswith("ended")]
 
 

@@ -51,8 +51,8 @@ async def shows(here, **fields):
     """Wait until the job says this of its TensorBoard."""
 
     async def check():
-        found = (await here.job(NAME)).get("status", {}).get("tensorboard")
-        assert found == fields, f"{found}"
+        status = (await here.job(NAME)).get("status", {}).get("tensorboard")
+        assert status == fields, f"{status}"
         return True
 
     assert await eventually(check, within=PATIENCE)
@@ -62,10 +62,10 @@ async def says(here, name, **fields):
     """Wait until a TensorBoard has exactly this status."""
 
     async def check():
-        found = await here.admin.find(BOARDS.path(here.namespace, name))
-        assert found is not None
-        assert found.get("status") == fields, f"{found}"
-        return found
+        tensorboard = await here.admin.find(BOARDS.path(here.namespace, name))
+        assert tensorboard is not None
+        assert tensorboard.get("status") == fields, f"{tensorboard}"
+        return tensorboard
 
     return await eventually(check, within=PATIENCE)
 
@@ -74,17 +74,17 @@ async def child(here, resource, name, *, is_there=True, **fields):
     """Wait until a child is there, or gone, with these fields in its spec; its body."""
 
     async def check():
-        found = await here.admin.find(resource.path(here.namespace, name))
-        assert (found is not None) == is_there, f"{resource.plural} {name}: {found}"
-        assert found is None or fields.items() <= found["spec"].items(), f"{found['spec']}"
-        return found or {"gone": name}
+        body = await here.admin.find(resource.path(here.namespace, name))
+        assert (body is not None) == is_there, f"{resource.plural} {name}: {body}"
+        assert body is None or fields.items() <= body["spec"].items(), f"{body['spec']}"
+        return body or {"gone": name}
 
     return await eventually(check, within=PATIENCE)
 
 
 def container(deployment):
-    (found,) = deployment["spec"]["template"]["spec"]["containers"]
-    return found
+    (main,) = deployment["spec"]["template"]["spec"]["containers"]
+    return main
 
 
 async def become_ready(here, name):
@@ -178,8 +178,8 @@ async def test_what_a_tenant_asks_for_is_refused_in_words_and_takes_nothing_of_o
     for name, words in {"taken": "belongs to nobody", "less": "must be less than or equal to cpu limit"}.items():
 
         async def check(name=name, words=words):
-            found = await here.admin.get(BOARDS.path(here.namespace, name))
-            assert words in found.get("status", {}).get("message", ""), f"{found}"
+            tensorboard = await here.admin.get(BOARDS.path(here.namespace, name))
+            assert words in tensorboard.get("status", {}).get("message", ""), f"{tensorboard}"
             return True
 
         assert await eventually(check, within=PATIENCE)
@@ -202,9 +202,9 @@ async def test_a_tfjob_of_mlkube_runs_a_tensorboard_until_it_is_deleted(here: T9
     name = "tensorboard-1234"
     await create(here, MLKUBE, over(job, {"spec": {"tfImage": "own", "tensorboard": tensorboard}}))
     deployment = await child(here, DEPLOYMENTS, name, replicas=1)
-    found = container(deployment)
-    assert (found["image"], found["command"]) == ("own", ["tensorboard", "--logdir", "/l", "--host", "0.0.0.0"])
-    assert [mount["name"] for mount in found["volumeMounts"]] == ["v"]
+    main = container(deployment)
+    assert (main["image"], main["command"]) == ("own", ["tensorboard", "--logdir", "/l", "--host", "0.0.0.0"])
+    assert [mount["name"] for mount in main["volumeMounts"]] == ["v"]
     (port,) = (await child(here, SERVICES, name, type="ClusterIP"))["spec"]["ports"]
     assert (port["port"], port["targetPort"]) == (80, 6006)
 
@@ -222,9 +222,9 @@ async def test_a_tfjob_of_mlkube_runs_a_tensorboard_until_it_is_deleted(here: T9
     for resource in (DEPLOYMENTS, SERVICES):
 
         async def is_the_seconds(resource=resource):
-            found = await here.admin.find(resource.path(here.namespace, name))
-            assert found is not None
-            assert [owner["name"] for owner in found["metadata"]["ownerReferences"]] == ["second"]
+            body = await here.admin.find(resource.path(here.namespace, name))
+            assert body is not None
+            assert [owner["name"] for owner in body["metadata"]["ownerReferences"]] == ["second"]
             return True
 
         assert await eventually(is_the_seconds, within=2 * PATIENCE)
@@ -237,9 +237,9 @@ async def says_why(here, words):
     """Wait until the job says so of a TensorBoard that could not be made."""
 
     async def check():
-        found = (await here.job(NAME)).get("status", {}).get("tensorboard", {})
-        assert (found.get("type"), found.get("reason")) == ("Warning", "DependentCreateFailed"), f"{found}"
-        assert words in found["note"], f"{found}"
+        status = (await here.job(NAME)).get("status", {}).get("tensorboard", {})
+        assert (status.get("type"), status.get("reason")) == ("Warning", "DependentCreateFailed"), f"{status}"
+        assert words in status["note"], f"{status}"
         return True
 
     assert await eventually(check, within=PATIENCE)

@@ -56,9 +56,9 @@ class Both(JobNamespace):
         """Wait until a Training is in a phase; the Training."""
 
         async def check():
-            found = await self.admin.get(TOYS.path(self.namespace, name))
-            assert found.get("status", {}).get("phase") == phase, f"{found.get('status')}"
-            return found
+            training = await self.admin.get(TOYS.path(self.namespace, name))
+            assert training.get("status", {}).get("phase") == phase, f"{training.get('status')}"
+            return training
 
         return await eventually(check, within=60)
 
@@ -125,8 +125,8 @@ async def test_jobs_of_one_name_in_two_kinds_never_touch_each_others_children(co
         await here.wait_children("j-chief-0", "j-worker-1", of=toy)
 
         async def is_reported():
-            found = await here.admin.list(EVENTS.path(here.namespace))
-            refused = [event for event in found if event["involvedObject"]["kind"] == "Training"]
+            events = await here.admin.list(EVENTS.path(here.namespace))
+            refused = [event for event in events if event["involvedObject"]["kind"] == "Training"]
             assert any("j-worker-0" in event["message"] for event in refused), f"{[e['message'] for e in refused]}"
             return True
 

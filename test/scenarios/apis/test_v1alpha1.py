@@ -69,8 +69,8 @@ def own_plane(fresh_plane):
 async def process(own_plane):
     namespace = await asyncio.to_thread(own_plane.make_namespace, "operator")
     program = {"module": "support.operators.webhook_probe", "environment": WITH_SUPPORT}
-    async with serving(own_plane, namespace, is_own=True, more=(QUICK,), namespaces=[], **program) as found:
-        yield found
+    async with serving(own_plane, namespace, is_own=True, more=(QUICK,), namespaces=[], **program) as operator:
+        yield operator
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -85,14 +85,14 @@ async def begin(here, body):
     name = body["metadata"]["name"]
     await here.create(body)
     await here.wait_shown(name, state="Running")
-    shown = (await here.get(name))["spec"]
+    spec = (await here.get(name))["spec"]
     replicas = [
-        (entry["tfReplicaType"].lower(), index) for entry in shown["replicaSpecs"] for index in range(entry["replicas"])
+        (entry["tfReplicaType"].lower(), index) for entry in spec["replicaSpecs"] for index in range(entry["replicas"])
     ]
-    names = [f"{name}-{role}-{shown['RuntimeId']}-{index}" for role, index in replicas]
+    names = [f"{name}-{role}-{spec['RuntimeId']}-{index}" for role, index in replicas]
     pods = dict(zip(replicas, [await here.run_replica(replica) for replica in names], strict=True))
     await here.wait_shown(name, phase="Running")
-    return shown["RuntimeId"], pods
+    return spec["RuntimeId"], pods
 
 
 @pytest.mark.documents(
@@ -126,9 +126,9 @@ async def test_the_example_of_the_document_runs_to_its_end(here, tmp_path):
     await here.wait_shown("example-job", phase="Running", state="Running", reason="", replicaStatuses=rows())
     worker = await here.kubelet.pod(others[0])
     (config,) = [entry["value"] for entry in worker["spec"]["containers"][0]["env"] if entry["name"] == "TF_CONFIG"]
-    found = json.loads(config)
-    assert (found["task"]["type"], found["task"]["index"]) == ("worker", 0)
-    assert {role: len(hosts) for role, hosts in found["cluster"].items()} == {"master": 1, "ps": 2, "worker": 1}
+    tf_config = json.loads(config)
+    assert (tf_config["task"]["type"], tf_config["task"]["index"]) == ("worker", 0)
+    assert {role: len(hosts) for role, hosts in tf_config["cluster"].items()} == {"master": 1, "ps": 2, "worker": 1}
 
     held = await here.kubelet.hold(others[0])
     await here.succeed(master)
@@ -151,8 +151,8 @@ async def test_the_example_of_the_document_runs_to_its_end(here, tmp_path):
     await here.admin.delete(f"{here.path}/example-job")
     await here.wait_pods(within=90)  # the collector looks for new kinds every 30 s
     await here.wait_services()
-    found = await here.admin.list(CONFIG_MAPS.path(here.namespace))
-    assert config_map not in {entry["metadata"]["name"] for entry in found}
+    config_maps = await here.admin.list(CONFIG_MAPS.path(here.namespace))
+    assert config_map not in {entry["metadata"]["name"] for entry in config_maps}
 
 
 @pytest.mark.documents("v1alpha1/distributed-or-not", "v1alpha1/gpus", "v1alpha1/printed-gpu")
@@ -164,7 +164,7 @@ async def test_what_the_defaults_of_a_job_are_is_shown_in_it(here):
     pod = await here.pod(f"gpu-master-{spec['RuntimeId']}-0")
     (container,) = pod["spec"]["containers"]
     assert container["resources"]["limits"] == {"nvidia.com/gpu": "1"}
-    (config,) = [json.loads(found["value"]) for found in container["env"] if found["name"] == "TF_CONFIG"]
+    (config,) = [json.loads(variable["value"]) for variable in container["env"] if variable["name"] == "TF_CONFIG"]
     host = f"gpu-master-{spec['RuntimeId']}-0.{here.namespace}.svc:2222"
     assert (config["cluster"], config["task"]) == ({"master": [host]}, {"type": "master", "index": 0})
     await here.run(pod["metadata"]["name"])
@@ -201,8 +201,8 @@ async def fail_again(here, replica, pod, *, policy, code):
     if policy != "Never":
         await here.kubelet.restart(pod, Exit(code))
         return pod
-    before = await here.kubelet.fail(pod, Exit(code))
-    again = await here.run_replica(replica, other_than=before)
+    failed_pod = await here.kubelet.fail(pod, Exit(code))
+    again = await here.run_replica(replica, other_than=failed_pod)
     assert again != pod
     return again
 
@@ -258,7 +258,7 @@ async def test_a_parameter_server_with_a_sidecar_alone_gets_a_container_that_ser
     body["spec"]["replicaSpecs"][2]["template"] = side
     rid, pods = await begin(here, body)
 
-    programs = {found["metadata"]["name"]: found for found in await here.admin.list(CONFIG_MAPS.path(here.namespace))}
+    programs = {entry["metadata"]["name"]: entry for entry in await here.admin.list(CONFIG_MAPS.path(here.namespace))}
     (owner,) = programs[f"j-cm-ps-{rid}"]["metadata"]["ownerReferences"]
     assert (owner["kind"], owner["name"], owner["controller"]) == ("TFJob", "j", True)
     for index in (0, 1):
@@ -303,9 +303,9 @@ async def test_what_the_operator_logs_of_a_job_has_its_runtime_id(here):
     await here.create(body)
 
     async def is_logged():
-        found = [record for record in here.process.records if record.get("runtime_id") == "log1"]
-        assert found, here.process.records[-5:]
-        return found
+        records = [record for record in here.process.records if record.get("runtime_id") == "log1"]
+        assert records, here.process.records[-5:]
+        return records
 
     (record, *_) = await eventually(is_logged, within=PATIENCE)
     assert (record["message"], record["job_name"]) == ("a create was rejected", "rejected")
@@ -381,14 +381,14 @@ async def test_an_edit_in_any_version_changes_nothing_else(here):
     _, pods = await begin(here, example())
     await here.wait_status(ready="4/4")
     await here.quiet()
-    before, children = await here.admin.get(TFJOBS.path(here.namespace, "j")), await here.pods()
+    job_before, children = await here.admin.get(TFJOBS.path(here.namespace, "j")), await here.pods()
     for number, version in enumerate(("v1alpha1", "v1beta1", "v1")):
         await here.admin.patch(path(version, here.namespace, "j"), {"metadata": {"labels": {"edit": str(number)}}})
-    after = await here.admin.get(TFJOBS.path(here.namespace, "j"))
-    assert (after["status"], after["spec"]) == (before["status"], before["spec"])
-    assert after["metadata"]["annotations"] == before["metadata"]["annotations"]
+    job_after = await here.admin.get(TFJOBS.path(here.namespace, "j"))
+    assert (job_after["status"], job_after["spec"]) == (job_before["status"], job_before["spec"])
+    assert job_after["metadata"]["annotations"] == job_before["metadata"]["annotations"]
     assert await here.pods() == children
-    assert after["status"]["origin"] == "v1alpha1"
+    assert job_after["status"]["origin"] == "v1alpha1"
     await here.succeed(pods["master", 0])
     await here.wait_shown("j", phase="Done", state="Succeeded")
 
@@ -402,13 +402,13 @@ async def test_each_change_of_a_job_of_v1_is_converted_once_for_each_older_versi
     changes = 1 + here.sent().tally()[Tally("patch", f"{TFJOBS.qualified}/status", 200)]
 
     async def are_converted():
-        found = Counter(
+        conversions = Counter(
             record["to"]
             for record in here.process.records_of(ASKED)
             for job in record["jobs"]
             if job == f"{here.namespace}/j"
         )
-        assert found == {f"kubeflow.org/{version}": changes for version in OLDER}
+        assert conversions == {f"kubeflow.org/{version}": changes for version in OLDER}
         return True
 
     assert 3 <= changes <= 5

@@ -87,9 +87,9 @@ async def operator_fixture(control_plane, config):
         grant(control_plane, namespace)
     old = (f"--controller-config-file={config}", "-alsologtostderr", "-v=1", "--json-log-format", "--gc-interval=10m")
     more = (*old, QUICK, "--v1alpha1-exit-codes=fork")
-    async with make_operator_fixture(control_plane, namespaces=namespaces, arguments=more) as found:
-        found.waived.add("pods of the spec")  # that of names, as v1 has them
-        yield found
+    async with make_operator_fixture(control_plane, namespaces=namespaces, arguments=more) as operator:
+        operator.waived.add("pods of the spec")  # that of names, as v1 has them
+        yield operator
 
 
 @pytest.fixture
@@ -146,8 +146,8 @@ async def test_an_exit_code_below_128_of_the_master_fails_the_job(here):
 async def test_exit_codes_from_128_of_the_master_run_it_again(here):
     for code in (128, 139):
         master, pod = await begin(here, f"j{code}")
-        before = await here.kubelet.fail(pod, Exit(code))
-        assert await here.run_replica(master, other_than=before) != pod
+        failed_pod = await here.kubelet.fail(pod, Exit(code))
+        assert await here.run_replica(master, other_than=failed_pod) != pod
         await here.wait_shown(f"j{code}", phase="Running", state="Running")
 
 

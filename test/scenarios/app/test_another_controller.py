@@ -80,9 +80,9 @@ async def submit(admin, place):
 
 async def wait_pod(admin, place):
     async def check():
-        found = [pod["metadata"]["name"] for pod in await admin.list(PODS.path(place))]
-        assert found == ["j-worker-0"]
-        return found
+        names = [pod["metadata"]["name"] for pod in await admin.list(PODS.path(place))]
+        assert names == ["j-worker-0"]
+        return names
 
     await eventually(check, within=60)
 

@@ -65,18 +65,18 @@ async def test_no_request_fails_while_the_certificate_is_renewed_twice(plane, na
 
     def send():
         """Until enough were sent, and two new certificates are served."""
-        seen = [due.served.certificate]
+        certificates = [due.served.certificate]
         for count, request in enumerate(itertools.cycle(requests)):
             served = base64.b64decode(admin.get(SECRETS.path(namespace, SECRET))["data"]["tls.crt"])
-            seen += [served] if served != seen[-1] else []
-            if len(seen) > ROTATIONS and count >= REQUESTS:
+            certificates += [served] if served != certificates[-1] else []
+            if len(certificates) > ROTATIONS and count >= REQUESTS:
                 break
             asked_like_client_go(request)
-        return seen
+        return certificates
 
     async with serving(plane, namespace, due, module="support.operators.webhook_probe", environment=WITH_SUPPORT):
-        seen = await asyncio.to_thread(send)
-        assert seen[:2] == [due.served.certificate, due.waiting.certificate]
+        certificates = await asyncio.to_thread(send)
+        assert certificates[:2] == [due.served.certificate, due.waiting.certificate]
 
 
 WITHHELD = b"POST /convert/tfjobs.kubeflow.org HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % LARGEST

@@ -37,8 +37,8 @@ async def page(process, which, path):
 async def metric(process, line):
     """The value of one series, by all that stands before the value."""
     _, body = await page(process, METRICS, "/metrics")
-    (found,) = [text for text in body.decode().splitlines() if text.startswith(f"{line} ")]
-    return float(found.rpartition(" ")[2])
+    (series,) = [text for text in body.decode().splitlines() if text.startswith(f"{line} ")]
+    return float(series.rpartition(" ")[2])
 
 
 def holder(plane):

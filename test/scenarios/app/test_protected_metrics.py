@@ -34,12 +34,12 @@ def manifest(name):
 @pytest.fixture
 def rights(plane):
     """The operator may ask who somebody is, while the test runs."""
-    made = [("clusterroles", manifest("cluster-role-metrics-auth"))]
-    made += [("clusterrolebindings", manifest("cluster-role-binding-metrics-auth"))]
-    for plural, body in made:
+    objects = [("clusterroles", manifest("cluster-role-metrics-auth"))]
+    objects += [("clusterrolebindings", manifest("cluster-role-binding-metrics-auth"))]
+    for plural, body in objects:
         plane.admin.create(f"{RBAC}/{plural}", body)
     yield
-    for plural, body in made:
+    for plural, body in objects:
         plane.admin.delete(f"{RBAC}/{plural}/{body['metadata']['name']}")
 
 
@@ -61,8 +61,8 @@ def token(plane):
                 "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
             }
             plane.admin.create(f"{RBAC}/clusterrolebindings", binding)
-        asked = {"spec": {"audiences": [audience]} if audience else {}}
-        return plane.admin.create(f"{accounts}/{name}/token", asked)["status"]["token"]
+        request = {"spec": {"audiences": [audience]} if audience else {}}
+        return plane.admin.create(f"{accounts}/{name}/token", request)["status"]["token"]
 
     yield make
     plane.admin.delete(f"{RBAC}/clusterroles/{reader}")
@@ -99,8 +99,8 @@ async def wait_for(process, token, status):
     """Wait until it answers so; roles reach the authorizer a moment after they were stored."""
 
     async def check():
-        found, body = await scraped(process, token)
-        assert found == status, f"{found}: {body[:200]}"
+        code, body = await scraped(process, token)
+        assert code == status, f"{code}: {body[:200]}"
         return body
 
     return await eventually(check, within=30)
@@ -197,8 +197,8 @@ async def test_prometheus_scrapes_it_as_the_monitors_of_the_chart_tell_it_to(
         prometheus.scrape(Target("protected", url, access=access))
 
         def check():
-            found = [target for target in prometheus.targets() if target["labels"]["job"] == "protected"]
-            assert [target["health"] for target in found] == ["up"], found
-            return found
+            targets = [target for target in prometheus.targets() if target["labels"]["job"] == "protected"]
+            assert [target["health"] for target in targets] == ["up"], targets
+            return targets
 
         await eventually(check, within=60)

@@ -35,8 +35,8 @@ def example(name):
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def process(shared_plane):
     namespace = await asyncio.to_thread(shared_plane.make_namespace, "operator")
-    async with serving(shared_plane, namespace, more=(QUICK,), namespaces=[]) as found:
-        yield found
+    async with serving(shared_plane, namespace, more=(QUICK,), namespaces=[]) as operator:
+        yield operator
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -60,18 +60,18 @@ async def wait_conditions(here, name, *, text="", within=PATIENCE, **states):
 
 async def warnings(here, name, reason):
     """The counts of the warnings about a job for this reason."""
-    found = [event for event in await here.events(reason) if event["involvedObject"]["name"] == name]
-    assert {event["type"] for event in found} <= {"Warning"}
-    return [event.get("count", 1) for event in found]
+    events = [event for event in await here.events(reason) if event["involvedObject"]["name"] == name]
+    assert {event["type"] for event in events} <= {"Warning"}
+    return [event.get("count", 1) for event in events]
 
 
 async def in_versions(here, name):
     """The job in each version, between two writes."""
 
     async def check():
-        found = {version: await here.admin.get(path(version, here.namespace, name)) for version in VERSIONS}
-        assert len({body["metadata"]["resourceVersion"] for body in found.values()}) == 1
-        return found
+        bodies = {version: await here.admin.get(path(version, here.namespace, name)) for version in VERSIONS}
+        assert len({body["metadata"]["resourceVersion"] for body in bodies.values()}) == 1
+        return bodies
 
     return await eventually(check, within=PATIENCE)
 
@@ -125,9 +125,9 @@ async def test_the_claim_of_the_course_is_mounted_where_the_training_writes(here
     fragment = yaml.safe_load((EXAMPLES / "fragments/volume.yaml").read_text())
     await here.create(over(example("j"), fragment))
     spec = (await here.wait_pods("j-master-0"))["j-master-0"]["spec"]
-    wanted = fragment["spec"]["tfReplicaSpecs"]["MASTER"]["template"]["spec"]
-    assert wanted["volumes"][0] in spec["volumes"]
-    assert wanted["containers"][0]["volumeMounts"][0] in spec["containers"][0]["volumeMounts"]
+    expected_spec = fragment["spec"]["tfReplicaSpecs"]["MASTER"]["template"]["spec"]
+    assert expected_spec["volumes"][0] in spec["volumes"]
+    assert expected_spec["containers"][0]["volumeMounts"][0] in spec["containers"][0]["volumeMounts"]
 
 
 @pytest.mark.parametrize("key", ["master", "Master", "MASTER"])
@@ -136,17 +136,17 @@ async def test_a_job_is_shown_in_each_version_as_it_was_written(here, key):
     created = await here.create(old_job("v1beta1", tfReplicaSpecs={key: {"template": TEMPLATE}}))
     await here.wait_pods("j-master-0")
     await wait_conditions(here, "j", Created="True")
-    found = await in_versions(here, "j")
-    assert found["v1"]["spec"]["runPolicy"]["cleanPodPolicy"] == "Running"
-    assert found["v1beta2"]["spec"]["cleanPodPolicy"] == "Running"
-    assert found["v1beta1"]["spec"] == created["spec"]
+    bodies = await in_versions(here, "j")
+    assert bodies["v1"]["spec"]["runPolicy"]["cleanPodPolicy"] == "Running"
+    assert bodies["v1beta2"]["spec"]["cleanPodPolicy"] == "Running"
+    assert bodies["v1beta1"]["spec"] == created["spec"]
     assert created["spec"].keys() == {"tfReplicaSpecs"}
     assert created["spec"]["tfReplicaSpecs"][key]["template"] == TEMPLATE
-    told = [found[version]["status"].pop("fixed") for version in ("v1beta1", "v1alpha2")]
+    told = [bodies[version]["status"].pop("fixed") for version in ("v1beta1", "v1alpha2")]
     assert told[0] == told[1] == {"counts": {"master": {"least": 1, "most": 1}}, "noOtherTypes": True}
-    assert found["v1beta1"]["status"] == found["v1"]["status"]
-    before = dict(found["v1"]["status"])
-    assert found["v1alpha2"]["status"] == {"tfReplicaStatuses": before.pop("replicaStatuses"), **before}
+    assert bodies["v1beta1"]["status"] == bodies["v1"]["status"]
+    status = dict(bodies["v1"]["status"])
+    assert bodies["v1alpha2"]["status"] == {"tfReplicaStatuses": status.pop("replicaStatuses"), **status}
 
 
 REPLICAS = {"MASTER": {"replicas": 1, "template": TEMPLATE}}
@@ -198,12 +198,12 @@ async def test_an_edit_in_an_older_version_loses_nothing_that_only_v1_knows(here
     }
     more = {"successPolicy": "AllWorkers", "enableDynamicWorker": True, "runPolicy": policy}
     job = builders.tfjob("j").workers(2).merged({"spec": more})
-    before = await here.admin.create(TFJOBS.path(here.namespace), job.body())
+    created = await here.admin.create(TFJOBS.path(here.namespace), job.body())
     await here.admin.replace(path("v1beta1", here.namespace, "j"), await here.get("j"))
-    assert (await here.job())["spec"] == before["spec"]
+    assert (await here.job())["spec"] == created["spec"]
     await here.admin.patch(path("v1beta1", here.namespace, "j"), {"metadata": {"labels": {"team": "a"}}})
     await here.admin.patch(path("v1beta1", here.namespace, "j"), {"spec": {"ttlSecondsAfterFinished": 60}})
     after = await here.job()
     assert after["metadata"]["labels"] == {"team": "a"}
-    changed = before["spec"]["runPolicy"] | {"ttlSecondsAfterFinished": 60}
-    assert after["spec"] == before["spec"] | {"runPolicy": changed}
+    changed = created["spec"]["runPolicy"] | {"ttlSecondsAfterFinished": 60}
+    assert after["spec"] == created["spec"] | {"runPolicy": changed}

@@ -118,7 +118,7 @@ async def test_the_plan_and_the_api_server_agree_on_random_jobs(refusal):
     errors = [validate.check(job).errors for job in jobs]
 
     assert 50 < sum(map(bool, refused)) < 250
-    assert [found for found in zip(jobs, refused, errors, strict=True) if bool(found[1]) != bool(found[2])] == []
+    assert [case for case in zip(jobs, refused, errors, strict=True) if bool(case[1]) != bool(case[2])] == []
 
 
 async def test_each_rule_of_the_crd_for_new_jobs_refuses_one_of_these_manifests(refusal):

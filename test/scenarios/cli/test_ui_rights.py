@@ -79,8 +79,8 @@ class Page:
         """Wait until the last event of this kind has a text; without one, until it is empty."""
 
         def is_so():
-            found = json.dumps(self.last.get(event)).replace('\\"', '"')
-            assert (text in found) if text else not self.last.get(event), f"{event}: {found}"
+            last = json.dumps(self.last.get(event)).replace('\\"', '"')
+            assert (text in last) if text else not self.last.get(event), f"{event}: {last}"
             return True
 
         return await eventually(is_so, within=within)
@@ -105,11 +105,11 @@ async def ui(kubeconfig, *words):
     process = await asyncio.create_subprocess_exec(
         *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
     )
-    said, tasks = bytearray(), []
+    terminal, tasks = bytearray(), []
 
     async def listen():
         async for line in process.stderr:
-            said.extend(line)
+            terminal.extend(line)
 
     try:
         listening = asyncio.ensure_future(listen())
@@ -119,7 +119,7 @@ async def ui(kubeconfig, *words):
         async with aiohttp.ClientSession(cookie_jar=jar, timeout=aiohttp.ClientTimeout(total=None)) as session:
             async with session.get(link) as entrance:
                 (path,) = re.findall(r"url=(/\w+/)", await entrance.text())
-            yield Visitor(session, link.partition("/?")[0] + path, tasks), said
+            yield Visitor(session, link.partition("/?")[0] + path, tasks), terminal
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -129,10 +129,10 @@ async def ui(kubeconfig, *words):
     finally:
         if process.returncode is None:
             process.kill()
-    assert all(line.startswith("tfjob: ") for line in said.decode().splitlines()), said.decode()
+    assert all(line.startswith("tfjob: ") for line in terminal.decode().splitlines()), terminal.decode()
 
 
-def asked(plane, mark):
+def refusals(plane, mark):
     """The viewer's requests that were refused."""
     return Counter(
         f"{entry.verb} {entry.resource}"
@@ -148,11 +148,11 @@ async def test_one_namespace_is_shown_and_a_right_that_goes_and_comes_back_is_sa
     await job_namespace.begin_running(tfjob("j").workers(1, restart="ExitCode"))
     with FaultProxy(job_namespace.plane.kubeconfig("viewer")) as proxy:
         kubeconfig = proxy.kubeconfig(tmp_path / "kubeconfig")
-        async with ui(kubeconfig, "-n", namespace) as (visitor, said):
+        async with ui(kubeconfig, "-n", namespace) as (visitor, terminal):
             table, page = visitor.open("stream"), visitor.open(f"stream/tfjob.kubeflow.org/{namespace}/j")
             await table.shows("rows", text='"state": "Running"')
             await page.shows("job", text="1 of 1 replicas run")
-            assert not said
+            assert not terminal
 
             with proxy.refusing():
                 await table.shows("problem", text="cannot be reached")
@@ -160,7 +160,7 @@ async def test_one_namespace_is_shown_and_a_right_that_goes_and_comes_back_is_sa
             with proxy.on(anything(), do=faults.fail(401, message="Unauthorized")):
                 proxy.now(watch(), do=faults.cut())
                 await page.shows("problem", text="does not accept the credentials")
-                await eventually(lambda: b"does not accept the credentials" in said)
+                await eventually(lambda: b"does not accept the credentials" in terminal)
             await page.shows("problem")
             await table.shows("problem")
 
@@ -170,8 +170,8 @@ async def test_one_namespace_is_shown_and_a_right_that_goes_and_comes_back_is_sa
             cannot = CANNOT.format("watch", "tfjobs", "kubeflow.org", namespace)
             await table.shows("problem", text=cannot)
             await page.shows("problem", text="What is shown may be old")
-            await eventually(lambda: cannot.encode() in said)
-            refused = asked(job_namespace.plane, mark)
+            await eventually(lambda: cannot.encode() in terminal)
+            refused = refusals(job_namespace.plane, mark)
             await rights.give(*EVERYTHING)
             await table.shows("problem")
             await page.shows("problem")
@@ -185,40 +185,40 @@ async def test_one_namespace_is_shown_and_a_right_that_goes_and_comes_back_is_sa
 async def test_without_any_right_page_and_terminal_name_it_and_wait_for_it(job_namespace):
     plane = job_namespace.plane
     mark = job_namespace.mark()
-    async with ui(plane.kubeconfig("viewer")) as (visitor, said):
+    async with ui(plane.kubeconfig("viewer")) as (visitor, terminal):
         page = visitor.open("stream")
         await page.shows("problem", text=CANNOT.format("watch", "tfjobs", "kubeflow.org", "default"))
         await page.shows("head", text="You may not list jobs of all namespaces")
         await asyncio.sleep(1)
     cannot = CANNOT.format("list", "tfjobs", "kubeflow.org", "default")
-    assert said.startswith(f"tfjob: tfjobs.kubeflow.org {cannot}".encode()), said
-    refused = asked(plane, mark)
+    assert terminal.startswith(f"tfjob: tfjobs.kubeflow.org {cannot}".encode()), terminal
+    refused = refusals(plane, mark)
     assert 0 < sum(refused.values()) < 20, refused
 
 
 @pytest.mark.parametrize(
-    ("lacking", "shown"),
+    ("lacking", "texts"),
     [
         ([LOGS, EVENTS], {"logend": "pods/log", "job": "Events may not be read here", "replicas": "is running"}),
         ([PODS, EVENTS], {"job": "Pods may not be read here", "replicas": "may not be read", "logend": "pods"}),
     ],
     ids=["no logs", "no pods"],
 )
-async def test_a_job_page_shows_what_may_be_seen_and_names_the_rest(job_namespace, lacking, shown):
+async def test_a_job_page_shows_what_may_be_seen_and_names_the_rest(job_namespace, lacking, texts):
     rights, namespace = Rights(job_namespace), job_namespace.namespace
     await rights.give(*(rule for rule in EVERYTHING if rule not in lacking))
     await job_namespace.begin_running(tfjob("j").workers(1))
     mark = job_namespace.mark()
-    async with ui(job_namespace.plane.kubeconfig("viewer"), "-n", namespace) as (visitor, said):
+    async with ui(job_namespace.plane.kubeconfig("viewer"), "-n", namespace) as (visitor, terminal):
         page = visitor.open(f"stream/tfjob.kubeflow.org/{namespace}/j")
-        for event, text in {**shown, "timeline": "is running"}.items():
+        for event, text in {**texts, "timeline": "is running"}.items():
             await page.shows(event, text=text)
         assert "1 of 1 replicas run" in page.last["job"]["explanation"]
-        refused = asked(job_namespace.plane, mark)
+        refused = refusals(job_namespace.plane, mark)
         assert 0 < sum(refused.values()) < 20, refused
         await rights.give(*EVERYTHING)
         await page.shows("job", text='"note": ""')
         await page.shows("replicas", text="is running")
         # The log begins again.
         await eventually(lambda: page.times["log"] == 2)
-    assert not said
+    assert not terminal

@@ -73,18 +73,18 @@ async def test_a_job_is_submitted_changed_waited_for_and_deleted(job_namespace, 
     where = job_namespace.namespace
 
     async def says(command, code=0):
-        found, output, errors = await tfjob_command(*command.split())
-        assert found == code, f"{command}: {output}{errors}"
+        exit_code, output, errors = await tfjob_command(*command.split())
+        assert exit_code == code, f"{command}: {output}{errors}"
         return output + errors
 
-    said = await says(f"submit {tmp_path}/job.yaml")
+    text = await says(f"submit {tmp_path}/job.yaml")
     name = current_context(job_namespace.plane.kubeconfig("admin"))
-    assert said == f"TFJob {where}/j submitted in {name}\nPersistentVolumeClaim data created in {name}\n"
+    assert text == f"TFJob {where}/j submitted in {name}\nPersistentVolumeClaim data created in {name}\n"
     stored = await job_namespace.job()
     await job_namespace.wait_pods(*pod_names(stored))
     assert "already exists; --replace deletes it first" in await says(f"submit {tmp_path}/job.yaml", 1)
-    said = f"tfjob: TFJob {where}/j is Created after 1 s; tfjob explain j says why\n"
-    assert await says("wait j --timeout 1", 124) == said
+    text = f"tfjob: TFJob {where}/j is Created after 1 s; tfjob explain j says why\n"
+    assert await says("wait j --timeout 1", 124) == text
 
     await job_namespace.run(*pod_names(stored))
     assert "running" in await says("wait j --for running")
@@ -94,8 +94,8 @@ async def test_a_job_is_submitted_changed_waited_for_and_deleted(job_namespace, 
     assert "SuccessfulCreatePod" in await says("events j")
 
     replaced = (await job_namespace.pods())["j-worker-1"]
-    said = f"worker-1: pod j-worker-1 deleted in {name}; the operator replaces it\n"
-    assert await says("restart j --replica worker-1") == said
+    text = f"worker-1: pod j-worker-1 deleted in {name}; the operator replaces it\n"
+    assert await says("restart j --replica worker-1") == text
     await job_namespace.wait_replaced(replaced)
     await says("suspend j")
     await job_namespace.wait_pods()
@@ -125,32 +125,32 @@ async def test_a_job_is_run_to_its_end_and_left_when_it_is_interrupted(job_names
         await begin()
         await job_namespace.kubelet.fail("j-worker-0", Exit(3, message="no data"))
 
-    code, _, said = await tfjob_process("run", f"{tmp_path}/job.yaml", interrupted_after=begin())
-    assert (code, "goes on. Follow it: tfjob logs j -f" in said) == (130, True), said
+    code, _, errors = await tfjob_process("run", f"{tmp_path}/job.yaml", interrupted_after=begin())
+    assert (code, "goes on. Follow it: tfjob logs j -f" in errors) == (130, True), errors
     await job_namespace.delete_job()
     await job_namespace.wait_pods()
 
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(fail())
-        code, _, said = await tfjob_process("run", f"{tmp_path}/job.yaml", "-v")
-    assert code == 3, said
-    milestones = [said.index(f"ms  {what}") for what in ("job submitted", "pod created", "process started")]
+        code, _, errors = await tfjob_process("run", f"{tmp_path}/job.yaml", "-v")
+    assert code == 3, errors
+    milestones = [errors.index(f"ms  {text}") for text in ("job submitted", "pod created", "process started")]
     assert milestones == sorted(milestones)
-    assert milestones[-1] < said.index("worker-0: ended with exit code 3\n") < said.index("j has failed after ")
+    assert milestones[-1] < errors.index("worker-0: ended with exit code 3\n") < errors.index("j has failed after ")
     code, explained, _ = await tfjob_process("explain", "j")
     assert (code, "no data" in explained) == (0, True), explained
 
 
 async def test_doctor_sees_server_crd_and_rights_and_misses_the_deployment(tfjob_command):
     """The operator of a test runs as a process, without a Lease."""
-    code, said, _ = await tfjob_command("doctor")
+    code, output, _ = await tfjob_command("doctor")
 
-    assert [line[:4].strip() for line in said.splitlines()] == ["ok", "ok", "FAIL", "", "ok"], said
+    assert [line[:4].strip() for line in output.splitlines()] == ["ok", "ok", "FAIL", "", "ok"], output
     # Another test on the same server may have left a Lease that nobody renews.
-    assert (code, "no operator is installed" in said or "nobody leads" in said) == (1, True)
+    assert (code, "no operator is installed" in output or "nobody leads" in output) == (1, True)
 
 
-GIVEN = {
+OPTIONS = {
     "a kubeconfig": lambda path: {"kubeconfig": path},
     "a client of the package": lambda path: {"api_client": config.new_client_from_config(path)},
 }
@@ -177,14 +177,14 @@ async def test_a_program_in_python_runs_a_job_to_its_end(job_namespace, tmp_path
     assert str(result).startswith(f"TFJob {job_namespace.namespace}/j has failed after ")
 
 
-@pytest.mark.parametrize("given", GIVEN.values(), ids=GIVEN.keys())
-async def test_the_client_does_it_from_python(job_namespace, given):
-    options = given(str(job_namespace.plane.kubeconfig("admin")))
+@pytest.mark.parametrize("options_of", OPTIONS.values(), ids=OPTIONS.keys())
+async def test_the_client_does_it_from_python(job_namespace, options_of):
+    options = options_of(str(job_namespace.plane.kubeconfig("admin")))
 
     def in_a_program():
         with TFJobs(job_namespace.namespace, **options) as jobs:
             job = jobs.submit(tfjob("j").workers(1, restart="Never").body())
-            phases = [found.phase for found, _ in zip(jobs.watch(job), range(1), strict=False)]
+            phases = [change.phase for change, _ in zip(jobs.watch(job), range(1), strict=False)]
             return phases, jobs.wait(job, timeout=30), jobs.explain(job)
 
     async with asyncio.TaskGroup() as tasks:

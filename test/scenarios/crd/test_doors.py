@@ -89,7 +89,7 @@ class Change:
     says: str = ""
     """A regular expression: what v1 answers where another check comes before the rule."""
 
-    def wanted(self, stored: Json) -> Json:
+    def goal(self, stored: Json) -> Json:
         changed = builders.merge(stored, {"spec": self.spec})
         return builders.merge(changed, {"metadata": {"name": self.name}} if self.name else {})
 
@@ -104,8 +104,8 @@ def whole(kind: str, count: int = 1) -> Json:
     return {"tfReplicaSpecs": builders.tfjob().replicas(kind, count).body()["spec"]["tfReplicaSpecs"]}
 
 
-def counts(**found: int | None) -> Json:
-    return {"tfReplicaSpecs": {kind: count if count is None else {"replicas": count} for kind, count in found.items()}}
+def counts(**sizes: int | None) -> Json:
+    return {"tfReplicaSpecs": {kind: count if count is None else {"replicas": count} for kind, count in sizes.items()}}
 
 
 def container(**fields: str) -> Json:
@@ -211,40 +211,40 @@ class Visit:
     version: str
     stored: Json
     """The job in v1."""
-    wanted: Json
+    goal: Json
     """As it should be, in v1."""
 
     @property
     def target(self) -> str:
         return path(self.version, self.place, self.stored["metadata"]["name"])
 
-    async def shown(self) -> Json:
+    async def job(self) -> Json:
         return await self.client.get(self.target)
 
     async def intent(self) -> Json:
         """The job as it is wanted in this version, with an annotation for what only v1 has."""
-        found = convert(self.wanted, self.version)
-        kept = {name: value for name, value in found["metadata"].items() if name in {"name", "annotations"}}
-        return {name: found[name] for name in ("apiVersion", "kind", "spec")} | {"metadata": kept}
+        goal = convert(self.goal, self.version)
+        metadata = {name: value for name, value in goal["metadata"].items() if name in {"name", "annotations"}}
+        return {name: goal[name] for name in ("apiVersion", "kind", "spec")} | {"metadata": metadata}
 
     async def annotate(self, version: str) -> None:
         """Say of each version in annotations that it had what is wanted, and the widest elastic policy."""
-        widest = builders.merge(self.wanted, {"spec": {"elasticPolicy": {"minReplicas": 1, "maxReplicas": 10_000}}})
+        widest = builders.merge(self.goal, {"spec": {"elasticPolicy": {"minReplicas": 1, "maxReplicas": 10_000}}})
         target = path(version, self.place, self.stored["metadata"]["name"])
         await self.client.patch(target, {"metadata": {"annotations": notes(self.stored, widest)}})
 
 
 async def write(visit: Visit) -> None:
-    shown, intent = await visit.shown(), await visit.intent()
-    metadata = builders.merge(shown["metadata"], intent["metadata"])
-    await visit.client.replace(visit.target, shown | {"metadata": metadata, "spec": intent["spec"]})
+    job, intent = await visit.job(), await visit.intent()
+    metadata = builders.merge(job["metadata"], intent["metadata"])
+    await visit.client.replace(visit.target, job | {"metadata": metadata, "spec": intent["spec"]})
 
 
 async def write_without_annotations(visit: Visit) -> None:
-    shown, intent = await visit.shown(), await visit.intent()
-    metadata = {name: value for name, value in shown["metadata"].items() if name != "annotations"}
+    job, intent = await visit.job(), await visit.intent()
+    metadata = {name: value for name, value in job["metadata"].items() if name != "annotations"}
     await visit.client.replace(
-        visit.target, shown | {"metadata": metadata | {"name": intent["metadata"]["name"]}, "spec": intent["spec"]}
+        visit.target, job | {"metadata": metadata | {"name": intent["metadata"]["name"]}, "spec": intent["spec"]}
     )
 
 
@@ -265,15 +265,15 @@ async def apply(visit: Visit) -> None:
 
 
 async def scale(visit: Visit) -> None:
-    old, new = (body["spec"]["tfReplicaSpecs"] for body in (visit.stored, visit.wanted))
+    old, new = (body["spec"]["tfReplicaSpecs"] for body in (visit.stored, visit.goal))
     workers = new.get("Worker") or old.get("Worker") or {"replicas": 3}  # another spelling has no scale
     await visit.client.patch(f"{visit.target}/scale", {"spec": {"replicas": workers["replicas"]}})
 
 
 async def status(visit: Visit) -> None:
     """With a spec, annotations and all that is fixed as if the job were as it is wanted."""
-    intent, found = await visit.intent(), convert(visit.wanted, visit.version)
-    forged = {name: value for name, value in found["status"].items() if name == "fixed"}
+    intent, goal = await visit.intent(), convert(visit.goal, visit.version)
+    forged = {name: value for name, value in goal["status"].items() if name == "fixed"}
     await visit.client.patch(f"{visit.target}/status", intent | {"status": forged})
 
 
@@ -284,18 +284,18 @@ async def annotations(visit: Visit) -> None:
 
 async def annotations_before_a_write(visit: Visit) -> None:
     await visit.annotate(STORED)
-    shown, intent = await visit.shown(), await visit.intent()
+    job, intent = await visit.job(), await visit.intent()
     replicas = {name: intent["spec"][name] for name in ("tfReplicaSpecs", "replicaSpecs") if name in intent["spec"]}
-    await visit.client.replace(visit.target, shown | {"spec": shown["spec"] | replicas})
+    await visit.client.replace(visit.target, job | {"spec": job["spec"] | replicas})
 
 
-def notes(stored: Json, wanted: Json) -> Json:
+def notes(stored: Json, goal: Json) -> Json:
     """Annotations that say of each version that it had what is wanted."""
-    found = {NOTES: remainder.encode([*remainder.differences(wanted["spec"], stored["spec"])])}
+    notes_by_key = {NOTES: remainder.encode([*remainder.differences(goal["spec"], stored["spec"])])}
     for version in OLDER:
-        old, new = (convert(body, version)["spec"] for body in (stored, wanted))
-        found[f"{PREFIX}/{version}-fields"] = remainder.encode([*remainder.differences(new, old)])
-    return found | {f"{PREFIX}/origin": "v1" if stored["status"].get("origin") else "v1alpha1"}
+        old, new = (convert(body, version)["spec"] for body in (stored, goal))
+        notes_by_key[f"{PREFIX}/{version}-fields"] = remainder.encode([*remainder.differences(new, old)])
+    return notes_by_key | {f"{PREFIX}/origin": "v1" if stored["status"].get("origin") else "v1alpha1"}
 
 
 Door = Callable[[Visit], Awaitable[None]]
@@ -335,14 +335,14 @@ async def test_what_v1_forbids_is_refused_at_every_door_or_without_effect(client
     for door in DOORS[version]:
         answer = "accepted"
         try:
-            await door(Visit(client, place, version, stored, change.wanted(stored)))
+            await door(Visit(client, place, version, stored, change.goal(stored)))
         except RefusedError as refusal:
             answer = str(refusal)
         assert re.search("^accepted$|422 Invalid|400 BadRequest|500 .*replicas field .* does not exist", answer), answer
         if version == STORED and door in SPEC_DOORS:
             assert re.search(change.says or re.escape(change.rule), answer), f"{door.__name__}: {answer}"
-        before, stored = stored, await client.get(TFJOBS.path(place, name))
-        if read(stored) != read(before):
+        stored_before, stored = stored, await client.get(TFJOBS.path(place, name))
+        if read(stored) != read(stored_before):
             open_doors[door.__name__] = stored["spec"]
             await client.delete(TFJOBS.path(place, name))
             stored = await running(client, place, change.job)
@@ -392,13 +392,13 @@ async def stored(client, place):
 
 
 @pytest.mark.parametrize("version", OLDER)
-@pytest.mark.parametrize(("job", "asked"), ALLOWED)
-async def test_numbers_of_replicas_change_in_older_versions_as_in_v1(client, place, version, job, asked):
+@pytest.mark.parametrize(("job", "numbers"), ALLOWED)
+async def test_numbers_of_replicas_change_in_older_versions_as_in_v1(client, place, version, job, numbers):
     await client.create(TFJOBS.path(place), job.body())
-    before = await stored(client, place)
+    spec = await stored(client, place)
 
-    await client.patch(path(version, place, "j"), {"spec": replicas(version, **asked)})
-    assert await stored(client, place) == before | {"tfReplicaSpecs": before["tfReplicaSpecs"] | asked}
+    await client.patch(path(version, place, "j"), {"spec": replicas(version, **numbers)})
+    assert await stored(client, place) == spec | {"tfReplicaSpecs": spec["tfReplicaSpecs"] | numbers}
 
     if "scale" in VERSIONS[version]["subresources"]:
         await client.patch(f"{path(version, place, 'j')}/scale", {"spec": {"replicas": 3}})
@@ -431,14 +431,14 @@ def note(*differences):
 )
 async def test_annotations_change_nothing_of_a_stored_job_that_only_v1_has(client, place, version, job, text):
     await client.create(TFJOBS.path(place), job.body())
-    before = await stored(client, place)
+    spec = await stored(client, place)
 
     await client.patch(path(version, place, "j"), {"metadata": {"annotations": {NOTES: text}}})
-    shown = await client.get(path(version, place, "j"))
-    shown["metadata"]["annotations"] = {}
-    await client.replace(path(version, place, "j"), shown)  # as kubectl replace
+    body = await client.get(path(version, place, "j"))
+    body["metadata"]["annotations"] = {}
+    await client.replace(path(version, place, "j"), body)  # as kubectl replace
 
-    assert await stored(client, place) == before
+    assert await stored(client, place) == spec
 
 
 async def test_what_is_fixed_cannot_be_written_to_the_status_either(client, place):
@@ -462,12 +462,12 @@ async def test_a_manifest_of_an_older_version_can_be_rewritten_for_v1_and_back(c
     """An API server converts what is left of the job without the fields of the other manifest."""
     manifest = old_job(version)
     rewritten = v1.API.in_own_version(manifest)
-    before = await running(client, place, manifest)
+    original = await running(client, place, manifest)
 
     for body in (rewritten, manifest, rewritten):
         job = await client.patch(path(body["apiVersion"].rpartition("/")[2], place, "j"), body, "apply")
         assert job["apiVersion"] == body["apiVersion"]
-        assert read(await client.get(TFJOBS.path(place, "j"))) == read(before)
+        assert read(await client.get(TFJOBS.path(place, "j"))) == read(original)
 
 
 # --- Names ----------------------------------------------------------------------------------------------------------

@@ -89,13 +89,13 @@ def complaint(refused):
 def test_get_shows_state_ready_and_restarts_and_wide_the_reason_and_times(kubectl, job, report, state):
     report(job, STATES[state])
 
-    shown, wide = row(kubectl("get", "tfjobs")), row(kubectl("get", "tfjob", "mnist", "-o", "wide"))
+    narrow, wide = row(kubectl("get", "tfjobs")), row(kubectl("get", "tfjob", "mnist", "-o", "wide"))
 
     columns = ["NAME", "STATE", "READY", "RESTARTS", "AGE"]
-    assert (list(shown), list(wide)) == (columns, [*columns, "REASON", "ATTEMPT", "STARTED", "FINISHED"])
-    assert shown["AGE"]
+    assert (list(narrow), list(wide)) == (columns, [*columns, "REASON", "ATTEMPT", "STARTED", "FINISHED"])
+    assert narrow["AGE"]
     ready, restarts = STATES[state]["ready"], str(STATES[state]["restarts"])
-    assert (shown["STATE"], shown["READY"], shown["RESTARTS"]) == (state, ready, restarts)
+    assert (narrow["STATE"], narrow["READY"], narrow["RESTARTS"]) == (state, ready, restarts)
     assert wide["REASON"] == STATES[state]["conditions"][-1]["reason"]
     assert bool(wide["STARTED"]) == ("startTime" in STATES[state])
     assert bool(wide["FINISHED"]) == ("completionTime" in STATES[state])
@@ -120,10 +120,10 @@ def test_jobs_can_be_selected_by_who_manages_them(kubectl, job):
 def test_describe_shows_conditions_and_the_first_failure(kubectl, job, report):
     report(job, STATES["Failed"])
 
-    shown = kubectl("describe", job)
+    description = kubectl("describe", job)
 
     for line in (r"Reason: +TFJobBackoffLimitExceeded", r"Exit Code: +137", r"Pod: +mnist-worker-1", r"Restarts: +3"):
-        assert re.search(line, shown), line
+        assert re.search(line, description), line
 
 
 def own_fields(schema, path):
@@ -138,14 +138,14 @@ OWN = API.crd.load()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["proper
 
 
 def test_explain_describes_each_of_our_fields_with_the_words_of_the_source(kubectl):
-    wanted = {path: child["description"] for top in ("spec", "status") for path, child in own_fields(OWN[top], top)}
-    shown = {
+    words = {path: child["description"] for top in ("spec", "status") for path, child in own_fields(OWN[top], top)}
+    explanations = {
         path: " ".join(kubectl("explain", f"tfjob.{path}").split())
         for path in ("spec.successPolicy", "spec.runPolicy.backoffLimit", "status.firstFailure.exitCode")
     }
 
-    assert len(wanted) > 50
-    assert all(" ".join(wanted[path].split()) in text for path, text in shown.items())
+    assert len(words) > 50
+    assert all(" ".join(words[path].split()) in text for path, text in explanations.items())
 
 
 def test_scale_changes_dynamic_workers(kubectl):
@@ -176,11 +176,11 @@ def test_scale_beyond_the_elastic_policy_says_the_numbers(kubectl):
     assert complaint(refused).endswith("needs minReplicas (1) <= number of workers (9) <= maxReplicas (4)")
 
 
-@pytest.mark.parametrize("wanted", ["condition=Succeeded", "jsonpath={.status.completionTime}"])
-def test_wait_returns_when_the_job_has_succeeded(kubectl, job, report, wanted):
+@pytest.mark.parametrize("awaited", ["condition=Succeeded", "jsonpath={.status.completionTime}"])
+def test_wait_returns_when_the_job_has_succeeded(kubectl, job, report, awaited):
     report(job, STATES["Succeeded"])
 
-    assert kubectl("wait", job, f"--for={wanted}", "--timeout=20s") == "tfjob.kubeflow.org/mnist condition met\n"
+    assert kubectl("wait", job, f"--for={awaited}", "--timeout=20s") == "tfjob.kubeflow.org/mnist condition met\n"
 
 
 def test_applying_twice_on_the_server_side_changes_nothing_and_meets_no_conflict(kubectl, report):
@@ -190,13 +190,13 @@ def test_applying_twice_on_the_server_side_changes_nothing_and_meets_no_conflict
 
     apply(JOB.body())
     report("tfjob/mnist", STATES["Running"])
-    before = json.loads(kubectl("get", "tfjob/mnist", "-o", "json"))
+    tfjob = json.loads(kubectl("get", "tfjob/mnist", "-o", "json"))
 
-    assert apply(JOB.body()) == before
+    assert apply(JOB.body()) == tfjob
     changed = apply(JOB.clean_pods("All").body())
     assert changed["spec"]["runPolicy"]["cleanPodPolicy"] == "All"
-    assert changed["status"] == before["status"]
-    assert apply(JOB.body())["spec"] == before["spec"]
+    assert changed["status"] == tfjob["status"]
+    assert apply(JOB.body())["spec"] == tfjob["spec"]
 
 
 def test_the_crd_itself_can_be_applied_on_the_client_side_again_and_again(kubectl, namespace):

@@ -41,8 +41,8 @@ async def try_create(admin, namespace):
     """Try to create a job with this spec; what the server complains of, by field."""
     await create_crd(admin, Crd("tf_operator.dialects.mlkube").load())
 
-    async def attempt(wanted, name="j", *, stored=False):
-        body = {"apiVersion": JOBS.api_version, "kind": "TfJob", "metadata": {"name": name}, "spec": wanted}
+    async def attempt(job_spec, name="j", *, stored=False):
+        body = {"apiVersion": JOBS.api_version, "kind": "TfJob", "metadata": {"name": name}, "spec": job_spec}
         try:
             await admin.create(JOBS.path(namespace), body, **({} if stored else {"dryRun": "All"}))
         except RefusedError as refusal:
@@ -53,7 +53,7 @@ async def try_create(admin, namespace):
 
 
 @pytest.mark.parametrize(
-    "wanted",
+    "job_spec",
     [
         pytest.param(SNAKE["spec"], id="with underscores"),
         pytest.param(CAMEL["spec"], id="in camel case"),
@@ -67,12 +67,12 @@ async def try_create(admin, namespace):
         ),
     ],
 )
-async def test_what_the_documents_have_is_accepted(try_create, wanted):
-    assert await try_create(wanted) == {}
+async def test_what_the_documents_have_is_accepted(try_create, job_spec):
+    assert await try_create(job_spec) == {}
 
 
 @pytest.mark.parametrize(
-    ("wanted", "field", "complaint"),
+    ("job_spec", "field", "complaint"),
     [
         ({}, "spec", "Required value: needs replicaSpecs, or replica_specs"),
         (spec() | SNAKE["spec"], "spec", TWO.format("replica_specs", "replicaSpecs")),
@@ -146,8 +146,8 @@ async def test_what_the_documents_have_is_accepted(try_create, wanted):
         ),
     ],
 )
-async def test_what_makes_no_job_is_refused_with_the_field_and_the_rule(try_create, wanted, field, complaint):
-    assert (await try_create(wanted)).get(field) == complaint
+async def test_what_makes_no_job_is_refused_with_the_field_and_the_rule(try_create, job_spec, field, complaint):
+    assert (await try_create(job_spec)).get(field) == complaint
 
 
 @pytest.mark.parametrize("name", ["1-job", "a" * 64])

@@ -117,17 +117,17 @@ async def upgrade(admin, namespace):
 
 
 async def test_every_malformed_job_gets_a_status_again_and_again_and_can_be_deleted(upgrade):
-    names = {f"j-{number}": what for number, what in enumerate(MALFORMED)}
-    for name, what in names.items():
-        await upgrade.create(MALFORMED[what], name)
+    names = {f"j-{number}": flaw for number, flaw in enumerate(MALFORMED)}
+    for name, flaw in names.items():
+        await upgrade.create(MALFORMED[flaw], name)
     await upgrade.create(None, "no-spec")
     await upgrade.create(MALFORMED["no template"], "1.has-a-name-that-no-service-can-have")
     await upgrade.run()
 
-    for name, what in (names | {"no-spec": "", "1.has-a-name-that-no-service-can-have": ""}).items():
+    for name, flaw in (names | {"no-spec": "", "1.has-a-name-that-no-service-can-have": ""}).items():
         for status in (FAILED, {"ready": "0/0", "observedGeneration": 1}, {"restarts": 1, "theirs": {"kept": True}}):
             written = await upgrade.admin.patch(upgrade.path(name, "status"), {"status": status})
-            assert status.items() <= written["status"].items(), what
+            assert status.items() <= written["status"].items(), flaw
         await upgrade.admin.delete(upgrade.path(name))
 
 
@@ -136,29 +136,29 @@ async def test_a_job_that_breaks_a_rule_can_still_be_labelled(upgrade):
         await upgrade.create(malformed, f"j-{number}")
     await upgrade.run()
 
-    for number, what in enumerate(BREAKING_A_RULE):
+    for number, flaw in enumerate(BREAKING_A_RULE):
         patch = {"metadata": {"labels": {"a": "b"}}}
         written = await upgrade.admin.patch(upgrade.path(f"j-{number}"), patch)
-        assert written["metadata"]["labels"] == {"a": "b"}, what
+        assert written["metadata"]["labels"] == {"a": "b"}, flaw
 
 
 @pytest.mark.parametrize(
-    "found",
+    "jobs",
     [
         pytest.param(UNSCALABLE | {name: job for name, job in OF_THE_WRONG_TYPE.items() if name != POLICY}, id="most"),
         pytest.param({POLICY: OF_THE_WRONG_TYPE[POLICY]}, id=POLICY, marks=pytest.mark.real_server("types in rules")),
     ],
 )
-async def test_a_job_that_no_rule_can_read_cannot_be_edited_any_more(upgrade, found):
+async def test_a_job_that_no_rule_can_read_cannot_be_edited_any_more(upgrade, jobs):
     """As docs/api.md says: it gets a status, and can be deleted and created again."""
-    for number, malformed in enumerate(found.values()):
+    for number, malformed in enumerate(jobs.values()):
         await upgrade.create(malformed, f"j-{number}")
     await upgrade.run()
 
-    for number, what in enumerate(found):
+    for number, flaw in enumerate(jobs):
         with pytest.raises(RefusedError, match="Invalid") as refused:
             await upgrade.admin.patch(upgrade.path(f"j-{number}"), {"metadata": {"labels": {"a": "b"}}})
-        assert refused.value.status == 422, what
+        assert refused.value.status == 422, flaw
 
 
 async def test_what_a_change_does_not_touch_is_not_checked_again(upgrade):

@@ -26,8 +26,8 @@ def scheduling(**fields):
     return policy(schedulingPolicy=fields)
 
 
-def outside(least, count, most, what="workers", field=ELASTIC):
-    return {field: f"Invalid value: needs minReplicas ({least}) <= number of {what} ({count}) <= maxReplicas ({most})"}
+def outside(least, count, most, kind="workers", field=ELASTIC):
+    return {field: f"Invalid value: needs minReplicas ({least}) <= number of {kind} ({count}) <= maxReplicas ({most})"}
 
 
 @pytest.fixture

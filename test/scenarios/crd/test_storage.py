@@ -27,8 +27,8 @@ def filled(schema, path=""):
     if schema.get("x-kubernetes-int-or-string"):
         return 5
     if "properties" in schema:
-        found = {name: filled(child, f"{path}.{name}") for name, child in schema["properties"].items()}
-        return found | (copy.deepcopy(FUTURE) if schema.get("x-kubernetes-preserve-unknown-fields") else {})
+        fields = {name: filled(child, f"{path}.{name}") for name, child in schema["properties"].items()}
+        return fields | (copy.deepcopy(FUTURE) if schema.get("x-kubernetes-preserve-unknown-fields") else {})
     if "additionalProperties" in schema:
         return {"key": filled(schema["additionalProperties"], path)}
     if "items" in schema:
@@ -65,12 +65,12 @@ async def test_no_field_of_a_template_is_lost_known_or_not(admin, namespace, tem
 async def test_every_field_of_pods_is_in_the_schema(admin):
     """Without it no field would be lost, but `kubectl explain` would not know it: run `hack/generate core`."""
     served = core.keep(await admin.get("/openapi/v3/api/v1"))
-    known = json.loads((ROOT / outputs.CORE).read_text())
+    definitions = json.loads((ROOT / outputs.CORE).read_text())
 
     missing = {
         name: fields
         for name, definition in served.items()
-        if (fields := set(definition.get("properties", ())) - set(known.get(name, {}).get("properties", ())))
+        if (fields := set(definition.get("properties", ())) - set(definitions.get(name, {}).get("properties", ())))
     }
 
     assert missing == {}

@@ -93,7 +93,7 @@ async def test_a_template_needs_the_container_that_trains(changes):
 
 @pytest.mark.documents("t9k/pause-changes")
 @pytest.mark.parametrize(
-    ("before", "patch", "field"),
+    ("run_mode", "patch", "field"),
     [
         ({}, mode(pause={"resumeSpecs": [SSHD]}), RESUME),
         ({"pause": {"resumeSpecs": [SSHD]}}, mode(pause={"resumeSpecs": None}), RESUME),
@@ -106,10 +106,10 @@ async def test_a_template_needs_the_container_that_trains(changes):
         ({"pause": {"enabled": True}}, {"spec": {"replicaSpecs": [replicas("worker", 3)]}}, None),
     ],
 )
-async def test_modes_and_replicas_change_only_when_no_pod_contradicts_them(changes, before, patch, field):
-    found = await changes(job("t", replicas("worker", 2), runMode=before), patch)
+async def test_modes_and_replicas_change_only_when_no_pod_contradicts_them(changes, run_mode, patch, field):
+    answer = await changes(job("t", replicas("worker", 2), runMode=run_mode), patch)
 
-    assert ("metadata" in found) if field is None else (list(found) == [field])
+    assert ("metadata" in answer) if field is None else (list(answer) == [field])
 
 
 async def test_kubectl_shows_phase_restarts_and_age(changes, admin, namespace, kubectl):

@@ -55,8 +55,8 @@ async def test_a_pod_that_cannot_start_is_reported_once(job_namespace):
     await job_namespace.begin(job)
     await job_namespace.run("j-chief-0", "j-worker-0")
     await job_namespace.kubelet.wait_in("j-worker-1", IMAGE_PULL_BACK_OFF)
-    found = await job_namespace.wait("j", "Running", text="ImagePullBackOff", within=25)
-    message = found["status"]["conditions"][-1]["message"]
+    running_job = await job_namespace.wait("j", "Running", text="ImagePullBackOff", within=25)
+    message = running_job["status"]["conditions"][-1]["message"]
     assert "j-worker-1" in message
     assert "Back-off pulling image" in message
     event = await job_namespace.wait_event("ReplicaPending", "j-worker-1")

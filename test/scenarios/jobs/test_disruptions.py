@@ -16,8 +16,8 @@ JOB_NAME = "training.kubeflow.org/job-name"
 async def test_an_evicted_pod_is_replaced_and_uses_up_no_restart(job_namespace):
     """Failed with reason Evicted and without containers; backoffLimit 0 shows that nothing is used up."""
     await job_namespace.begin_running(builders.tfjob("j").workers(2, restart="OnFailure").backoff_limit(0))
-    before = await job_namespace.kubelet.evict("j-worker-1")
-    await job_namespace.wait_replaced(before)
+    evicted_pod = await job_namespace.kubelet.evict("j-worker-1")
+    await job_namespace.wait_replaced(evicted_pod)
     await job_namespace.run("j-worker-1")
     job = await job_namespace.wait("j", "Running")
     assert job["status"]["disruptions"] == 1
@@ -49,8 +49,8 @@ async def test_a_drained_node_neither_fails_nor_completes_a_job(job_namespace):
         await job_namespace.kubelet.end(pod)
     await job_namespace.wait_replaced(*leaving)
     await job_namespace.run("j-worker-0", "j-ps-0")
-    found = await job_namespace.wait_status(disruptions=2)
-    assert not {"Failed", "Succeeded"} & set(states(found))
+    disrupted_job = await job_namespace.wait_status(disruptions=2)
+    assert not {"Failed", "Succeeded"} & set(states(disrupted_job))
     await job_namespace.wait("j", "Running")
     await job_namespace.wait_event("ReplicaDisrupted", "EvictionByEvictionAPI: Eviction API: evicting")
 
@@ -70,13 +70,13 @@ async def test_a_pod_on_a_dead_node_is_replaced_when_it_is_gone_and_not_before(j
 async def test_a_pod_that_somebody_labels_otherwise_goes_on_and_ends_the_job(job_namespace, restart, labels):
     """As kubectl label --overwrite, which takes it out of its Service."""
     await job_namespace.begin_running(builders.tfjob("j").workers(2, restart=restart))
-    before, path = await job_namespace.uids(), PODS.path(job_namespace.namespace, "j-worker-0")
+    uids, path = await job_namespace.uids(), PODS.path(job_namespace.namespace, "j-worker-0")
     await job_namespace.admin.patch(path, {"metadata": {"labels": labels}})
     if OPERATOR_LABEL in labels:
         await job_namespace.wait("j", "Running", text="pod j-worker-0 cannot be watched; put the label back")
         await job_namespace.admin.patch(path, {"metadata": {"labels": {OPERATOR_LABEL: "tfjob-controller"}}})
     await job_namespace.quiet(1.5)
-    assert await job_namespace.uids() == before
+    assert await job_namespace.uids() == uids
     assert not {"Failed", "Restarting"} & set(states(await job_namespace.job()))
 
     await job_namespace.succeed("j-worker-0")

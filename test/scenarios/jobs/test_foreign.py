@@ -45,14 +45,14 @@ async def test_a_service_with_the_labels_of_a_job_s_and_no_owner_outlives_the_jo
 async def test_a_job_waits_for_a_name_that_is_taken(job_namespace, labelled):
     other = await _another_job(job_namespace)
     taken = builders.pod("j-worker-0").owned_by(other).labels(child_labels("j", "Worker", 0) if labelled else {})
-    before = await job_namespace.admin.create(PODS.path(job_namespace.namespace), taken.body())
+    foreign_pod = await job_namespace.admin.create(PODS.path(job_namespace.namespace), taken.body())
     await job_namespace.submit(builders.tfjob("j").workers(1))
     job = await job_namespace.wait("j", "Created", text="j-worker-0")
     assert "belongs to TFJob other" in job["status"]["conditions"][-1]["message"]
     assert (await job_namespace.wait_event("FailedCreatePod", "j-worker-0"))["type"] == "Warning"
-    assert (await job_namespace.pods())["j-worker-0"]["metadata"] == before["metadata"]
+    assert (await job_namespace.pods())["j-worker-0"]["metadata"] == foreign_pod["metadata"]
     await job_namespace.admin.delete(PODS.path(job_namespace.namespace, "j-worker-0"))
-    [pod] = await job_namespace.wait_replaced(before)
+    [pod] = await job_namespace.wait_replaced(foreign_pod)
     assert pod["metadata"]["ownerReferences"][0]["name"] == "j"
     await job_namespace.run("j-worker-0")
     job = await job_namespace.wait("j", "Running")
@@ -71,8 +71,8 @@ async def test_pods_of_another_job_of_the_same_name_are_not_ours(job_namespace):
     assert pod["metadata"]["ownerReferences"][0]["uid"] == old["metadata"]["uid"]
     await asyncio.sleep(8)  # by now the fifth attempt would be 15 s after the first
     await job_namespace.kubelet.release("j-worker-0")
-    [made] = await job_namespace.wait_replaced(pod, within=5)
-    assert made["metadata"]["ownerReferences"][0]["uid"] == fresh["metadata"]["uid"]
+    [new_pod] = await job_namespace.wait_replaced(pod, within=5)
+    assert new_pod["metadata"]["ownerReferences"][0]["uid"] == fresh["metadata"]["uid"]
 
 
 async def test_labels_that_a_client_keeps_changing_do_not_hold_up_the_status(job_namespace):

@@ -115,8 +115,8 @@ async def test_the_coscheduling_plugin_gets_its_own_kind_of_group(control_plane)
         await job_namespace.edit_policy(schedulingPolicy={"minAvailable": 2})
 
         async def has_followed():
-            found = await job_namespace.admin.get(PLUGINS.path(job_namespace.namespace, "j"))
-            return found["spec"]["minMember"] == 2
+            group = await job_namespace.admin.get(PLUGINS.path(job_namespace.namespace, "j"))
+            return group["spec"]["minMember"] == 2
 
         assert await eventually(has_followed)
         await job_namespace.run(*pods)
@@ -193,9 +193,9 @@ def _asking(scheduler):
 
 async def _group(job_namespace, *, name="j", within=PATIENCE):
     async def check():
-        found = await job_namespace.admin.find(VOLCANO.path(job_namespace.namespace, name))
-        assert found is not None, "there is no PodGroup"
-        return found
+        group = await job_namespace.admin.find(VOLCANO.path(job_namespace.namespace, name))
+        assert group is not None, "there is no PodGroup"
+        return group
 
     return await eventually(check, within=within)
 

@@ -36,18 +36,18 @@ def control_plane(fresh_plane):
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def metrics(operator_fixture):
-    async with metrics_api.serving(operator_fixture.plane, operator_fixture.admin) as found:
-        yield found
+    async with metrics_api.serving(operator_fixture.plane, operator_fixture.admin) as api:
+        yield api
 
 
 async def hpa(job_namespace, **spec):
     """Wait until there is one with these fields in its spec."""
 
     async def check():
-        found = await job_namespace.admin.find(HPAS.path(job_namespace.namespace, "j"))
-        assert found is not None, await job_namespace.job()
-        assert {name: found["spec"].get(name) for name in spec} == spec
-        return found
+        autoscaler = await job_namespace.admin.find(HPAS.path(job_namespace.namespace, "j"))
+        assert autoscaler is not None, await job_namespace.job()
+        assert {name: autoscaler["spec"].get(name) for name in spec} == spec
+        return autoscaler
 
     return await eventually(check, within=PATIENCE)
 
@@ -58,7 +58,7 @@ async def test_an_hpa_resizes_the_job_by_its_metrics_follows_its_edits_and_goes_
     await hpa(job_namespace, minReplicas=1, maxReplicas=3)
     path = HPAS.path(job_namespace.namespace, "j")
     await job_namespace.admin.patch(path, AT_ONCE)
-    before = await job_namespace.uids()
+    uids = await job_namespace.uids()
 
     await job_namespace.wait_pods("j-ps-0", "j-worker-0", "j-worker-1")
     await job_namespace.run("j-worker-1")
@@ -66,7 +66,7 @@ async def test_an_hpa_resizes_the_job_by_its_metrics_follows_its_edits_and_goes_
     await job_namespace.run("j-worker-2")
     metrics.memory = "10Mi"
     await job_namespace.wait_pods("j-ps-0", "j-worker-0")
-    assert await job_namespace.uids() == before
+    assert await job_namespace.uids() == uids
 
     await job_namespace.edit({"spec": {"elasticPolicy": {"maxReplicas": 2}}})
     await hpa(job_namespace, maxReplicas=2, behavior=(await hpa(job_namespace))["spec"]["behavior"])

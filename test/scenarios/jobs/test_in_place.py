@@ -29,7 +29,7 @@ async def test_workers_in_step_keep_their_pods_and_learn_of_the_new_size(job_nam
     if (int(version["major"]), int(version["minor"])) < (1, 36):
         pytest.skip("before Kubernetes 1.36 no container can restart all others")
     await job_namespace.begin_running(JOB)
-    before = await job_namespace.uids()
+    uids = await job_namespace.uids()
     pods = await job_namespace.pods()
     assert [_told(pod) for pod in pods.values()] == [2, 2]
     (sidecar,) = pods["j-worker-0"]["spec"]["initContainers"]
@@ -43,7 +43,7 @@ async def test_workers_in_step_keep_their_pods_and_learn_of_the_new_size(job_nam
         await _restart_all(job_namespace, name)
     job = await job_namespace.wait_counts("Worker", active=3, failed=0)
     await job_namespace.quiet()
-    assert {name: uid for name, uid in (await job_namespace.uids()).items() if name in PEERS} == before
+    assert {name: uid for name, uid in (await job_namespace.uids()).items() if name in PEERS} == uids
     assert job["status"].get("restarts", 0) == job["status"].get("disruptions", 0) == 0
 
 

@@ -55,7 +55,7 @@ async def test_a_worker_is_given_up_for_a_job_that_waits_although_the_operator_i
     nodes = await make_nodes(job_namespace, one=8)
     await job_namespace.submit(make_job(job_namespace, "a", 6).elastic(2, 8).dynamic_workers())
     await job_namespace.wait_pods(*workers_of("a", 6))
-    before = await run_on(job_namespace, nodes["one"], workers_of("a", 6))
+    old_pods = await run_on(job_namespace, nodes["one"], workers_of("a", 6))
     await job_namespace.submit(make_job(job_namespace, "b", 4).elastic(3, 4))
 
     async def is_recorded():
@@ -69,9 +69,9 @@ async def test_a_worker_is_given_up_for_a_job_that_waits_although_the_operator_i
         return "deletionTimestamp" in (await job_namespace.pods())["a-worker-5"]["metadata"]
 
     assert await eventually(is_terminating)
-    await job_namespace.kubelet.end(before["a-worker-5"])
+    await job_namespace.kubelet.end(old_pods["a-worker-5"])
     pods = await job_namespace.wait_pods(*workers_of("a", 5), *workers_of("b", 3))
-    assert all(pods[name]["metadata"]["uid"] == before[name]["metadata"]["uid"] for name in workers_of("a", 5))
+    assert all(pods[name]["metadata"]["uid"] == old_pods[name]["metadata"]["uid"] for name in workers_of("a", 5))
     job = await job_namespace.job("a")
     assert job["status"]["elastic"]["resizedTime"] == resized
     assert job["status"].get("restarts", 0) == job["status"].get("disruptions", 0) == 0
@@ -88,13 +88,15 @@ async def test_running_jobs_grow_in_turn_into_what_is_idle(job_namespace):
 async def test_a_job_whose_workers_know_each_other_grows_by_new_pods(job_namespace):
     nodes = await make_nodes(job_namespace, one=4)
     await job_namespace.submit(make_job(job_namespace, "j", 2).elastic(1, 4))
-    before = await run_on(job_namespace, nodes["one"], workers_of("j", 2))
+    old_pods = await run_on(job_namespace, nodes["one"], workers_of("j", 2))
     await job_namespace.wait_event("Resized", "Worker from 2 to 4; all pods are replaced")
-    for pod in before.values():
+    for pod in old_pods.values():
         await job_namespace.kubelet.end(pod)
     await job_namespace.wait_pods(*workers_of("j", 4))
-    after = await run_on(job_namespace, nodes["one"], workers_of("j", 4))
-    assert not {pod["metadata"]["uid"] for pod in before.values()} & {pod["metadata"]["uid"] for pod in after.values()}
+    new_pods = await run_on(job_namespace, nodes["one"], workers_of("j", 4))
+    assert not {pod["metadata"]["uid"] for pod in old_pods.values()} & {
+        pod["metadata"]["uid"] for pod in new_pods.values()
+    }
     job = await job_namespace.wait("j", "Running")
     assert job["status"].get("restarts", 0) == job["status"].get("disruptions", 0) == 0
 

@@ -18,12 +18,12 @@ async def test_children_carry_the_names_labels_and_owner_that_users_rely_on(job_
         for index in range(count):
             expected = child_pod(job, kind, index).body()["metadata"]
             _assert_contains(pods[child_name("j", kind, index)]["metadata"], expected)
-    found = {service["metadata"]["name"]: service for service in services}
-    assert set(found) == set(pod_names(job))
-    wanted = child_service(job, "Worker", 1).body()
-    _assert_contains(found["j-worker-1"]["metadata"], wanted["metadata"])
+    services_by_name = {service["metadata"]["name"]: service for service in services}
+    assert set(services_by_name) == set(pod_names(job))
+    expected_service = child_service(job, "Worker", 1).body()
+    _assert_contains(services_by_name["j-worker-1"]["metadata"], expected_service["metadata"])
     for field in ("clusterIP", "publishNotReadyAddresses", "selector"):
-        assert found["j-worker-1"]["spec"][field] == wanted["spec"][field]
+        assert services_by_name["j-worker-1"]["spec"][field] == expected_service["spec"][field]
 
 
 async def test_the_status_follows_the_pods(job_namespace):
@@ -48,9 +48,9 @@ async def test_the_status_follows_the_pods(job_namespace):
     assert set(await job_namespace.pods()) == set(pod_names(job)), "cleanPodPolicy None is the default"
 
 
-def _assert_contains(found, expected):
+def _assert_contains(actual, expected):
     for field, value in expected.items():
         if isinstance(value, dict):
-            assert value.items() <= found[field].items(), field
+            assert value.items() <= actual[field].items(), field
         else:
-            assert found[field] == value, field
+            assert actual[field] == value, field

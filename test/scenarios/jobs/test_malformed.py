@@ -113,8 +113,8 @@ def _without_rules(crd):
     return body
 
 
-async def _replace(admin, present, wanted):
-    body = {**wanted, "metadata": {**wanted["metadata"], "resourceVersion": present["metadata"]["resourceVersion"]}}
+async def _replace(admin, present, crd):
+    body = {**crd, "metadata": {**crd["metadata"], "resourceVersion": present["metadata"]["resourceVersion"]}}
     body.pop("status", None)
     await admin.replace(CRDS.path(name=TFJOBS.qualified), body)
 

@@ -22,15 +22,15 @@ async def test_a_small_job_waits_for_no_large_one_and_a_deleted_one_gets_no_more
 
     for name in large:
         await job_namespace.delete_job(name)
-    before = job_namespace.created_pods()
+    created = job_namespace.created_pods()
     await job_namespace.quiet()
-    assert job_namespace.created_pods() <= before + IN_FLIGHT
+    assert job_namespace.created_pods() <= created + IN_FLIGHT
 
 
 async def _wait_for_pods(job_namespace, least, *, of=""):
     async def check():
-        found = [name for name in await job_namespace.pods() if name.startswith(of)]
-        assert len(found) >= least, f"there are {len(found)}"
+        names = [name for name in await job_namespace.pods() if name.startswith(of)]
+        assert len(names) >= least, f"there are {len(names)}"
         return True
 
     assert await eventually(check, within=60)

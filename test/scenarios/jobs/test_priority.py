@@ -38,9 +38,9 @@ async def test_a_preempted_replica_is_replaced_when_there_is_room_again(own_cont
         await jobs.kubelet.end(preempted)
         await _run_bound(jobs, "high-worker-0")
         (waiting,) = await jobs.wait_replaced(preempted)
-        found = await jobs.wait_status("low", disruptions=1)
-        assert "Failed" not in states(found)
-        assert "restarts" not in found["status"]["replicaStatuses"]["Worker"]
+        low_job = await jobs.wait_status("low", disruptions=1)
+        assert "Failed" not in states(low_job)
+        assert "restarts" not in low_job["status"]["replicaStatuses"]["Worker"]
         assert "nodeName" not in waiting["spec"]
         await jobs.wait_event("ReplicaDisrupted", "PreemptionByScheduler")
 
@@ -63,9 +63,9 @@ async def _run_bound(jobs: JobNamespace, *names: str) -> None:
     """Wait until the scheduler has placed these pods, and run them."""
 
     async def check() -> bool:
-        found = await jobs.pods()
-        unbound = [name for name in names if not found.get(name, {}).get("spec", {}).get("nodeName")]
-        assert not unbound, f"{unbound} have no node: {sorted(found)}"
+        pods = await jobs.pods()
+        unbound = [name for name in names if not pods.get(name, {}).get("spec", {}).get("nodeName")]
+        assert not unbound, f"{unbound} have no node: {sorted(pods)}"
         return True
 
     await eventually(check, within=60.0)
@@ -74,8 +74,8 @@ async def _run_bound(jobs: JobNamespace, *names: str) -> None:
 
 async def _wait_preempted(jobs: JobNamespace) -> Json:
     async def check() -> Json:
-        found = [pod for pod in (await jobs.pods()).values() if "deletionTimestamp" in pod["metadata"]]
-        assert found, "nothing is preempted"
-        return found[0]
+        pods = [pod for pod in (await jobs.pods()).values() if "deletionTimestamp" in pod["metadata"]]
+        assert pods, "nothing is preempted"
+        return pods[0]
 
     return await eventually(check, within=60.0)

@@ -26,8 +26,8 @@ async def test_a_refusal_is_told_and_tried_again_later_each_time(job_namespace):
     async with denied_pods(job_namespace.admin, label, "no room for this team") as denial:
         job = builders.tfjob("j").workers(2, template=Template().labels(label)).parameter_servers(1)
         await job_namespace.submit(job)
-        found = await job_namespace.wait("j", "Created", text="no room for this team")
-        assert states(found) == ["Created"]
+        created_job = await job_namespace.wait("j", "Created", text="no room for this team")
+        assert states(created_job) == ["Created"]
         await eventually(lambda: len(_attempts(job_namespace)) >= 3, within=30)
         gaps = [later - earlier for earlier, later in pairwise(_attempts(job_namespace)[:3])]
         for gap, least in zip(gaps, (1, 2), strict=True):
@@ -38,8 +38,8 @@ async def test_a_refusal_is_told_and_tried_again_later_each_time(job_namespace):
         # The next attempt comes 4 s after the third one.
         await job_namespace.wait_pods("j-ps-0", "j-worker-0", "j-worker-1", within=20)
     await job_namespace.run("j-ps-0", "j-worker-0", "j-worker-1")
-    found = await job_namespace.wait("j", "Running")
-    assert not [entry for entry in found["status"]["conditions"] if "no room" in entry["message"]]
+    running_job = await job_namespace.wait("j", "Running")
+    assert not [entry for entry in running_job["status"]["conditions"] if "no room" in entry["message"]]
 
 
 @pytest.mark.real_server("admission webhooks")
@@ -47,13 +47,13 @@ async def test_a_webhook_that_nobody_answers_is_told_and_waited_for(job_namespac
     """A 500 in the apiserver's eyes, and for the job's owner the reason why there are no pods."""
     async with dead_webhook(job_namespace.admin, job_namespace.namespace):
         await job_namespace.submit(builders.tfjob("j").workers(2))
-        found = await job_namespace.wait("j", "Created", text='failed calling webhook "dead.test.example"')
-        assert states(found) == ["Created"]
+        job = await job_namespace.wait("j", "Created", text='failed calling webhook "dead.test.example"')
+        assert states(job) == ["Created"]
         assert (await job_namespace.wait_event("FailedCreatePod", "failed calling webhook"))["type"] == "Warning"
     await job_namespace.wait_pods("j-worker-0", "j-worker-1", within=60)
     await job_namespace.run("j-worker-0", "j-worker-1")
-    found = await job_namespace.wait("j", "Running")
-    assert not [entry for entry in found["status"]["conditions"] if "webhook" in entry["message"]]
+    job = await job_namespace.wait("j", "Running")
+    assert not [entry for entry in job["status"]["conditions"] if "webhook" in entry["message"]]
 
 
 @pytest.mark.real_server("nobody writes the status of a quota")
@@ -100,5 +100,5 @@ def _attempts(job_namespace):
 
 
 async def _is_counted(job_namespace):
-    found = await job_namespace.admin.get(QUOTAS.path(job_namespace.namespace, "small"))
-    return found.get("status", {}).get("used", {})
+    quota = await job_namespace.admin.get(QUOTAS.path(job_namespace.namespace, "small"))
+    return quota.get("status", {}).get("used", {})

@@ -15,22 +15,22 @@ ARGUMENTS = (QUICK,)
 async def test_only_the_pod_that_was_killed_is_replaced(job_namespace):
     job = builders.tfjob("j").chief(restart="ExitCode").workers(1, restart="ExitCode")
     await job_namespace.begin_running(job.evaluators(1, restart="ExitCode"))
-    before = await job_namespace.pods()
+    old_pods = await job_namespace.pods()
     await job_namespace.kubelet.fail("j-evaluator-0", Exit(137))
     await job_namespace.wait("j", "Restarting", text="Evaluator")
-    await job_namespace.wait_replaced(before["j-evaluator-0"])
+    await job_namespace.wait_replaced(old_pods["j-evaluator-0"])
     await job_namespace.run("j-evaluator-0")
-    found = await job_namespace.wait("j", "Running")
-    assert states(found) == ["Created", "Running"]
-    assert found["status"]["restarts"] == 1
-    assert found["status"]["replicaStatuses"]["Evaluator"]["restarts"] == 1
-    after = await job_namespace.uids()
-    assert {name for name, pod in before.items() if pod["metadata"]["uid"] != after[name]} == {"j-evaluator-0"}
+    running_job = await job_namespace.wait("j", "Running")
+    assert states(running_job) == ["Created", "Running"]
+    assert running_job["status"]["restarts"] == 1
+    assert running_job["status"]["replicaStatuses"]["Evaluator"]["restarts"] == 1
+    uids = await job_namespace.uids()
+    assert {name for name, pod in old_pods.items() if pod["metadata"]["uid"] != uids[name]} == {"j-evaluator-0"}
 
 
 async def test_a_permanent_code_fails_the_job_and_names_who_and_why(job_namespace):
     await job_namespace.begin_running(builders.tfjob("j").workers(2, restart="ExitCode"))
-    before = await job_namespace.uids()
+    uids = await job_namespace.uids()
     await job_namespace.kubelet.fail("j-worker-1", Exit(1, message="CUDA out of memory"))
     job = await job_namespace.wait("j", "Failed", reason="TFJobFailed", text="j-worker-1")
     assert "exited with code 1" in job["status"]["conditions"][-1]["message"]
@@ -39,7 +39,7 @@ async def test_a_permanent_code_fails_the_job_and_names_who_and_why(job_namespac
     assert (failure["pod"], failure["container"], failure["exitCode"]) == ("j-worker-1", "tensorflow", 1)
     assert failure["message"] == "CUDA out of memory"
     await job_namespace.quiet()
-    assert await job_namespace.uids() == before
+    assert await job_namespace.uids() == uids
 
 
 async def test_two_restarts_are_two_pods_and_then_the_end(job_namespace):
@@ -84,7 +84,7 @@ async def test_a_killed_worker_takes_along_all_that_train_in_step(job_namespace)
     await job_namespace.begin_running(job.restarts_as_a_whole())
     await job_namespace.kubelet.succeed("j-worker-2")
     await job_namespace.wait_counts("Worker", succeeded=1, active=2)
-    before = await job_namespace.uids()
+    old_uids = await job_namespace.uids()
     await job_namespace.kubelet.fail("j-worker-1", Exit(137))
     await job_namespace.wait("j", "Restarting", text="Worker")
     told = "worker-1 (pod j-worker-1) exited with code 137; attempt 2 begins in 1 s with new pods for it and 2 other"
@@ -92,11 +92,11 @@ async def test_a_killed_worker_takes_along_all_that_train_in_step(job_namespace)
 
     given_up = ("j-chief-0", "j-worker-0", "j-worker-1")
     for name in given_up:
-        await job_namespace.wait_replaced({"metadata": {"name": name, "uid": before[name]}})
+        await job_namespace.wait_replaced({"metadata": {"name": name, "uid": old_uids[name]}})
     await job_namespace.run(*given_up)
-    found = await job_namespace.wait("j", "Running")
+    running_job = await job_namespace.wait("j", "Running")
 
-    after = await job_namespace.uids()
-    assert {name for name, uid in before.items() if after[name] != uid} == {*given_up}
-    assert (found["status"]["restarts"], found["status"]["attempt"]) == (1, 2)
+    uids = await job_namespace.uids()
+    assert {name for name, uid in old_uids.items() if uids[name] != uid} == {*given_up}
+    assert (running_job["status"]["restarts"], running_job["status"]["attempt"]) == (1, 2)
     assert job_namespace.created_pods() == 7

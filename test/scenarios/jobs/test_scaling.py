@@ -15,7 +15,7 @@ DYNAMIC = builders.tfjob("j").workers(3).parameter_servers(1).dynamic_workers()
 
 async def test_workers_are_taken_away_from_the_end_and_added_there(job_namespace):
     await job_namespace.begin_running(DYNAMIC)
-    before = await job_namespace.uids()
+    uids = await job_namespace.uids()
     await job_namespace.wait_counts("Worker", active=3)
     scale = await _scale(job_namespace, 2)
     assert (scale["status"]["replicas"], "replica-type=worker" in scale["status"]["selector"]) == (3, True)
@@ -24,10 +24,10 @@ async def test_workers_are_taken_away_from_the_end_and_added_there(job_namespace
     await job_namespace.wait_counts("Worker", active=2, failed=0, succeeded=0)
 
     await _scale(job_namespace, 4)
-    after = await job_namespace.wait_pods("j-ps-0", *(f"j-worker-{index}" for index in range(4)))
+    pods = await job_namespace.wait_pods("j-ps-0", *(f"j-worker-{index}" for index in range(4)))
     await job_namespace.run("j-worker-2", "j-worker-3")
     job = await job_namespace.wait_counts("Worker", active=4)
-    same = [name for name, pod in after.items() if pod["metadata"]["uid"] == before.get(name)]
+    same = [name for name, pod in pods.items() if pod["metadata"]["uid"] == uids.get(name)]
     assert sorted(same) == ["j-ps-0", "j-worker-0", "j-worker-1"]
     assert job["status"].get("restarts", 0) == job["status"].get("disruptions", 0) == 0
     assert states(job) == ["Created", "Running"]
@@ -38,9 +38,9 @@ async def test_elastic_workers_that_know_each_other_are_all_replaced_by_more_and
 ):
     await job_namespace.begin_running(ELASTIC)
     await job_namespace.wait_counts("Worker", active=2)
-    before = await job_namespace.pods()
+    old_pods = await job_namespace.pods()
     await _scale(job_namespace, 4)
-    await job_namespace.wait_replaced(*before.values())
+    await job_namespace.wait_replaced(*old_pods.values())
     names = ["j-ps-0", *(f"j-worker-{index}" for index in range(4))]
     pods = await job_namespace.wait_pods(*names)
     assert [len(_cluster(pod)["worker"]) for pod in pods.values()] == [4] * 5
@@ -64,6 +64,6 @@ def _cluster(pod):
 
 async def _scale(job_namespace, count):
     path = TFJOBS.path(job_namespace.namespace, "j", "scale")
-    before = await job_namespace.admin.get(path)
+    scale = await job_namespace.admin.get(path)
     await job_namespace.admin.patch(path, {"spec": {"replicas": count}})
-    return before
+    return scale

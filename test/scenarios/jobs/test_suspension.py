@@ -15,7 +15,7 @@ ARGUMENTS = (QUICK,)
 
 async def test_suspending_takes_everything_away_and_resuming_begins_again(job_namespace):
     await job_namespace.begin_running(builders.tfjob("j").workers(2).parameter_servers(1).clean_pods("None"))
-    before = (await job_namespace.wait_status(ready="3/3"))["status"]
+    status = (await job_namespace.wait_status(ready="3/3"))["status"]
     old = await job_namespace.pods()
 
     await job_namespace.edit_policy(suspend=True)
@@ -23,16 +23,16 @@ async def test_suspending_takes_everything_away_and_resuming_begins_again(job_na
     await job_namespace.wait_pods()
     await job_namespace.wait_services()
     assert states(job) == ["Created", "!Running", "Suspended"]
-    assert job["status"]["startTime"] == before["startTime"]
-    assert all("active" not in found for found in job["status"]["replicaStatuses"].values())
+    assert job["status"]["startTime"] == status["startTime"]
+    assert all("active" not in counts for counts in job["status"]["replicaStatuses"].values())
 
-    await Stopwatch.passes(moment(before["startTime"]) + timedelta(seconds=1))  # times are stored to the second
+    await Stopwatch.passes(moment(status["startTime"]) + timedelta(seconds=1))  # times are stored to the second
     await job_namespace.edit_policy(suspend=False)
     await job_namespace.wait_replaced(*old.values())
     await job_namespace.run(*old)
     job = await job_namespace.wait("j", "Running")
     assert states(job) == ["Created", "!Suspended", "Running"]
-    assert moment(job["status"]["startTime"]) > moment(before["startTime"])
+    assert moment(job["status"]["startTime"]) > moment(status["startTime"])
 
 
 async def test_a_resumed_job_gets_pods_of_its_present_template(job_namespace):

@@ -87,12 +87,12 @@ class Machine:
     async def claim(self, name):
         """Make a claim; its folder."""
         spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-        found = await self.client.create(CLAIMS, "default", {"metadata": {"name": name}, "spec": spec})
-        return self.folder / "claims/default" / name / found["metadata"]["uid"][-12:]
+        claim = await self.client.create(CLAIMS, "default", {"metadata": {"name": name}, "spec": spec})
+        return self.folder / "claims/default" / name / claim["metadata"]["uid"][-12:]
 
     async def delete_claim(self, key):
-        found = await self.client.get(CLAIMS, key)
-        await self.client.delete(CLAIMS, key, uid=found["metadata"]["uid"])
+        claim = await self.client.get(CLAIMS, key)
+        await self.client.delete(CLAIMS, key, uid=claim["metadata"]["uid"])
 
     async def get(self, name):
         return await self.client.get(PODS, ObjectKey("default", name))
@@ -139,13 +139,13 @@ class Machine:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def machine(tmp_path_factory):
-    found = Machine(tmp_path_factory.mktemp("node") / ("as-deep-as-the-home-of-somebody-at-a-large-university" * 2))
-    await found.client.create(NAMESPACES, "", {"metadata": {"name": "default"}})
-    await found.start()
-    yield found
-    await found.stop()
-    assert not short_paths.link_to(found.folder).is_symlink()
-    assert [file for file in found.folder.rglob("*") if file.is_file() and file.suffix != ".log"] == []
+    node = Machine(tmp_path_factory.mktemp("node") / ("as-deep-as-the-home-of-somebody-at-a-large-university" * 2))
+    await node.client.create(NAMESPACES, "", {"metadata": {"name": "default"}})
+    await node.start()
+    yield node
+    await node.stop()
+    assert not short_paths.link_to(node.folder).is_symlink()
+    assert [file for file in node.folder.rglob("*") if file.is_file() and file.suffix != ".log"] == []
 
 
 async def test_a_node_keeps_the_short_path_of_its_programs_new(tmp_path):
@@ -161,8 +161,8 @@ async def test_a_node_keeps_the_short_path_of_its_programs_new(tmp_path):
 
 def state(pod):
     """The status of the main container; before there is one, a container that is not there yet."""
-    (found,) = pod["status"].get("containerStatuses") or [{"ready": False, "restartCount": 0, "state": {}}]
-    return found
+    (status,) = pod["status"].get("containerStatuses") or [{"ready": False, "restartCount": 0, "state": {}}]
+    return status
 
 
 async def test_a_pod_is_bound_and_run_and_ends_as_its_program_does(machine):
@@ -371,7 +371,7 @@ async def test_a_deleted_pod_is_gone_when_its_processes_are(machine, script, sec
     )
     following = asyncio.get_running_loop().create_task(follow(machine, name))
     await machine.phase(name, "Running")
-    await eventually(lambda: said(machine, name, "up"))
+    await eventually(lambda: log_has(machine, name, "up"))
     await machine.delete(pod, seconds)
     await machine.gone(name)
     assert (machine.folder.parent / name / "hook").read_text() == "hook\n"
@@ -383,14 +383,14 @@ async def follow(machine, name):
     return await machine.log(name, follow=True)
 
 
-async def said(machine, name, text):
+async def log_has(machine, name, text):
     return text in await machine.log(name)
 
 
 async def is_let_go(machine, name):
     """The pod, if the node has made its last write: the delete without a grace period, after the last status."""
-    found = await machine.get(name)
-    return found if found["metadata"].get("deletionGracePeriodSeconds") == 0 else None
+    pod = await machine.get(name)
+    return pod if pod["metadata"].get("deletionGracePeriodSeconds") == 0 else None
 
 
 async def test_a_deleted_pod_with_a_finalizer_stays_until_that_is_gone(machine):
@@ -398,9 +398,9 @@ async def test_a_deleted_pod_with_a_finalizer_stays_until_that_is_gone(machine):
     await machine.phase("held", "Running")
     await machine.delete(pod)
     await machine.phase("held", "Failed")
-    key, before = ObjectKey("default", "held"), await eventually(lambda: is_let_go(machine, "held"))
+    key, failed_pod = ObjectKey("default", "held"), await eventually(lambda: is_let_go(machine, "held"))
     await machine.clock.sleep(0.1)
-    assert await machine.get("held") == before
+    assert await machine.get("held") == failed_pod
     await machine.client.merge_patch(PODS, key, {"metadata": {"finalizers": None}})
     await machine.gone("held")
     await eventually(lambda: not machine.folder.joinpath("pods", pod["metadata"]["uid"][-12:]).exists())
@@ -409,7 +409,7 @@ async def test_a_deleted_pod_with_a_finalizer_stays_until_that_is_gone(machine):
 async def test_a_pod_deleted_by_force_leaves_no_process(machine):
     pod = await machine.pod("forced", "trap '' TERM; echo $$$$; while :; do sleep 0.02; done")
     await eventually(lambda: running(machine, "forced"))
-    await eventually(lambda: said(machine, "forced", "\n"))
+    await eventually(lambda: log_has(machine, "forced", "\n"))
     pid = int(await machine.log("forced"))
     await machine.delete(pod, 0)
     await eventually(lambda: not Path(f"/proc/{pid}").exists())

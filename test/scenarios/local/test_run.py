@@ -92,9 +92,9 @@ async def test_a_job_runs_to_its_end_with_a_worker_that_is_lost_on_the_way(machi
         *("run", "-v", "-"), manifest=job(LOST_ONCE, Chief=1, Worker=2, PS=1), PYTHONPROFILEIMPORTTIME="1"
     )
 
-    said = [line for line in errors.splitlines() if not line.startswith("import time:")]
-    assert (code, said[-1][:29]) == (0, "TFJob default/j has succeeded"), errors
-    assert re.fullmatch("without a cluster: images are not used, programs run with .*python.*chooses.", said[0])
+    lines = [line for line in errors.splitlines() if not line.startswith("import time:")]
+    assert (code, lines[-1][:29]) == (0, "TFJob default/j has succeeded"), errors
+    assert re.fullmatch("without a cluster: images are not used, programs run with .*python.*chooses.", lines[0])
     printed = re.findall(r"^([\w-]+) +\| (\w+)", output, re.MULTILINE)
     assert sorted(printed) == sorted(
         [("chief-0", "on"), ("ps-0", "on"), ("worker-0", "on"), ("worker-1", "lost"), ("worker-1", "on")]
@@ -102,18 +102,18 @@ async def test_a_job_runs_to_its_end_with_a_worker_that_is_lost_on_the_way(machi
     assert re.search(r'"ps":\["127\.0\.0\.1:\d+"\]', output)
     assert machine.remains() == []
 
-    before, started, _ = errors.partition("ms  process started\n")
+    startup, started, _ = errors.partition("ms  process started\n")
     assert started
-    imported = {name.partition(".")[0] for name in re.findall(r"^import time:.*\| +([\w.]+)$", before, re.MULTILINE)}
+    imported = {name.partition(".")[0] for name in re.findall(r"^import time:.*\| +([\w.]+)$", startup, re.MULTILINE)}
     assert imported & HEAVY == set()
 
 
-@pytest.mark.parametrize(("shell", "shown"), [({}, ["level 1"]), ({"TF_CPP_MIN_LOG_LEVEL": "0"}, [ABSL, "level 0"])])
-async def test_what_tensorflow_says_of_itself_is_not_shown_unless_asked_for(machine, shell, shown):
+@pytest.mark.parametrize(("shell", "lines"), [({}, ["level 1"]), ({"TF_CPP_MIN_LOG_LEVEL": "0"}, [ABSL, "level 0"])])
+async def test_what_tensorflow_says_of_itself_is_not_shown_unless_asked_for(machine, shell, lines):
     script = f"echo '{ABSL}'; echo level $TF_CPP_MIN_LOG_LEVEL"
     code, output, errors = await machine.run("run", "-", manifest=job(script, Worker=1), **shell)
 
-    assert (code, output.splitlines()) == (0, shown), errors
+    assert (code, output.splitlines()) == (0, lines), errors
 
 
 @pytest.mark.parametrize(("script", "code"), [("exit 3", 3), ("kill -9 $$$$; sleep 9", 137)], ids=["exit", "signal"])
@@ -246,7 +246,7 @@ async def test_a_server_that_was_killed_sends_no_change_to_the_cluster_that_is_l
         assert (code, output) == (1, "")
         assert f"nothing was changed, because the local server of {folder.path} does not run" in errors
         notes = [(await machine.run("get", "j", "-o", "name", "-n", namespace))[1:] for _ in range(2)]
-        assert [found for found, _ in notes] == ["tfjob.kubeflow.org/j\n"] * 2
+        assert [name for name, _ in notes] == ["tfjob.kubeflow.org/j\n"] * 2
         assert ["this is" in note for _, note in notes] == [True, False]
         context = yaml.safe_load(kubeconfig.read_text())["current-context"]
         done = await machine.run("delete", "j", "-n", namespace, "--context", context)
@@ -368,14 +368,14 @@ async def test_nothing_is_left_of_a_job_whose_python_program_ends(machine, tmp_p
 
 
 async def test_a_second_interruption_kills_the_programs_of_a_python_program(machine, tmp_path):
-    asked = tmp_path / "asked"
-    stubborn = patient(job(f"trap 'touch {asked}' TERM; echo here; while :; do sleep 0.05; done", Worker=1))
+    signal_file = tmp_path / "asked"
+    stubborn = patient(job(f"trap 'touch {signal_file}' TERM; echo here; while :; do sleep 0.05; done", Worker=1))
     (tmp_path / "job.yaml").write_text(stubborn)
 
     process = await machine.start(str(tmp_path / "job.yaml"), command=(sys.executable, "-c", IN_PYTHON))
     assert await process.stdout.readline() == b"worker-0 | here\n"
     process.send_signal(signal.SIGINT)
-    await eventually(asked.exists)
+    await eventually(signal_file.exists)
     assert process.returncode is None
     process.send_signal(signal.SIGINT)
     await eventually(lambda: process.returncode is not None)

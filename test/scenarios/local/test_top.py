@@ -16,8 +16,8 @@ async def test_top_shows_what_a_job_uses(local_server):
     assert (await local_server.run("submit", "-", manifest=kube_yaml.write(small_job("j", BUSY))))[0] == 0
 
     async def top():
-        _, shown, _ = await local_server.run("top", "j")
-        return re.fullmatch(r"REPLICA +POD +CPU +MEMORY +NODE\nworker-0 +j-worker-0 +\d+m +\d+Mi +local\n", shown)
+        _, output, _ = await local_server.run("top", "j")
+        return re.fullmatch(r"REPLICA +POD +CPU +MEMORY +NODE\nworker-0 +j-worker-0 +\d+m +\d+Mi +local\n", output)
 
     await eventually(top)
 
@@ -29,13 +29,13 @@ async def test_kubectl_top_shows_it_too(local_server):
     kubeconfig = (await local_server.run("local", "kubeconfig"))[1].strip()
     kubectl = (programs("kubectl")["kubectl"], f"--kubeconfig={kubeconfig}")
 
-    async def shown(*arguments):
+    async def run(*arguments):
         process = await local_server.start(*arguments, command=kubectl)
         output, errors = await process.communicate()
         assert process.returncode == 0, errors.decode()
         return output.decode()
 
     of_job = ("-l", "training.kubeflow.org/job-name=j", "--no-headers")
-    await eventually(lambda: shown("top", "pods", *of_job))
-    assert re.fullmatch(r"j-worker-0 +tensorflow +\d+m +\d+Mi +\n", await shown("top", "pods", "--containers", *of_job))
-    assert await shown("top", "pods", "-l", "a=b") == ""
+    await eventually(lambda: run("top", "pods", *of_job))
+    assert re.fullmatch(r"j-worker-0 +tensorflow +\d+m +\d+Mi +\n", await run("top", "pods", "--containers", *of_job))
+    assert await run("top", "pods", "-l", "a=b") == ""

@@ -93,13 +93,13 @@ async def test_nothing_is_left_of_a_demo_that_is_interrupted(machine, tfjob, num
     """At any moment, by a terminal or alone; of one that is killed with all it has started, after the next command."""
     chance = random.Random(f"{number}-{seed}")
     demo = await machine.start(command=(str(training.ROOT / "hack" / "demo"),), PYTHON=sys.executable)
-    said = asyncio.ensure_future(demo.communicate())
-    await asyncio.wait([said], timeout=chance.choice((chance.uniform(0.05, 4), chance.uniform(4, 40))))
-    what = chance.choice(("alone", "by the terminal", *(["all"] if number == signal.SIGKILL else [])))
-    for pid in machine.processes() if what == "all" else [demo.pid]:
+    outputs = asyncio.ensure_future(demo.communicate())
+    await asyncio.wait([outputs], timeout=chance.choice((chance.uniform(0.05, 4), chance.uniform(4, 40))))
+    scope = chance.choice(("alone", "by the terminal", *(["all"] if number == signal.SIGKILL else [])))
+    for pid in machine.processes() if scope == "all" else [demo.pid]:
         with suppress(ProcessLookupError):
-            (os.killpg if what == "by the terminal" else os.kill)(pid, number)
-    output, errors = await said
+            (os.killpg if scope == "by the terminal" else os.kill)(pid, number)
+    output, errors = await outputs
 
     assert b"tf_operator/" not in errors, (output + errors).decode()
     if number == signal.SIGINT:

@@ -64,15 +64,15 @@ class Local:
 
 @pytest.fixture
 def local(tmp_path):
-    found = Local(tmp_path / "tf-operator" / "local")
-    yield found
-    found.tfjob("down", "--purge")
+    folder = Local(tmp_path / "tf-operator" / "local")
+    yield folder
+    folder.tfjob("down", "--purge")
 
 
 def processes_with(text):
     """Of all on this machine: those whose command line has it, but for this one."""
-    found = subprocess.run(["ps", "-wweo", "pid=,stat=,args="], capture_output=True, text=True, check=True).stdout
-    return [line for line in found.splitlines() if text in line and str(os.getpid()) != line.split()[0]]
+    listing = subprocess.run(["ps", "-wweo", "pid=,stat=,args="], capture_output=True, text=True, check=True).stdout
+    return [line for line in listing.splitlines() if text in line and str(os.getpid()) != line.split()[0]]
 
 
 def sleeper(name, mark):
@@ -87,7 +87,7 @@ async def test_a_server_that_was_killed_goes_on_where_it_was(local, tmp_path):
     assert (up.returncode, up.stderr) == (0, "")
     assert f"export KUBECONFIG={local.folder.kubeconfig}" in up.stdout
     address, first = local.folder.server().address, local.pid
-    before = local.ask(CONFIGS, {"metadata": {"name": "kept"}, "data": {"a": "b"}})
+    config_map = local.ask(CONFIGS, {"metadata": {"name": "kept"}, "data": {"a": "b"}})
     local.ask(PODS, sleeper("busy", mark))
     await eventually(lambda: processes_with(mark))
 
@@ -103,9 +103,9 @@ async def test_a_server_that_was_killed_goes_on_where_it_was(local, tmp_path):
 
     assert local.tfjob("up").returncode == 0
     assert local.folder.server().address == address
-    assert local.ask(f"{CONFIGS}/kept") == before
+    assert local.ask(f"{CONFIGS}/kept") == config_map
     after = local.ask(CONFIGS, {"metadata": {"name": "new"}})
-    assert int(after["metadata"]["resourceVersion"]) > int(before["metadata"]["resourceVersion"])
+    assert int(after["metadata"]["resourceVersion"]) > int(config_map["metadata"]["resourceVersion"])
 
 
 @pytest.mark.parametrize("end", ["down", "killed"])

@@ -19,10 +19,10 @@ async def lock(control_plane, namespace):
 
 
 async def test_an_update_of_a_lease_that_was_deleted_does_not_make_it_again(lock, control_plane, namespace):
-    made = await lock.create(LeaseRecord("a", seconds=15))
+    lease = await lock.create(LeaseRecord("a", seconds=15))
     control_plane.admin.delete(f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/lease")
 
     with pytest.raises(errors.Conflict):
-        await lock.update(made, made.record)
+        await lock.update(lease, lease.record)
 
     assert await lock.read() is None

@@ -51,8 +51,8 @@ async def recording(kubeconfig):
 @pytest.fixture
 def job(control_plane, namespace):
     """An object to report on."""
-    made = control_plane.admin.create(f"/api/v1/namespaces/{namespace}/configmaps", {"metadata": {"name": "mnist"}})
-    return event_object.reference_to(MAPS, key_of(made), uid_of(made))
+    body = control_plane.admin.create(f"/api/v1/namespaces/{namespace}/configmaps", {"metadata": {"name": "mnist"}})
+    return event_object.reference_to(MAPS, key_of(body), uid_of(body))
 
 
 @pytest.fixture
@@ -67,12 +67,12 @@ async def test_every_client_finds_an_event_its_count_and_its_times(control_plane
         for _ in range(3):
             recorder.event(job, "Warning", reason="PodFailed", message="exit code 1\n\x1b[31m", related=pod)
             await eventually(events)
-    shown = r"exit code 1\n\x1b[31m"
+    message = r"exit code 1\n\x1b[31m"
 
     # kubectl describe: type, reason, age, who, message.
     (line,) = [line for line in kubectl("describe", "configmap", "mnist").splitlines() if "PodFailed" in line]
     assert re.search(r"Warning +PodFailed +\S+ \(x3 over \S+\) +tfjob-controller +", line)
-    assert line.endswith(shown)
+    assert line.endswith(message)
     (line,) = kubectl("get", "events", "--no-headers").splitlines()
     assert re.search(r"^\S+ +Warning +PodFailed +configmap/mnist +", line)
     (line,) = kubectl("events", "--for", "configmap/mnist", "--no-headers").splitlines()
@@ -82,7 +82,7 @@ async def test_every_client_finds_an_event_its_count_and_its_times(control_plane
     for selector in (f"involvedObject.uid={job.uid}", "involvedObject.name=mnist,involvedObject.kind=ConfigMap"):
         path = f"/api/v1/namespaces/{namespace}/events?fieldSelector={selector.replace('=', '%3D')}"
         (event,) = control_plane.admin.get(path)["items"]
-        assert (event["count"], event["reason"], event["message"]) == (3, "PodFailed", shown)
+        assert (event["count"], event["reason"], event["message"]) == (3, "PodFailed", message)
         assert event["firstTimestamp"] <= event["lastTimestamp"]
         assert event["source"] == {"component": "tfjob-controller"}
         assert (event["reportingComponent"], event["reportingInstance"]) == ("tfjob-controller", "tf-operator-0")
@@ -91,7 +91,7 @@ async def test_every_client_finds_an_event_its_count_and_its_times(control_plane
     # And the new API.
     (event,) = control_plane.admin.get(f"/apis/events.k8s.io/v1/namespaces/{namespace}/events")["items"]
     assert event["reportingController"] == "tfjob-controller"
-    assert (event["note"], event["deprecatedCount"]) == (shown, 3)
+    assert (event["note"], event["deprecatedCount"]) == (message, 3)
 
 
 async def test_nothing_is_tried_for_long_in_a_namespace_that_is_going_away(control_plane, namespace, job):

@@ -16,7 +16,7 @@ from support.parity.players import play
 from support.parity.recorded import CRDS, recording
 from support.parity.script import Conversation
 
-ALL = [(file, conversation) for file, found in CONVERSATIONS.items() for conversation in found]
+ALL = [(file, conversation) for file, conversations in CONVERSATIONS.items() for conversation in conversations]
 RECORDED = {file: recording(file) for file in CONVERSATIONS}
 EXCUSES = excuses.excuses()
 DOCUMENT = Path(__file__).parents[3] / "docs" / "local-apiserver.md"

@@ -24,7 +24,7 @@ DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 pytestmark = [pytest.mark.nightly, pytest.mark.real_server("what is compared with")]
 
 
-def known(suite: str) -> set[str]:
+def expected_failures(suite: str) -> set[str]:
     """The tests of a suite that are known to fail here."""
     return {test for entry in yaml.safe_load(KNOWN.read_text()) for test in entry["tests"].get(suite, ())}
 
@@ -48,7 +48,7 @@ def test_a_suite_of_controller_runtime_passes(
     with capsys.disabled():
         sys.stdout.write(f"\n{name}: {len(passing)} of {len(there)} pass on a real server, ")
         sys.stdout.write(f"{sum(not failure for failure in here.values())} of {len(here)} here\n")
-    excused = known(name)
+    excused = expected_failures(name)
     unexcused = [f"{test}\n  {failure}" for test, failure in sorted(failing.items()) if test not in excused]
     stale = [f"{test}\n  passes; remove it from {KNOWN.name}" for test in sorted(excused - failing.keys())]
     assert passing, "no test passes on a real server"
@@ -77,9 +77,9 @@ async def test_a_controller_of_its_own_kind_makes_deployments(
 
         foo = {"apiVersion": "samplecontroller.k8s.io/v1alpha1", "kind": "Foo", "metadata": {"name": "a"}}
         api.create(FOOS, {**foo, "spec": {"deploymentName": "made", "replicas": 2}})
-        made = api.wait_for(f"{DEPLOYMENTS}/made")
-        assert made["spec"]["replicas"] == 2
-        assert [owner["kind"] for owner in made["metadata"]["ownerReferences"]] == ["Foo"]
+        deployment = api.wait_for(f"{DEPLOYMENTS}/made")
+        assert deployment["spec"]["replicas"] == 2
+        assert [owner["kind"] for owner in deployment["metadata"]["ownerReferences"]] == ["Foo"]
 
         api.patch(f"{FOOS}/a", {"spec": {"replicas": 3}})
         await eventually(lambda: api.get(f"{DEPLOYMENTS}/made")["spec"]["replicas"] == 3)

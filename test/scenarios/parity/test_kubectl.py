@@ -319,8 +319,8 @@ def split(command):
         (
             (head, flag.strip(), value)
             for flag in (" -p ", " -l ")
-            for head, found, value in [command.partition(flag)]
-            if found
+            for head, separator, value in [command.partition(flag)]
+            if separator
         ),
         (command, "", ""),
     )
@@ -333,15 +333,15 @@ def split(command):
 async def played(kubectl):
     """What each command says in a new namespace."""
     await kubectl.make_namespace()
-    said = []
+    outcomes = []
     for command, stdin in COMMANDS:
         if callable(stdin):
             _, uid, _ = await kubectl(["get", "cm", "owner", "-o", "jsonpath={.metadata.uid}"])
             body = stdin(uid)
         else:
             body = stdin
-        said.append(Said.of(*await kubectl(split(command), body)))
-    return said
+        outcomes.append(Said.of(*await kubectl(split(command), body)))
+    return outcomes
 
 
 class NoLogs:
@@ -375,12 +375,12 @@ async def embedded(folder: StateFolder, stack: AsyncExitStack) -> Path:
 async def test_kubectl_does_and_says_the_same(control_plane: ControlPlane, tmp_path: Path, program: str) -> None:
     async with AsyncExitStack() as stack:
         kubeconfig = await embedded(StateFolder(tmp_path / "state"), stack)
-        found = await asyncio.gather(
+        sessions = await asyncio.gather(
             played(Kubectl(control_plane.kubeconfig("admin"), tmp_path / "real", program)),
             played(Kubectl(kubeconfig, tmp_path / "embedded", program)),
         )
     problems = []
-    for (command, _), real, own in zip(COMMANDS, *found, strict=True):
+    for (command, _), real, own in zip(COMMANDS, *sessions, strict=True):
         if real.code != own.code or (real == own) is (command in DIFFERENCES):
             problems.append(f"kubectl {command}\n  real:     {real}\n  embedded: {own}")
     assert not problems, f"{len(problems)} of {len(COMMANDS)}:\n" + "\n".join(problems)

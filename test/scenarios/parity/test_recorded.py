@@ -13,6 +13,6 @@ from support.parity.recorded import answers_of, recording
 def test_a_real_server_answers_as_recorded(control_plane: ControlPlane) -> None:
     recorded = {file: recording(file) for file in CONVERSATIONS}
 
-    found = answers_of(access_from(control_plane.kubeconfig("admin")), CONVERSATIONS)
+    answers = answers_of(access_from(control_plane.kubeconfig("admin")), CONVERSATIONS)
 
-    assert list(differences(recorded, found)) == []
+    assert list(differences(recorded, answers)) == []

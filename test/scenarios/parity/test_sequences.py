@@ -33,12 +33,12 @@ def test_random_sequences_have_the_same_answers(own_control_plane: ControlPlane)
         real.install(CRDS)
 
         def namespaces(number: int) -> list[str]:
-            made = [next(names) for _ in range(number)]
-            real.make_namespaces(made)
-            embedded.make_namespaces(made)
-            return made
+            batch = [next(names) for _ in range(number)]
+            real.make_namespaces(batch)
+            embedded.make_namespaces(batch)
+            return batch
 
-        def found(conversation: Conversation, namespace: str) -> list[str]:
+        def disagreements(conversation: Conversation, namespace: str) -> list[str]:
             left = normal(conversation, play(conversation, real, namespace), namespace)
             right = normal(conversation, play(conversation, embedded, namespace), namespace)
             return list(differences(left, json.loads(json.dumps(right))))
@@ -46,7 +46,7 @@ def test_random_sequences_have_the_same_answers(own_control_plane: ControlPlane)
         for first in range(FIRST, FIRST + SEQUENCES, AT_ONCE):
             conversations = [sequence(seed) for seed in range(first, min(first + AT_ONCE, FIRST + SEQUENCES))]
             for conversation, namespace in zip(conversations, namespaces(len(conversations)), strict=True):
-                if wrong := found(conversation, namespace):
-                    fewer = shrunk(conversation, lambda one: found(one, *namespaces(1)) != [])
+                if wrong := disagreements(conversation, namespace):
+                    fewer = shrunk(conversation, lambda one: disagreements(one, *namespaces(1)) != [])
                     steps = "\n".join(step.text for step in fewer.steps)
                     raise AssertionError(f"{conversation.name}\n{steps}\n{wrong[:5]}")
