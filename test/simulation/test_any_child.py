@@ -7,7 +7,7 @@ import pytest
 
 from support.embedded.embedded_api import refused
 from support.embedded.pod_events import everything_runs, resume, succeeds, suspend
-from support.embedded.simulator import NAMESPACE, simulator
+from support.embedded.simulator import NAMESPACE, simulate
 from support.jobs.builders import tfjob
 from support.toys import toy_child
 from tf_operator.job.profile import OPERATOR_LABEL
@@ -25,7 +25,7 @@ RUNS = "TFJob team/job is running."
 @pytest.fixture
 def world(monkeypatch):
     monkeypatch.setattr(kinds, "ALL", toy_child.WITH_REMINDERS)
-    world = simulator(tfjob("job").workers(1).ttl(600))
+    world = simulate(tfjob("job").workers(1).ttl(600))
     world.send(requests.create(CRDS, "", toy_child.crd()))
     return world
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, run_state_machine_as_test
 
 from support.embedded.pod_histories import POLICIES, RULES, PodHistories
-from support.embedded.simulator import simulated
+from support.embedded.simulator import Simulator
 from support.jobs import t9k
 from tf_operator.dialects import registry
 
@@ -86,7 +86,7 @@ def machine(base, job, version):
     class Histories(base):
         @initialize(body=job)
         def create(self, body):
-            self.simulator = simulated(body, registry.api_of(body))
+            self.simulator = Simulator(body, api=registry.api_of(body))
             self.happens()
 
         @invariant()

@@ -14,7 +14,7 @@ from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from support.embedded.pod_events import scale_workers
 from support.embedded.pod_histories import BY_RULE, POLICIES, RULES, PodHistories
-from support.embedded.simulator import simulator
+from support.embedded.simulator import simulate
 from support.jobs.builders import tfjob
 from support.jobs.templates import Template
 from tf_operator.job.record import ReplicaType
@@ -59,7 +59,7 @@ class Histories(PodHistories):
 
     @initialize(job=jobs())
     def create(self, job):
-        self.simulator = simulator(job)
+        self.simulator = simulate(job)
         self.happens(lambda simulator: None)
 
     def happens(self, *moves):

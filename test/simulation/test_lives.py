@@ -34,7 +34,7 @@ from support.embedded.pod_events import (
     the_gang_is_admitted,
     time_passes,
 )
-from support.embedded.simulator import simulated
+from support.embedded.simulator import Simulator
 from support.jobs import t9k
 from support.jobs.builders import tfjob
 from support.jobs.older_versions import TEMPLATE
@@ -103,7 +103,7 @@ class Life:
         return requests
 
     def begun(self):
-        return simulated(self.job, registry.api_of(self.job), self.settings)
+        return Simulator(self.job, self.settings, registry.api_of(self.job))
 
     def live(self, simulator):
         is_undisturbed = simulator.crash_after is None

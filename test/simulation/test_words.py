@@ -24,7 +24,7 @@ from support.embedded.pod_events import (
     succeeds,
     time_passes,
 )
-from support.embedded.simulator import simulated
+from support.embedded.simulator import Simulator
 from tf_operator.client import events, job, pods
 from tf_operator.client.explanation import checks
 from tf_operator.client.explanation.situation import Situation
@@ -183,7 +183,7 @@ def test_no_sentence_names_what_its_api_does_not_have(of, name, caplog):
     caplog.set_level(logging.INFO)
     life, sentences = LIVES[name], []
     with capture_logs() as records:
-        simulator = simulated(manifest(of, **life.job), APIS[of], life.settings)
+        simulator = Simulator(manifest(of, **life.job), life.settings, APIS[of])
         for move in (lambda _: None, *life.moves):
             move(simulator)
             simulator.settle()

@@ -153,7 +153,7 @@ async def reading_jobs_for_the_queue(case):
 
 
 async def planning_the_queue(case):
-    plan = case.or_raise(lambda cluster: [found.key.name for found in cluster.jobs], make_schedule)
+    plan = case.or_raise(lambda cluster: [queue_job.key.name for queue_job in cluster.jobs], make_schedule)
     for module in (planner, set_aside):
         case.patch.setattr(module, "make_schedule", plan)
     return await _queue(case)
@@ -257,8 +257,8 @@ async def counting_jobs_by_phase(case):
 async def reading_what_is_watched(case):
     read = case.or_raise(lambda raw: bytes(raw).decode(), job_reader(v1.API))
     reader = ObjectDecoder(read, store=Store(), instruments=ReflectorInstruments())
-    found = [reader.read(msgspec.Raw(json.dumps(body).encode()))[1] for body in case.bodies]
-    return {item.metadata.name for item in found if item}
+    items = [reader.read(msgspec.Raw(json.dumps(body).encode()))[1] for body in case.bodies]
+    return {item.metadata.name for item in items if item}
 
 
 async def reading_workloads(case):
@@ -268,11 +268,11 @@ async def reading_workloads(case):
         {"name": "worker", "count": body["spec"]["tfReplicaSpecs"]["Worker"]["replicas"]} for body in case.bodies
     ]
     raw = [
-        {"metadata": body["metadata"], "spec": {"podSets": [found]}}
-        for body, found in zip(case.bodies, pod_sets, strict=True)
+        {"metadata": body["metadata"], "spec": {"podSets": [pod_set]}}
+        for body, pod_set in zip(case.bodies, pod_sets, strict=True)
     ]
-    found = [reader.read(msgspec.Raw(json.dumps(body).encode()))[1] for body in raw]
-    return {item.metadata.name for item in found if item}
+    items = [reader.read(msgspec.Raw(json.dumps(body).encode()))[1] for body in raw]
+    return {item.metadata.name for item in items if item}
 
 
 # --- What is kept and answered ---------------------------------------------------------------------------------------

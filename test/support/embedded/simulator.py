@@ -315,13 +315,8 @@ class Simulator(EmbeddedApi):
         }
 
 
-def simulator(job: TFJobBuilder, settings: Settings = DEFAULT_SETTINGS) -> Simulator:
+def simulate(job: TFJobBuilder, settings: Settings = DEFAULT_SETTINGS) -> Simulator:
     return Simulator(job.body(), settings)
-
-
-def simulated(job: Json, api: ServedAPI, settings: Settings = DEFAULT_SETTINGS) -> Simulator:
-    """A job of any served API, in any version of it."""
-    return Simulator(job, settings, api)
 
 
 @cache

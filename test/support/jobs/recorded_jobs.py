@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from golden import case
-from support.embedded.simulator import Simulator, simulated
+from support.embedded.simulator import Simulator
 from support.resources import Json
 from tf_operator.dialects import registry
 
@@ -47,7 +47,7 @@ def lived(job: Json, *moves: Callable[[Simulator], None]) -> Json:
     """The job after these events, in the version in which it was created."""
     api = registry.api_of(job)
     assert api is not None
-    simulator = simulated(job, api)
+    simulator = Simulator(job, api=api)
     simulator.settle()
     for move in moves:
         move(simulator)

@@ -7,7 +7,7 @@ from structlog.testing import capture_logs
 
 from support.embedded.controller_harness import JOBS, Counts, Recorder
 from support.embedded.pod_events import everything_runs, fails, succeeds, suspend, time_passes
-from support.embedded.simulator import MORNING, simulator
+from support.embedded.simulator import MORNING, simulate
 from support.jobs.builders import tfjob
 from tf_operator.controller import job_log
 from tf_operator.controller.reporter import PlanReporter
@@ -106,7 +106,7 @@ LIVES = {
 def test_the_log_has_the_life_of_a_job(moves, expected, caplog):
     caplog.set_level(logging.INFO)
     with capture_logs() as records:
-        seen = simulator(tfjob().workers(1, restart="ExitCode"))
+        seen = simulate(tfjob().workers(1, restart="ExitCode"))
         for move in ((lambda _: None), *moves):
             move(seen)
             seen.settle()

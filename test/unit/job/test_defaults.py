@@ -15,8 +15,8 @@ def ports_after(container, **more_spec):
     job = job_of(tfjob().workers(1))
     template = {"spec": {"containers": [container], **more_spec}}
     job = replace(job, replicas=(replace(job.replicas[0], template=template),))
-    found = with_defaults(job).replicas[0].template["spec"]["containers"]
-    return found[0].get("ports") if isinstance(found[0], dict) else found[0]
+    containers = with_defaults(job).replicas[0].template["spec"]["containers"]
+    return containers[0].get("ports") if isinstance(containers[0], dict) else containers[0]
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ def rule(action, operator, *values):
 
 def restarts_after(policy, *rules):
     """The exit codes, of these few, after which the container is started again: alone, or with all others."""
-    found = restart_rules.read({"restartPolicy": policy, "restartPolicyRules": list(rules)})
+    container_rules = restart_rules.read({"restartPolicy": policy, "restartPolicyRules": list(rules)})
     codes = (0, 1, 42, 137, 300)
-    alone = [code for code in codes if found.restarts_after(code) and not found.restarts_all(code)]
-    return alone, [code for code in codes if found.restarts_all(code)]
+    alone = [code for code in codes if container_rules.restarts_after(code) and not container_rules.restarts_all(code)]
+    return alone, [code for code in codes if container_rules.restarts_all(code)]
 
 
 @pytest.mark.parametrize(
@@ -58,12 +58,12 @@ def test_a_container_without_a_policy_of_its_own_has_no_rules(container):
     ],
 )
 def test_what_is_no_rule_in_a_template_is_passed_over(rules):
-    found = restart_rules.read({"restartPolicy": "Never", "restartPolicyRules": rules})
+    container_rules = restart_rules.read({"restartPolicy": "Never", "restartPolicyRules": rules})
 
-    assert found == restart_rules.RestartRules(RestartPolicy.NEVER)
+    assert container_rules == restart_rules.RestartRules(RestartPolicy.NEVER)
 
 
 def test_a_value_beyond_all_exit_codes_is_in_no_rule():
-    found = restart_rules.read({"restartPolicy": "Never", "restartPolicyRules": [rule("Restart", "In", 256, 1000)]})
+    rules = restart_rules.read({"restartPolicy": "Never", "restartPolicyRules": [rule("Restart", "In", 256, 1000)]})
 
-    assert not any(found.restarts_after(code) for code in (0, 255, 256, 1000, -1))
+    assert not any(rules.restarts_after(code) for code in (0, 255, 256, 1000, -1))

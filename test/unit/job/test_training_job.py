@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from support.embedded.simulator import simulator
+from support.embedded.simulator import simulate
 from support.jobs.builders import tfjob
 from tf_operator.job.record import ElasticRecord, ReplicaType
 
@@ -24,7 +24,7 @@ ELASTIC = WORKERS.elastic(2, 4)
     ],
 )
 def test_the_job_queue_decides_within_the_policy(builder, decided, count):
-    job = simulator(builder).job
+    job = simulate(builder).job
     job = replace(job, record=job.record.changed(elastic=ElasticRecord(workers=decided))).in_force()
 
     assert job.spec_of(ReplicaType.WORKER).count == count

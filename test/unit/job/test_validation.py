@@ -68,10 +68,10 @@ def test_a_valid_job_has_no_errors(job):
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_an_error_names_the_field_and_the_rule(job, beginning):
-    found = errors(job)
+    problems = errors(job)
 
-    assert len(found) == 1
-    assert found[0].startswith(beginning)
+    assert len(problems) == 1
+    assert problems[0].startswith(beginning)
 
 
 def test_a_job_that_could_not_be_read_is_not_also_told_that_it_is_empty():

@@ -16,8 +16,8 @@ def builder(template, **settings):
 
 
 def pod_of(template, **settings):
-    made, kind = builder(template, **settings)
-    return made.pod(kind, 0, name="j")
+    child_builder, kind = builder(template, **settings)
+    return child_builder.pod(kind, 0, name="j")
 
 
 def raw(**template):
@@ -32,23 +32,23 @@ def raw(**template):
 
 @pytest.mark.parametrize("metadata", [None, 3, {"annotations": [1], "labels": [2]}, {"annotations": None}], ids=repr)
 def test_metadata_of_a_template_that_is_none_is_passed_over(metadata):
-    made = pod_of(raw(metadata=metadata))
+    pod = pod_of(raw(metadata=metadata))
 
-    assert set(made["metadata"]) == {"name", "namespace", "labels", "ownerReferences"}
+    assert set(pod["metadata"]) == {"name", "namespace", "labels", "ownerReferences"}
 
 
 @pytest.mark.parametrize("env", [{"A": "b"}, "x", 3], ids=repr)
 def test_an_env_that_is_no_list_is_left_for_the_apiserver_to_refuse(env):
-    made = pod_of(Template().main(env=env))
+    pod = pod_of(Template().main(env=env))
 
-    assert made["spec"]["containers"][0]["env"] == env
+    assert pod["spec"]["containers"][0]["env"] == env
 
 
 def test_what_is_no_container_is_left_for_the_apiserver_to_refuse():
-    made = pod_of(raw(spec={"containers": ["x", {"name": "tensorflow", "image": "i"}]}))
+    pod = pod_of(raw(spec={"containers": ["x", {"name": "tensorflow", "image": "i"}]}))
 
-    assert made["spec"]["containers"][0] == "x"
-    assert made["spec"]["containers"][1]["env"][0]["name"] == "TF_CONFIG"
+    assert pod["spec"]["containers"][0] == "x"
+    assert pod["spec"]["containers"][1]["env"][0]["name"] == "TF_CONFIG"
 
 
 @pytest.mark.parametrize(
@@ -67,11 +67,11 @@ def test_what_is_no_container_is_left_for_the_apiserver_to_refuse():
     ids=["none", "sorted, and named", "one number once", "two protocols", "no ports", "no list"],
 )
 def test_a_service_has_one_port_for_each_of_the_container(ports, served):
-    made, kind = builder(Template().main(ports=ports))
+    child_builder, kind = builder(Template().main(ports=ports))
 
-    found = made.service(kind, 0, name="j")["spec"].get("ports", [])
+    service_ports = child_builder.service(kind, 0, name="j")["spec"].get("ports", [])
 
-    assert ", ".join(f"{port['name']} {port['port']} {port['protocol']}" for port in found) == served
+    assert ", ".join(f"{port['name']} {port['port']} {port['protocol']}" for port in service_ports) == served
 
 
 @pytest.mark.parametrize(
@@ -113,8 +113,8 @@ def test_the_end_of_the_log_explains_a_failure_unless_the_template_chooses_other
 
 
 def test_the_default_of_a_pod_is_no_part_of_its_job_so_that_one_that_runs_is_left_alone():
-    made, kind = builder(Template())
+    child_builder, kind = builder(Template())
 
-    made.pod(kind, 0, name="j")
+    child_builder.pod(kind, 0, name="j")
 
-    assert not any("terminationMessagePolicy" in str(spec.template) for spec in made.job.replicas)
+    assert not any("terminationMessagePolicy" in str(spec.template) for spec in child_builder.job.replicas)

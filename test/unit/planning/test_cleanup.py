@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from support.embedded.pod_events import everything_runs, succeeds
-from support.embedded.simulator import MORNING, simulator
+from support.embedded.simulator import MORNING, simulate
 from support.jobs.builders import tfjob
 from tf_operator.meta import rfc3339
 from tf_operator.planning import cleanup
@@ -15,12 +15,12 @@ from tf_operator.planning.plan import make_plan
 
 
 def finished(job):
-    seen = simulator(job)
-    seen.settle()
+    simulator = simulate(job)
+    simulator.settle()
     for move in (everything_runs, succeeds("worker-0")):
-        move(seen)
-        seen.settle()
-    return seen
+        move(simulator)
+        simulator.settle()
+    return simulator
 
 
 @pytest.mark.parametrize(
@@ -30,37 +30,37 @@ def finished(job):
 )
 def test_the_time_to_live_counts_from_the_end(seconds, expires):
     """training-operator: TestCleanupJob."""
-    seen = finished(tfjob().workers(1))
-    seen.tamper({"spec": {"runPolicy": {"ttlSecondsAfterFinished": seconds}}})
+    simulator = finished(tfjob().workers(1))
+    simulator.tamper({"spec": {"runPolicy": {"ttlSecondsAfterFinished": seconds}}})
 
-    assert cleanup.expires_at(seen.job) == (None if expires is None else MORNING + timedelta(seconds=expires))
+    assert cleanup.expires_at(simulator.job) == (None if expires is None else MORNING + timedelta(seconds=expires))
 
 
 def test_a_time_to_live_is_not_late_because_a_clock_was_ahead():
-    seen = finished(tfjob().workers(1).ttl(60))
-    seen.tamper({"status": {"completionTime": rfc3339(seen.now + timedelta(hours=3))}})
-    seen.settle()
-    assert not seen.is_deleted
+    simulator = finished(tfjob().workers(1).ttl(60))
+    simulator.tamper({"status": {"completionTime": rfc3339(simulator.now + timedelta(hours=3))}})
+    simulator.settle()
+    assert not simulator.is_deleted
 
-    seen.wait(65)
-    seen.settle()
+    simulator.wait(65)
+    simulator.settle()
 
-    assert seen.is_deleted
+    assert simulator.is_deleted
 
 
 def test_a_clock_that_is_behind_does_not_end_a_time_to_live_early():
     """Its pods, whose times would show it, are gone. The API server has a clock of its own."""
-    seen = finished(tfjob().workers(1).ttl(60).clean_pods("All"))
-    observed = seen.observe()
+    simulator = finished(tfjob().workers(1).ttl(60).clean_pods("All"))
+    observed = simulator.observe()
     behind = replace(observed, now=observed.now - timedelta(hours=1), status_time=observed.now)
 
     assert (observed.pods, make_plan(behind).report) == ((), None)
 
 
 def test_services_of_ours_go_by_one_request_and_a_single_one_by_its_name():
-    many, one = (simulator(tfjob("j").workers(count).suspended(False)) for count in (3, 1))
-    for seen in (many, one):
-        seen.settle()
+    many, one = (simulate(tfjob("j").workers(count).suspended(False)) for count in (3, 1))
+    for simulator in (many, one):
+        simulator.settle()
 
     assert [type(action) for action in cleanup.while_idle(many.observe(), "suspended")] == [Delete] * 3 + [
         DeleteCollection

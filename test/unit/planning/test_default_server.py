@@ -29,9 +29,9 @@ def serve(folder, lines, *, place="distribute", fields=""):
     environment = {"TF_CONFIG": json.dumps(config), json_logs.FIELDS_VARIABLE: fields}
     command = [sys.executable, folder / default_server.FILE]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as server:
-        found = [server.stdout.readline().decode(errors="replace") for _ in range(lines)]
+        output = [server.stdout.readline().decode(errors="replace") for _ in range(lines)]
         server.terminate()
-    return found, server.returncode
+    return output, server.returncode
 
 
 @pytest.mark.documents("v1alpha1/default-server")

@@ -21,12 +21,12 @@ ONE_CPU = tfjob().workers(3, template=ASKS)
 PLUGINS = Settings(gang_scheduler="scheduler-plugins-scheduler")
 
 
-def seen_with(job, settings, group=None):
+def snapshot_with(job, settings, group=None):
     return snapshot_of(job, settings=settings, pod_group=group)
 
 
 def spec_of(job, settings=VOLCANO):
-    (create,) = gang.actions(seen_with(job, settings))
+    (create,) = gang.actions(snapshot_with(job, settings))
     return create.body()["spec"]
 
 
@@ -40,7 +40,7 @@ def test_the_schedulers_that_are_known_may_be_written_in_any_case(name, meant):
 
 @pytest.mark.parametrize(("phase", "waits"), [("", True), ("Pending", True), ("Inqueue", False), ("Running", False)])
 def test_with_volcano_pods_wait_until_the_group_is_admitted(phase, waits):
-    assert gang.keeps_waiting(seen_with(tfjob().workers(2), VOLCANO, PodGroup("job", "g", phase))) is waits
+    assert gang.keeps_waiting(snapshot_with(tfjob().workers(2), VOLCANO, PodGroup("job", "g", phase))) is waits
 
 
 @pytest.mark.parametrize(
@@ -87,9 +87,9 @@ def test_the_group_asks_for_what_its_members_ask_for(job, resources):
 )
 def test_the_group_asks_for_what_sidecars_ask_for_as_the_pods_are_made(template, cpu):
     job = tfjob().workers(2, template=template).elastic(1, 4, restartInPlace=True)
-    found = spec_of(job, replace(VOLCANO, restarts_in_place=True))
+    spec = spec_of(job, replace(VOLCANO, restarts_in_place=True))
 
-    assert float(quantity.parse(found["minResources"]["cpu"])) == float(cpu)
+    assert float(quantity.parse(spec["minResources"]["cpu"])) == float(cpu)
 
 
 def test_volcano_is_told_queue_and_priority_and_the_plugins_the_patience():
@@ -113,13 +113,13 @@ def test_volcano_is_told_queue_and_priority_and_the_plugins_the_patience():
 )
 def test_a_group_has_at_least_one_member(job, resources, settings):
     """The PodGroups of scheduler-plugins take no less."""
-    found = spec_of(job, settings)
+    spec = spec_of(job, settings)
 
-    assert (found["minMember"], found.get("minResources")) == (1, resources)
+    assert (spec["minMember"], spec.get("minResources")) == (1, resources)
 
 
 @pytest.mark.parametrize(
-    ("found", "patch"),
+    ("spec", "patch"),
     [
         ({"minMember": 2, "queue": "default"}, None),
         ({"minMember": 2, "queue": "given-by-others", "theirs": 1}, None),
@@ -130,12 +130,12 @@ def test_a_group_has_at_least_one_member(job, resources, settings):
     ],
     ids=["the same", "another queue", "another size", "no priority any more", "no resources any more", "no spec"],
 )
-def test_the_group_follows_the_job_in_what_is_ours(found, patch):
-    group = PodGroup("job", "g", "Running", found)
-    made = gang.actions(seen_with(tfjob().workers(2), VOLCANO, group))
+def test_the_group_follows_the_job_in_what_is_ours(spec, patch):
+    group = PodGroup("job", "g", "Running", spec)
+    patches = gang.actions(snapshot_with(tfjob().workers(2), VOLCANO, group))
 
-    assert gang.actions(seen_with(tfjob().workers(2), VOLCANO, replace(group, is_terminating=True))) == ()
-    assert [(change.name, change.uid, change.body) for change in made] == (
+    assert gang.actions(snapshot_with(tfjob().workers(2), VOLCANO, replace(group, is_terminating=True))) == ()
+    assert [(change.name, change.uid, change.body) for change in patches] == (
         [] if patch is None else [("job", "g", {"spec": patch})]
     )
 
@@ -146,32 +146,32 @@ def test_a_resource_that_is_no_longer_asked_for_is_taken_away():
         "job", "g", "Running", {"minMember": 2, "queue": "default", "minResources": {"cpu": "1", "gpu": "2"}}
     )
 
-    (patch,) = gang.actions(seen_with(job, VOLCANO, group))
+    (patch,) = gang.actions(snapshot_with(job, VOLCANO, group))
 
     assert patch.body == {"spec": {"minResources": {"gpu": None}}}
 
 
 @pytest.mark.parametrize(
-    ("found", "patched"),
+    ("memory", "patched"),
     [("2G", ()), ("2000000k", ()), (2000000000, ()), ("2Gi", ("2000000000",)), ("plenty", ("2000000000",))],
 )
-def test_a_quantity_that_a_scheduler_has_written_in_its_own_form_is_the_same(found, patched):
+def test_a_quantity_that_a_scheduler_has_written_in_its_own_form_is_the_same(memory, patched):
     job = tfjob().workers(2).scheduling(min_resources={"memory": "2000000000"})
-    spec = {"minMember": 2, "queue": "default", "minResources": {"memory": found}}
+    spec = {"minMember": 2, "queue": "default", "minResources": {"memory": memory}}
 
-    made = gang.actions(seen_with(job, VOLCANO, PodGroup("job", "g", "Running", spec)))
+    patches = gang.actions(snapshot_with(job, VOLCANO, PodGroup("job", "g", "Running", spec)))
 
-    assert tuple(patch.body["spec"]["minResources"]["memory"] for patch in made) == patched
+    assert tuple(patch.body["spec"]["minResources"]["memory"] for patch in patches) == patched
 
 
 def test_what_others_wrote_into_a_group_stays():
     spec = {"minMember": 2, "queue": "theirs", "scheduleTimeoutSeconds": 5}
     job = tfjob().workers(2)
 
-    (patch,) = gang.actions(seen_with(job, PLUGINS, PodGroup("job", "g", spec=spec)))
+    (patch,) = gang.actions(snapshot_with(job, PLUGINS, PodGroup("job", "g", spec=spec)))
 
     assert patch.body == {"spec": {"scheduleTimeoutSeconds": None}}
-    assert gang.actions(seen_with(job, VOLCANO, PodGroup("job", "g", spec=spec))) == ()
+    assert gang.actions(snapshot_with(job, VOLCANO, PodGroup("job", "g", spec=spec))) == ()
 
 
 def test_another_gang_scheduler_is_one_more_value(monkeypatch):
@@ -179,7 +179,7 @@ def test_another_gang_scheduler_is_one_more_value(monkeypatch):
     another = GangScheduler(
         name="another",
         resource=groups,
-        spec=lambda _job, members, _found: {"minMember": members, "priority": 50},
+        spec=lambda _job, members, _spec: {"minMember": members, "priority": 50},
         fields=("minMember", "priority"),
         uses=frozenset(),
         labels=lambda job, kind: {"group": job.key.name, "role": kind.label},
@@ -187,11 +187,11 @@ def test_another_gang_scheduler_is_one_more_value(monkeypatch):
         least_members=2,
     )
     monkeypatch.setattr(gang_schedulers, "KNOWN", (*gang_schedulers.KNOWN, another))
-    seen = snapshot_of(tfjob().workers(1), settings=Settings(gang_scheduler="another"))
+    snapshot = snapshot_of(tfjob().workers(1), settings=Settings(gang_scheduler="another"))
 
-    (group,) = make_plan(seen).actions
+    (group,) = make_plan(snapshot).actions
     placed = PodGroup("job", "g", "Placed", {"minMember": 2, "priority": 50})
-    (pod,) = make_plan(replace(seen, pod_group=placed)).actions
+    (pod,) = make_plan(replace(snapshot, pod_group=placed)).actions
 
     assert (group.resource, group.body()["spec"]) == (groups, {"minMember": 2, "priority": 50})
     assert pod.body()["spec"]["schedulerName"] == "another"
@@ -200,7 +200,7 @@ def test_another_gang_scheduler_is_one_more_value(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("asked", "offered", "scheduler", "missing"),
+    ("annotation", "offered", "scheduler", "missing"),
     [
         ("", "", "volcano", ""),
         ("none", "", None, ""),
@@ -210,14 +210,14 @@ def test_another_gang_scheduler_is_one_more_value(monkeypatch):
     ],
     ids=["the operator's", "none", "one that is offered", "one that is not", "the operator's by its name"],
 )
-def test_a_job_may_have_no_gang_scheduler_or_one_that_is_offered(asked, offered, scheduler, missing):
-    annotations = {"tf-operator.kubeflow.org/gang-scheduler": asked} if asked else {}
+def test_a_job_may_have_no_gang_scheduler_or_one_that_is_offered(annotation, offered, scheduler, missing):
+    annotations = {"tf-operator.kubeflow.org/gang-scheduler": annotation} if annotation else {}
     job = tfjob().workers(1).annotations(annotations)
 
-    snapshot = replace(seen_with(job, VOLCANO), offered_scheduler=offered).decided()
+    snapshot = replace(snapshot_with(job, VOLCANO), offered_scheduler=offered).decided()
 
-    found = gang_schedulers.of(snapshot.job, snapshot.settings)
-    assert (found.pods_scheduler if found else None) == scheduler
+    gang_scheduler = gang_schedulers.of(snapshot.job, snapshot.settings)
+    assert (gang_scheduler.pods_scheduler if gang_scheduler else None) == scheduler
     assert gang.unavailable(snapshot) == missing
 
 

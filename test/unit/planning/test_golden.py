@@ -86,15 +86,15 @@ def _without_words(refusal):
 
 def decisions(case, stored_as=lambda status: status):
     """What is decided now, and about the same pods once the status of that plan is stored."""
-    before = case.snapshot.job.stored_status
-    now = make_plan(with_status(case, stored_as(before)))
-    then = make_plan(with_status(case, stored_as(merge(before, case.api.status_patch(now.report)))))
+    status = case.snapshot.job.stored_status
+    now = make_plan(with_status(case, stored_as(status)))
+    then = make_plan(with_status(case, stored_as(merge(status, case.api.status_patch(now.report)))))
     return [(plan.actions, plan.status_first, plan.counts, plan.requeue_after) for plan in (now, then)]
 
 
 def with_status(case, stored):
-    seen = case.snapshot
-    return replace(seen, job=replace(seen.job, record=case.api.read({}, None, stored).record, stored_status=stored))
+    record = case.api.read({}, None, stored).record
+    return replace(case.snapshot, job=replace(case.snapshot.job, record=record, stored_status=stored))
 
 
 def without_messages(status):
@@ -106,9 +106,9 @@ def without_messages(status):
 
 
 def test_there_are_no_two_cases_of_one_observation():
-    seen = [repr((found.snapshot, found.snapshot.job.stored_status, found.bodies)) for found in CASES.values()]
+    observations = [repr((case.snapshot, case.snapshot.job.stored_status, case.bodies)) for case in CASES.values()]
 
-    assert len(seen) == len(set(seen))
+    assert len(observations) == len(set(observations))
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -13,9 +13,9 @@ from tf_operator.planning.snapshot import MainContainer, Pod
 
 @pytest.mark.parametrize("count", [-5, 10**12])
 def test_a_count_that_is_out_of_bounds_costs_no_memory(count):
-    seen = snapshot_of(tfjob().workers(count))
+    snapshot = snapshot_of(tfjob().workers(count))
 
-    assert len(job_view.view(seen).replicas) in {0, MOST_REPLICAS}
+    assert len(job_view.view(snapshot).replicas) in {0, MOST_REPLICAS}
 
 
 @pytest.mark.parametrize(

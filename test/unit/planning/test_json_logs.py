@@ -34,21 +34,21 @@ def pod(*, env=None, value="true", kind=ReplicaType.WORKER, beside=()):
     return ChildBuilder(API.read_object(body), Settings()).pod(kind, 1, name="j-worker-1")
 
 
-def run(found, folder, *, path=""):
+def run(body, folder, *, path=""):
     """What Python writes where a kubelet has made this pod's volume and variables; as objects."""
-    (volume,) = found["spec"]["volumes"]
+    (volume,) = body["spec"]["volumes"]
     (item,) = volume["downwardAPI"]["items"]
     key = item["fieldRef"]["fieldPath"].removeprefix("metadata.annotations['").removesuffix("']")
-    (folder / item["path"]).write_text(found["metadata"]["annotations"][key])
-    (container,) = found["spec"]["containers"]
+    (folder / item["path"]).write_text(body["metadata"]["annotations"][key])
+    (container,) = body["spec"]["containers"]
     (mount,) = container["volumeMounts"]
     assert mount["name"] == volume["name"]
-    given = {}
+    env = {}
     for entry in container["env"]:
-        given[entry["name"]] = entry.get("value", path).replace("$(PYTHONPATH)", given.get("PYTHONPATH", ""))
-    given["PYTHONPATH"] = given["PYTHONPATH"].replace(mount["mountPath"], str(folder))
+        env[entry["name"]] = entry.get("value", path).replace("$(PYTHONPATH)", env.get("PYTHONPATH", ""))
+    env["PYTHONPATH"] = env["PYTHONPATH"].replace(mount["mountPath"], str(folder))
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], env={**os.environ, **given}, capture_output=True, text=True, check=True
+        [sys.executable, "-c", PROGRAM], env={**os.environ, **env}, capture_output=True, text=True, check=True
     )
     assert done.stderr == ""
     return [json.loads(line) for line in done.stdout.splitlines()]
@@ -71,11 +71,11 @@ def test_the_modules_of_the_program_and_its_own_sitecustomize_are_still_found(tm
     own = tmp_path / "own"
     own.mkdir()
     (own / "sitecustomize.py").write_text("import logging\nlogging.warning('mine')\n")
-    given = {name: str(own) if name == "value" else value for name, value in entry.items()}
+    variable = {name: str(own) if name == "value" else value for name, value in entry.items()}
     ours = tmp_path / "ours"
     ours.mkdir()
 
-    lines = run(pod(env=[{"name": "PYTHONPATH", **given}]), ours, path=str(own))
+    lines = run(pod(env=[{"name": "PYTHONPATH", **variable}]), ours, path=str(own))
 
     assert [line["message"].splitlines()[0] for line in lines] == ["mine", "step 10", "failed"]
 
@@ -84,7 +84,7 @@ def test_other_containers_of_the_pod_and_other_pods_have_no_trace_of_it():
     sidecar = {"name": "sidecar", "image": "i"}
     assert pod(beside=[sidecar])["spec"]["containers"][1] == sidecar
 
-    found = json.dumps(pod(value="false"))
+    text = json.dumps(pod(value="false"))
 
-    assert "json-logs" not in found
-    assert "PYTHONPATH" not in found
+    assert "json-logs" not in text
+    assert "PYTHONPATH" not in text

@@ -22,19 +22,19 @@ def job(annotations=None, **record):
     template = {"metadata": {"annotations": annotations or {}}}
     body = builders.tfjob("j").in_namespace("ns").workers(4).labels({QUEUE: "q"})
     body = body.merged({"metadata": {"uid": "u"}, "spec": {"tfReplicaSpecs": {"Worker": {"template": template}}}})
-    found = v1.API.read_object(body.body())
-    return replace(found, record=found.record.changed(**record))
+    training_job = v1.API.read_object(body.body())
+    return replace(training_job, record=training_job.record.changed(**record))
 
 
 def condition(kind, status="True", reason="R", message="Some words."):
     return {"type": kind, "status": status, "reason": reason, "message": message}
 
 
-def seen(*conditions, rejected=None, spec=(), of=None, **status):
+def snapshot_with(*conditions, rejected=None, spec=(), of=None, **status):
     of = of or job()
     spec = {"queueName": "q", "priority": 0, **dict(spec)}
-    found = Workload("w", "u", "1", workload.digest(of), (), spec, {"conditions": list(conditions), **status})
-    return Snapshot(of, NOW, rejected=rejected, kueue=KueueState(workload=found, flavors={"spot": Flavor()}))
+    queued = Workload("w", "u", "1", workload.digest(of), (), spec, {"conditions": list(conditions), **status})
+    return Snapshot(of, NOW, rejected=rejected, kueue=KueueState(workload=queued, flavors={"spot": Flavor()}))
 
 
 ADMITTED = (condition("QuotaReserved"), condition("Admitted"))
@@ -44,14 +44,14 @@ MISSING = {"podSetAssignments": [{"name": "worker", "flavors": {"cpu": "gone"}}]
 @pytest.mark.parametrize(
     ("snapshot", "message"),
     [
-        (seen(), "It waits in queue q; its Workload w says for what."),
-        (seen(condition("QuotaReserved", "False", "Inadmissible")), "It waits in queue q: Some words."),
-        (seen(condition("QuotaReserved")), "Queue q has quota for it, and its admission checks are not done."),
-        (seen(spec={"active": False}), "Its Workload w is not active."),
-        (seen(*ADMITTED, condition("Finished", message="")), "Its Workload w was declared finished."),
-        (seen(*ADMITTED, condition("Evicted")), "It was evicted from queue q: Some words."),
-        (seen(*ADMITTED, admission=MISSING), "It was admitted to ResourceFlavor gone, which is not there."),
-        (seen(*ADMITTED), None),
+        (snapshot_with(), "It waits in queue q; its Workload w says for what."),
+        (snapshot_with(condition("QuotaReserved", "False", "Inadmissible")), "It waits in queue q: Some words."),
+        (snapshot_with(condition("QuotaReserved")), "Queue q has quota for it, and its admission checks are not done."),
+        (snapshot_with(spec={"active": False}), "Its Workload w is not active."),
+        (snapshot_with(*ADMITTED, condition("Finished", message="")), "Its Workload w was declared finished."),
+        (snapshot_with(*ADMITTED, condition("Evicted")), "It was evicted from queue q: Some words."),
+        (snapshot_with(*ADMITTED, admission=MISSING), "It was admitted to ResourceFlavor gone, which is not there."),
+        (snapshot_with(*ADMITTED), None),
     ],
 )
 def test_a_job_says_what_it_waits_for(snapshot, message):
@@ -100,7 +100,7 @@ def test_quota_is_asked_for_the_sidecar_that_restarts_in_place_and_jobs_that_run
 
 
 @pytest.mark.parametrize(
-    ("before", "is_running", "after"),
+    ("conditions", "is_running", "expected"),
     [
         ((), False, None),
         ((), True, ("True", "Started")),
@@ -108,27 +108,29 @@ def test_quota_is_asked_for_the_sidecar_that_restarts_in_place_and_jobs_that_run
         ((condition("PodsReady", "False", "WaitForRecovery"),), True, ("True", "Recovered")),
     ],
 )
-def test_that_all_pods_run_is_said_when_it_changes(before, is_running, after):
+def test_that_all_pods_run_is_said_when_it_changes(conditions, is_running, expected):
     of = job(all_running_time=NOW, phase=JobPhase.RUNNING if is_running else JobPhase.RESTARTING)
-    patches = list(protocol.actions(seen(*ADMITTED, *before, of=of)))
-    said = [entry for patch in patches for entry in patch.body["status"]["conditions"] if entry["type"] == "PodsReady"]
-    assert [(entry["status"], entry["reason"]) for entry in said] == ([after] if after else [])
+    patches = list(protocol.actions(snapshot_with(*ADMITTED, *conditions, of=of)))
+    entries = [
+        entry for patch in patches for entry in patch.body["status"]["conditions"] if entry["type"] == "PodsReady"
+    ]
+    assert [(entry["status"], entry["reason"]) for entry in entries] == ([expected] if expected else [])
 
 
 @pytest.mark.parametrize("conditions", [(), (condition("Finished"),), (condition("Evicted"),)])
 def test_of_a_workload_that_waits_nothing_is_written(conditions):
-    assert not list(protocol.actions(seen(*conditions)))
+    assert not list(protocol.actions(snapshot_with(*conditions)))
 
 
 def test_of_pods_that_never_ran_nothing_is_said_when_quota_is_given_back():
-    (patch,) = protocol.actions(seen(*ADMITTED, condition("Evicted", reason="ClusterQueueStopped")))
-    found = {entry["type"]: entry["status"] for entry in patch.body["status"]["conditions"]}
-    assert found == {"Evicted": "True", "Requeued": "False", "QuotaReserved": "False", "Admitted": "False"}
+    (patch,) = protocol.actions(snapshot_with(*ADMITTED, condition("Evicted", reason="ClusterQueueStopped")))
+    statuses = {entry["type"]: entry["status"] for entry in patch.body["status"]["conditions"]}
+    assert statuses == {"Evicted": "True", "Requeued": "False", "QuotaReserved": "False", "Admitted": "False"}
 
 
 def test_what_was_refused_is_not_tried_again_at_once():
     refused = RejectedWrite("x", "no", NOW, cause=Cause.UNCHANGED, resource="workloads.kueue.x-k8s.io")
-    snapshot = seen(*ADMITTED, rejected=refused, of=job(phase=JobPhase.SUCCEEDED))
+    snapshot = snapshot_with(*ADMITTED, rejected=refused, of=job(phase=JobPhase.SUCCEEDED))
     assert not list(protocol.after_end(snapshot))
     assert not list(protocol.actions(replace(snapshot, kueue=KueueState())))
     assert len(list(protocol.after_end(replace(snapshot, now=NOW + timedelta(minutes=5))))) == 1
@@ -140,8 +142,8 @@ def test_what_was_refused_is_not_tried_again_at_once():
 )
 def test_what_else_was_refused_keeps_no_quota(resource, is_written):
     refused = RejectedWrite("x", "no", NOW, attempts=9, resource=resource)
-    evicted = seen(*ADMITTED, condition("Evicted"), rejected=refused)
-    ended = seen(*ADMITTED, rejected=refused, of=job(phase=JobPhase.FAILED))
+    evicted = snapshot_with(*ADMITTED, condition("Evicted"), rejected=refused)
+    ended = snapshot_with(*ADMITTED, rejected=refused, of=job(phase=JobPhase.FAILED))
 
     assert [len(list(protocol.actions(evicted))), len(list(protocol.after_end(ended)))] == [is_written, is_written]
 
@@ -181,9 +183,11 @@ def test_what_is_not_of_its_type_changes_no_template():
     spec = replace(of.replicas[0], template={"metadata": {"labels": "x"}, "spec": {"tolerations": "y"}})
     update = {"name": "worker", "labels": {"a": "b"}, "tolerations": [{"key": "k"}]}
     checks = [{"podSetUpdates": [update, {"name": "other", "labels": {"c": "d"}}]}]
-    found = seen(*ADMITTED, admission={"podSetAssignments": [{"name": "worker"}]}, admissionChecks=checks).kueue
-    (made,) = admission.admit(replace(of, replicas=(spec,)), found, found.workload).replicas
-    assert (made.template["metadata"]["labels"], made.template["spec"]["tolerations"]) == ("x", "y")
+    state = snapshot_with(
+        *ADMITTED, admission={"podSetAssignments": [{"name": "worker"}]}, admissionChecks=checks
+    ).kueue
+    (replica,) = admission.admit(replace(of, replicas=(spec,)), state, state.workload).replicas
+    assert (replica.template["metadata"]["labels"], replica.template["spec"]["tolerations"]) == ("x", "y")
 
 
 @pytest.mark.parametrize(
@@ -191,7 +195,9 @@ def test_what_is_not_of_its_type_changes_no_template():
 )
 def test_a_job_that_asks_for_no_topology_is_placed_anywhere_in_it(asks, is_unconstrained):
     assigned = {"podSetAssignments": [{"name": "worker", "topologyAssignment": {}}], "clusterQueue": "Not a label"}
-    found = seen(*ADMITTED, spec={"podSets": [{"name": "worker", "topologyRequest": asks}]}, admission=assigned).kueue
-    (made,) = admission.admit(job(), found, found.workload).replicas
-    assert (f"{ANNOTATION}unconstrained-topology" in made.template["metadata"]["annotations"]) is is_unconstrained
-    assert "kueue.x-k8s.io/cluster-queue-name" not in made.template["metadata"]["labels"]
+    state = snapshot_with(
+        *ADMITTED, spec={"podSets": [{"name": "worker", "topologyRequest": asks}]}, admission=assigned
+    ).kueue
+    (replica,) = admission.admit(job(), state, state.workload).replicas
+    assert (f"{ANNOTATION}unconstrained-topology" in replica.template["metadata"]["annotations"]) is is_unconstrained
+    assert "kueue.x-k8s.io/cluster-queue-name" not in replica.template["metadata"]["labels"]

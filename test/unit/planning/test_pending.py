@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from support.embedded.pod_events import is_starting, is_stuck
-from support.embedded.simulator import simulator
+from support.embedded.simulator import simulate
 from support.jobs.builders import tfjob
 from tf_operator.planning import job_view, pending
 from tf_operator.planning.snapshot import RejectedWrite
@@ -12,20 +12,20 @@ BACK_OFF = " worker-0 (pod job-worker-0) waits: ImagePullBackOff"
 
 
 def stuck(*replicas_, seconds=20, job=None):
-    seen = simulator(job or tfjob().chief().workers(2))
-    seen.settle()
-    for replica in seen.pods:
-        is_starting(replica.removeprefix("job-"))(seen)
+    simulator = simulate(job or tfjob().chief().workers(2))
+    simulator.settle()
+    for replica in simulator.pods:
+        is_starting(replica.removeprefix("job-"))(simulator)
     for replica in replicas_:
-        is_stuck(replica, "ImagePullBackOff")(seen)
-    seen.wait(seconds)
-    return seen
+        is_stuck(replica, "ImagePullBackOff")(simulator)
+    simulator.wait(seconds)
+    return simulator
 
 
-def told(seen, **observed):
-    view = job_view.view(replace(seen.observe(), **observed))
-    found = pending.next_record(view)
-    return pending.note(view, found) if found else ""
+def told(simulator, **observed):
+    view = job_view.view(replace(simulator.observe(), **observed))
+    record = pending.next_record(view)
+    return pending.note(view, record) if record else ""
 
 
 def test_of_several_the_first_is_told():
@@ -33,23 +33,23 @@ def test_of_several_the_first_is_told():
 
 
 def test_what_is_told_stays_although_another_waits_now_too():
-    seen = stuck("worker-1")
-    seen.settle()
-    is_stuck("worker-0", "Unschedulable")(seen)
+    simulator = stuck("worker-1")
+    simulator.settle()
+    is_stuck("worker-0", "Unschedulable")(simulator)
 
-    assert told(seen) == " worker-1 (pod job-worker-1) waits: ImagePullBackOff"
+    assert told(simulator) == " worker-1 (pod job-worker-1) waits: ImagePullBackOff"
 
 
 def test_a_refusal_comes_before_a_pod_that_waits_and_is_told_at_once():
-    seen = stuck("worker-0")
-    rejected = RejectedWrite("pod job-worker-1", "x" * 1000, seen.now)
+    simulator = stuck("worker-0")
+    rejected = RejectedWrite("pod job-worker-1", "x" * 1000, simulator.now)
 
-    assert told(seen, rejected=rejected) == f" pod job-worker-1 was rejected: {'x' * 297}..."
+    assert told(simulator, rejected=rejected) == f" pod job-worker-1 was rejected: {'x' * 297}..."
 
 
 def test_the_reason_is_one_line_of_bounded_length():
-    seen = stuck()
-    is_stuck("worker-0", "two\n lines " + "y" * 1000)(seen)
+    simulator = stuck()
+    is_stuck("worker-0", "two\n lines " + "y" * 1000)(simulator)
 
-    assert "\n" not in told(seen)
-    assert len(told(seen)) < 400
+    assert "\n" not in told(simulator)
+    assert len(told(simulator)) < 400

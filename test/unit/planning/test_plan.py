@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from support.embedded.pod_events import everything_runs, fails, is_drained, is_starting, scale_workers, succeeds
-from support.embedded.simulator import MORNING, simulator
+from support.embedded.simulator import MORNING, simulate
 from support.jobs.builders import tfjob
 from support.jobs.snapshots import snapshot_of
 from tf_operator.job.record import ReplicaType
@@ -24,70 +24,70 @@ def kinds(actions):
 
 def test_deletes_come_before_the_group_and_the_group_before_pods():
     job = tfjob().chief(restart="OnFailure").workers(2, restart="OnFailure").dynamic_workers()
-    seen = simulator(job, Settings(gang_scheduler="other"))
-    seen.settle()
-    everything_runs(seen)
-    seen.settle()
-    fails("chief-0")(seen)
-    scale_workers(1)(seen)
-    observed = seen.observe()
+    simulator = simulate(job, Settings(gang_scheduler="other"))
+    simulator.settle()
+    everything_runs(simulator)
+    simulator.settle()
+    fails("chief-0")(simulator)
+    scale_workers(1)(simulator)
+    observed = simulator.observe()
     others = tuple(service for service in observed.services if service.name != "job-worker-0")
 
-    found = plan.make_plan(replace(observed, pod_group=None, services=others)).actions
+    actions = plan.make_plan(replace(observed, pod_group=None, services=others)).actions
 
-    assert kinds(found) == ["Delete Pod", "Delete Pod", "Delete Service", "Create PodGroup", "Create Service"]
-    assert [action.stage for action in found] == sorted((action.stage for action in found), key=list(Stage).index)
+    assert kinds(actions) == ["Delete Pod", "Delete Pod", "Delete Service", "Create PodGroup", "Create Service"]
+    assert [action.stage for action in actions] == sorted((action.stage for action in actions), key=list(Stage).index)
 
 
 @pytest.mark.parametrize("other", [6, 2], ids=["another number", "the number that was decided"])
 def test_a_decision_of_the_queue_does_not_return_after_an_edit_overruled_it(other):
-    seen = simulator(tfjob().workers(4).dynamic_workers().elastic(1, 6), Settings(has_job_queue=True))
-    seen.settle()
-    queue = {"admittedTime": seen.body["metadata"]["creationTimestamp"]}
-    seen.tamper({"status": {"queue": queue, "elastic": {"workers": 2, "specWorkers": 4}}})
+    simulator = simulate(tfjob().workers(4).dynamic_workers().elastic(1, 6), Settings(has_job_queue=True))
+    simulator.settle()
+    queue = {"admittedTime": simulator.body["metadata"]["creationTimestamp"]}
+    simulator.tamper({"status": {"queue": queue, "elastic": {"workers": 2, "specWorkers": 4}}})
 
     sizes = []
     for edited, admitted in ((None, 2), (other, other), (4, 4)):
         if edited is not None:
-            scale_workers(edited)(seen)
-            seen.settle()
-            seen.tamper({"status": {"queue": {"admittedWorkers": admitted}}})  # the queue has room for them
-        seen.settle()
-        everything_runs(seen)
-        sizes.append(len(seen.pods))
+            scale_workers(edited)(simulator)
+            simulator.settle()
+            simulator.tamper({"status": {"queue": {"admittedWorkers": admitted}}})  # the queue has room for them
+        simulator.settle()
+        everything_runs(simulator)
+        sizes.append(len(simulator.pods))
 
     assert sizes == [2, other, 4]
 
 
 def began_in(hours):
     """A job with a deadline of two hours, whose start was noted by a clock that was so far ahead."""
-    seen = simulator(tfjob().workers(1).deadline(7200))
-    seen.settle()
-    everything_runs(seen)
-    seen.settle()
-    start = rfc3339(seen.now + timedelta(hours=hours))
-    seen.tamper({"status": {"startTime": start}})
-    return seen
+    simulator = simulate(tfjob().workers(1).deadline(7200))
+    simulator.settle()
+    everything_runs(simulator)
+    simulator.settle()
+    start = rfc3339(simulator.now + timedelta(hours=hours))
+    simulator.tamper({"status": {"startTime": start}})
+    return simulator
 
 
 def test_a_deadline_is_not_late_because_a_clock_was_ahead():
-    seen = began_in(3)
-    seen.settle()
-    seen.wait(7205)
-    seen.settle()
+    simulator = began_in(3)
+    simulator.settle()
+    simulator.wait(7205)
+    simulator.settle()
 
-    assert seen.status["conditions"][-1]["reason"] == "TFJobDeadlineExceeded"
+    assert simulator.status["conditions"][-1]["reason"] == "TFJobDeadlineExceeded"
 
 
 def test_a_clock_that_is_behind_brings_no_deadline_forward():
-    seen = began_in(0)
-    seen.now -= timedelta(hours=1)
-    seen.settle()
-    seen.now += timedelta(hours=1)
-    seen.wait(7100)
-    seen.settle()
+    simulator = began_in(0)
+    simulator.now -= timedelta(hours=1)
+    simulator.settle()
+    simulator.now += timedelta(hours=1)
+    simulator.wait(7100)
+    simulator.settle()
 
-    assert seen.status["conditions"][-1]["type"] == "Running"
+    assert simulator.status["conditions"][-1]["type"] == "Running"
 
 
 INVALID_EDITS = {
@@ -104,72 +104,72 @@ INVALID_EDITS = {
 
 @pytest.mark.parametrize("edit", INVALID_EDITS.values(), ids=INVALID_EDITS)
 def test_an_edit_that_breaks_a_rule_takes_nothing_from_a_job_that_runs(edit):
-    seen = simulator(tfjob().chief().workers(2, restart="OnFailure").elastic(1, 4))
-    seen.settle()
-    everything_runs(seen)
-    seen.settle()
-    before, spec = {pod.uid for pod in seen.pods.values()}, seen.body["spec"]
+    simulator = simulate(tfjob().chief().workers(2, restart="OnFailure").elastic(1, 4))
+    simulator.settle()
+    everything_runs(simulator)
+    simulator.settle()
+    uids, spec = {pod.uid for pod in simulator.pods.values()}, simulator.body["spec"]
 
-    seen.tamper({"spec": edit, "metadata": {"generation": 2}})
-    seen.settle()
-    seen.wait(600)
-    seen.settle()
+    simulator.tamper({"spec": edit, "metadata": {"generation": 2}})
+    simulator.settle()
+    simulator.wait(600)
+    simulator.settle()
 
-    assert {pod.uid for pod in seen.pods.values()} == before
-    assert [entry["type"] for entry in seen.status["conditions"]] == ["Created", "Running"]
-    assert "Its spec is invalid" in seen.status["conditions"][-1]["message"]
+    assert {pod.uid for pod in simulator.pods.values()} == uids
+    assert [entry["type"] for entry in simulator.status["conditions"]] == ["Created", "Running"]
+    assert "Its spec is invalid" in simulator.status["conditions"][-1]["message"]
 
-    seen.put(seen.api.resource, {**seen.body, "spec": spec})
-    succeeds("chief-0")(seen)
-    seen.settle()
+    simulator.put(simulator.api.resource, {**simulator.body, "spec": spec})
+    succeeds("chief-0")(simulator)
+    simulator.settle()
 
-    assert seen.status["conditions"][-1]["type"] == "Succeeded"
+    assert simulator.status["conditions"][-1]["type"] == "Succeeded"
 
 
 @pytest.mark.parametrize("name", ["more than the policy allows", "times that are none", "no image"])
 def test_a_job_ends_as_its_pods_do_also_when_an_edit_is_ignored(name):
-    seen = simulator(tfjob().chief().workers(2).elastic(1, 4))
-    seen.settle()
-    everything_runs(seen)
-    seen.settle()
-    seen.tamper({"spec": INVALID_EDITS[name], "metadata": {"generation": 2}})
-    seen.settle()
+    simulator = simulate(tfjob().chief().workers(2).elastic(1, 4))
+    simulator.settle()
+    everything_runs(simulator)
+    simulator.settle()
+    simulator.tamper({"spec": INVALID_EDITS[name], "metadata": {"generation": 2}})
+    simulator.settle()
 
-    succeeds("chief-0")(seen)
-    seen.settle()
+    succeeds("chief-0")(simulator)
+    simulator.settle()
 
-    assert seen.status["conditions"][-1]["type"] == "Succeeded"
+    assert simulator.status["conditions"][-1]["type"] == "Succeeded"
 
 
 def test_an_edit_is_a_request_to_the_queue_for_what_it_adds_and_takes_effect_at_once_in_what_it_takes_away():
     """Back to a number that was admitted once is a request, too: its room is given back."""
-    seen = simulator(tfjob().workers(2).dynamic_workers(), Settings(has_job_queue=True))
-    seen.settle()
-    seen.tamper({"status": {"queue": {"admittedTime": seen.body["metadata"]["creationTimestamp"]}}})
+    simulator = simulate(tfjob().workers(2).dynamic_workers(), Settings(has_job_queue=True))
+    simulator.settle()
+    simulator.tamper({"status": {"queue": {"admittedTime": simulator.body["metadata"]["creationTimestamp"]}}})
     sizes = []
     for edited in (2, 50, 1, 2, 0, 2):
-        scale_workers(edited)(seen)
-        seen.settle()
-        everything_runs(seen)
-        seen.settle()
-        sizes.append(len(seen.pods))
+        scale_workers(edited)(simulator)
+        simulator.settle()
+        everything_runs(simulator)
+        simulator.settle()
+        sizes.append(len(simulator.pods))
 
     assert sizes == [2, 2, 1, 1, 0, 0]
 
 
 def in_queue(job):
     """A job that the queue has admitted, and that has no pods yet."""
-    seen = simulator(job, Settings(has_job_queue=True))
-    seen.settle()
-    admit(seen)
-    return seen
+    simulator = simulate(job, Settings(has_job_queue=True))
+    simulator.settle()
+    admit(simulator)
+    return simulator
 
 
-def admit(seen):
+def admit(simulator):
     """The queue gives the job room for what it asks for."""
-    digest = pod_needs.digest(seen.job)
-    queue = {"admittedTime": rfc3339(seen.now), "admittedPodsDigest": digest}
-    seen.tamper({"status": {"queue": queue}})
+    digest = pod_needs.digest(simulator.job)
+    queue = {"admittedTime": rfc3339(simulator.now), "admittedPodsDigest": digest}
+    simulator.tamper({"status": {"queue": queue}})
 
 
 @pytest.mark.parametrize(
@@ -193,16 +193,16 @@ def admit(seen):
     ids=lambda value: "" if isinstance(value, str) else "-".join(value.values()),
 )
 def test_a_job_that_can_never_fit_says_why_until_it_can(unfit, sentence):
-    seen = simulator(tfjob().workers(2), Settings(has_job_queue=True))
-    seen.settle()
-    seen.tamper({"status": {"queue": {"unfit": unfit}}})
-    seen.settle()
-    assert seen.condition("Queued")["reason"] == "CannotFit"
-    assert sentence in seen.condition("Queued")["message"]
+    simulator = simulate(tfjob().workers(2), Settings(has_job_queue=True))
+    simulator.settle()
+    simulator.tamper({"status": {"queue": {"unfit": unfit}}})
+    simulator.settle()
+    assert simulator.condition("Queued")["reason"] == "CannotFit"
+    assert sentence in simulator.condition("Queued")["message"]
 
-    seen.tamper({"status": {"queue": {"unfit": None}}})
-    seen.settle()
-    assert (seen.condition("Queued")["reason"], len(seen.pods)) == ("NoRoom", 0)
+    simulator.tamper({"status": {"queue": {"unfit": None}}})
+    simulator.settle()
+    assert (simulator.condition("Queued")["reason"], len(simulator.pods)) == ("NoRoom", 0)
 
 
 def edited(kind, **pod):
@@ -225,142 +225,142 @@ LARGER = {
 
 @pytest.mark.parametrize("edit", LARGER.values(), ids=LARGER)
 def test_a_job_that_asks_for_something_else_before_its_first_pod_is_queued_again(edit):
-    seen = in_queue(tfjob().workers(1).evaluators())
-    seen.tamper(edit)
-    seen.settle()
-    status = seen.body["status"]
+    simulator = in_queue(tfjob().workers(1).evaluators())
+    simulator.tamper(edit)
+    simulator.settle()
+    status = simulator.body["status"]
 
-    assert (len(seen.pods), seen.condition("Queued")["status"]) == (0, "True")
+    assert (len(simulator.pods), simulator.condition("Queued")["status"]) == (0, "True")
     assert (list(status["queue"]), "elastic" in status) == (["queuedTime"], False)
 
-    admit(seen)
-    seen.settle()
-    assert seen.condition("Queued")["status"] == "False"
+    admit(simulator)
+    simulator.settle()
+    assert simulator.condition("Queued")["status"] == "False"
 
 
 def test_more_workers_of_a_job_without_pods_wait_for_room_whether_or_not_it_is_elastic():
-    seen = in_queue(tfjob().workers(2))
-    seen.tamper({"status": {"queue": {"admittedWorkers": 2}}})
-    seen.tamper({"spec": {"tfReplicaSpecs": {"Worker": {"replicas": 50}}}})
-    seen.settle()
+    simulator = in_queue(tfjob().workers(2))
+    simulator.tamper({"status": {"queue": {"admittedWorkers": 2}}})
+    simulator.tamper({"spec": {"tfReplicaSpecs": {"Worker": {"replicas": 50}}}})
+    simulator.settle()
 
-    assert len(seen.pods) == 2
+    assert len(simulator.pods) == 2
 
 
 @pytest.mark.parametrize(
     ("needs_a_pod", "workers"),
-    [(lambda seen: seen.delete("job-worker-1"), 2), (scale_workers(3), 3)],
+    [(lambda simulator: simulator.delete("job-worker-1"), 2), (scale_workers(3), 3)],
     ids=["to replace one", "to grow"],
 )
 def test_what_runs_goes_on_after_an_edit_of_its_template_and_the_job_is_queued_again_when_it_needs_a_pod(
     needs_a_pod, workers
 ):
-    seen = in_queue(tfjob().workers(2, restart="OnFailure").dynamic_workers())
-    seen.settle()
-    everything_runs(seen)
-    seen.settle()
-    seen.edit(edited("Worker", **MORE))
-    seen.settle()
-    assert (len(seen.pods), seen.conditions) == (2, "Created !Queued Running")
+    simulator = in_queue(tfjob().workers(2, restart="OnFailure").dynamic_workers())
+    simulator.settle()
+    everything_runs(simulator)
+    simulator.settle()
+    simulator.edit(edited("Worker", **MORE))
+    simulator.settle()
+    assert (len(simulator.pods), simulator.conditions) == (2, "Created !Queued Running")
 
-    needs_a_pod(seen)
-    seen.settle()
-    assert (len(seen.pods), seen.condition("Queued")["status"]) == (0, "True")
+    needs_a_pod(simulator)
+    simulator.settle()
+    assert (len(simulator.pods), simulator.condition("Queued")["status"]) == (0, "True")
 
-    admit(seen)
-    seen.settle()
-    assert len(seen.pods) == workers
+    admit(simulator)
+    simulator.settle()
+    assert len(simulator.pods) == workers
 
 
 def test_other_images_and_arguments_need_no_room():
-    seen = in_queue(tfjob().workers(1))
-    seen.edit(edited("Worker", containers=[{"name": "tensorflow", "image": "other", "args": ["--fast"]}]))
-    seen.settle()
+    simulator = in_queue(tfjob().workers(1))
+    simulator.edit(edited("Worker", containers=[{"name": "tensorflow", "image": "other", "args": ["--fast"]}]))
+    simulator.settle()
 
-    assert len(seen.pods) == 1
+    assert len(simulator.pods) == 1
 
 
 def test_a_job_whose_admission_is_older_than_digests_was_admitted_as_it_is_now():
-    seen = in_queue(tfjob().workers(1, restart="OnFailure"))
-    seen.tamper({"status": {"queue": {"admittedPodsDigest": None}}})
-    seen.settle()
-    assert seen.record.queue.admitted_pods == pod_needs.digest(seen.job)
+    simulator = in_queue(tfjob().workers(1, restart="OnFailure"))
+    simulator.tamper({"status": {"queue": {"admittedPodsDigest": None}}})
+    simulator.settle()
+    assert simulator.record.queue.admitted_pods == pod_needs.digest(simulator.job)
 
-    everything_runs(seen)
-    seen.settle()
-    seen.edit(edited("Worker", **MORE))
-    seen.delete("job-worker-0")
-    seen.settle()
-    assert not seen.pods
+    everything_runs(simulator)
+    simulator.settle()
+    simulator.edit(edited("Worker", **MORE))
+    simulator.delete("job-worker-0")
+    simulator.settle()
+    assert not simulator.pods
 
 
 def test_while_an_invalid_edit_is_ignored_a_job_that_asks_for_something_else_runs_on_without_new_pods():
-    seen = in_queue(tfjob().chief().workers(2, restart="OnFailure").elastic(1, 4))
-    seen.settle()
-    everything_runs(seen)
-    seen.settle()
-    seen.tamper({"spec": INVALID_EDITS["times that are none"], "metadata": {"generation": 2}})
-    seen.tamper(edited("Worker", **MORE))
-    seen.delete("job-worker-1")
-    seen.settle()
-    seen.wait(60)
-    seen.settle()
+    simulator = in_queue(tfjob().chief().workers(2, restart="OnFailure").elastic(1, 4))
+    simulator.settle()
+    everything_runs(simulator)
+    simulator.settle()
+    simulator.tamper({"spec": INVALID_EDITS["times that are none"], "metadata": {"generation": 2}})
+    simulator.tamper(edited("Worker", **MORE))
+    simulator.delete("job-worker-1")
+    simulator.settle()
+    simulator.wait(60)
+    simulator.settle()
 
-    assert sorted(seen.pods) == ["job-chief-0", "job-worker-0"]
-    assert "Its spec is invalid" in seen.status["conditions"][-1]["message"]
+    assert sorted(simulator.pods) == ["job-chief-0", "job-worker-0"]
+    assert "Its spec is invalid" in simulator.status["conditions"][-1]["message"]
 
 
 def test_what_queued_a_job_again_is_compared_for_as_long_as_it_lives():
     """Another digest of the same pods would queue every job again after an update of the operator."""
-    job = simulator(tfjob().workers(2).evaluators()).job
+    job = simulate(tfjob().workers(2).evaluators()).job
 
     assert pod_needs.digest(job) == "edb43d2633ae0b55"
 
 
 def test_without_the_queue_that_admitted_it_a_job_has_as_many_workers_as_its_spec_says():
-    seen = simulator(tfjob().workers(3).dynamic_workers(), Settings())
-    seen.settle()
-    seen.tamper({"status": {"queue": {"admittedWorkers": 1}}})
-    seen.settle()
+    simulator = simulate(tfjob().workers(3).dynamic_workers(), Settings())
+    simulator.settle()
+    simulator.tamper({"status": {"queue": {"admittedWorkers": 1}}})
+    simulator.settle()
 
-    assert len(seen.pods) == 3
-    assert "queue" not in seen.body["status"]
+    assert len(simulator.pods) == 3
+    assert "queue" not in simulator.body["status"]
 
 
 def test_what_is_terminating_is_not_deleted_again_when_there_is_to_be_less():
-    seen = simulator(tfjob().workers(2).dynamic_workers())
-    seen.settle()
-    everything_runs(seen)
-    is_drained("worker-1")(seen)
-    scale_workers(1)(seen)
-    observed = seen.observe()
+    simulator = simulate(tfjob().workers(2).dynamic_workers())
+    simulator.settle()
+    everything_runs(simulator)
+    is_drained("worker-1")(simulator)
+    scale_workers(1)(simulator)
+    observed = simulator.observe()
     services = tuple(replace(service, is_terminating="1" in service.name) for service in observed.services)
 
     assert plan.make_plan(replace(observed, services=services)).actions == ()
 
 
 def test_a_service_that_is_nobodys_replica_stays():
-    seen = simulator(tfjob().workers(1))
-    seen.settle()
-    observed = seen.observe()
+    simulator = simulate(tfjob().workers(1))
+    simulator.settle()
+    observed = simulator.observe()
     services = (*observed.services, Service("job-dashboard", "u"))
 
     assert plan.make_plan(replace(observed, services=services)).actions == ()
 
 
 def test_it_wakes_at_the_first_of_several_moments():
-    seen = simulator(tfjob().workers(2, restart="OnFailure").deadline(100).startup_deadline(50))
-    seen.settle()
+    simulator = simulate(tfjob().workers(2, restart="OnFailure").deadline(100).startup_deadline(50))
+    simulator.settle()
     for replica in ("worker-0", "worker-1"):
-        is_starting(replica)(seen)
-    assert seen.look().requeue_after == timedelta(seconds=50)
+        is_starting(replica)(simulator)
+    assert simulator.look().requeue_after == timedelta(seconds=50)
 
-    everything_runs(seen)
-    seen.settle()
-    assert seen.look().requeue_after == timedelta(seconds=100)
+    everything_runs(simulator)
+    simulator.settle()
+    assert simulator.look().requeue_after == timedelta(seconds=100)
 
-    fails("worker-0")(seen)
-    assert seen.look().requeue_after == timedelta(seconds=1)
+    fails("worker-0")(simulator)
+    assert simulator.look().requeue_after == timedelta(seconds=1)
 
 
 def steady(count):
@@ -378,7 +378,7 @@ def steady(count):
 
 def test_a_steady_job_of_a_thousand_workers_is_sorted_once_and_each_pod_judged_once(monkeypatch):
     """A guard against work that grows with the square of the workers."""
-    seen = steady(1000)
+    snapshot = steady(1000)
     calls = {"view": 0, "judged": 0, "of": 0}
 
     def counted(name, function):
@@ -392,7 +392,7 @@ def test_a_steady_job_of_a_thousand_workers_is_sorted_once_and_each_pod_judged_o
     monkeypatch.setattr(pod_state, "state_of", counted("judged", pod_state.state_of))
     monkeypatch.setattr(job_view.JobView, "of", counted("of", job_view.JobView.of))
 
-    assert plan.make_plan(seen).actions == ()
+    assert plan.make_plan(snapshot).actions == ()
     assert calls["view"] == 1
     assert calls["judged"] == 1000
     assert calls["of"] <= 10
@@ -401,11 +401,11 @@ def test_a_steady_job_of_a_thousand_workers_is_sorted_once_and_each_pod_judged_o
 def test_planning_a_thousand_pods_renders_no_body(monkeypatch):
     """The TF_CONFIGs alone are 45 MB: each is made when its pod is."""
 
-    def made(*_args, **_kwargs):
+    def render(*_args, **_kwargs):
         raise AssertionError("a body was made")
 
-    monkeypatch.setattr(cluster_spec, "tf_config", made)
-    monkeypatch.setattr(children.ChildBuilder, "pod", made)
+    monkeypatch.setattr(cluster_spec, "tf_config", render)
+    monkeypatch.setattr(children.ChildBuilder, "pod", render)
 
     assert len(plan.make_plan(snapshot_of(tfjob().workers(1000))).actions) == 1000
 
@@ -414,7 +414,7 @@ def test_a_job_with_too_many_rules_about_nodes_for_the_queue_says_so():
     rules = {f"label-{number}": "x" for number in range(1001)}
     worker = {"template": {"spec": {"nodeSelector": rules}}}
     job = tfjob().workers(1).merged({"spec": {"tfReplicaSpecs": {"Worker": worker}}})
-    seen = simulator(job, Settings(has_job_queue=True))
-    seen.settle()
+    simulator = simulate(job, Settings(has_job_queue=True))
+    simulator.settle()
 
-    assert "Its pods have 1001 rules about nodes" in seen.status["conditions"][-1]["message"]
+    assert "Its pods have 1001 rules about nodes" in simulator.status["conditions"][-1]["message"]

@@ -122,11 +122,11 @@ TABLE = [
 ]
 
 
-@pytest.mark.parametrize(("seen", "expected"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
-def test_the_outcome_of_a_pod_depends_on_its_state_and_on_the_restart_policy(seen, expected):
-    found = tuple(pod_state.state_of(seen, Policy(RestartPolicy(name), PROFILE)) for name in POLICIES)
+@pytest.mark.parametrize(("observed_pod", "expected"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
+def test_the_outcome_of_a_pod_depends_on_its_state_and_on_the_restart_policy(observed_pod, expected):
+    states = tuple(pod_state.state_of(observed_pod, Policy(RestartPolicy(name), PROFILE)) for name in POLICIES)
 
-    assert found == expected
+    assert states == expected
 
 
 @pytest.mark.parametrize(
@@ -147,8 +147,10 @@ def test_an_end_before_a_restart_in_place_is_judged_only_where_no_rule_of_the_co
 ):
     """In an API where the exit codes are final although the kubelet goes on by the policy of the template."""
     ended = replace(ended, started_at=MORNING, finished_at=NOON)
-    seen = replace(pod(), main=ended) if is_over else pod(last_termination=ended)
+    observed_pod = replace(pod(), main=ended) if is_over else pod(last_termination=ended)
 
-    found = pod_state.state_of(replace(seen, restart_rules=rules), Policy(RestartPolicy.ON_FAILURE, BY_TEMPLATE))
+    state = pod_state.state_of(
+        replace(observed_pod, restart_rules=rules), Policy(RestartPolicy.ON_FAILURE, BY_TEMPLATE)
+    )
 
-    assert found is expected
+    assert state is expected

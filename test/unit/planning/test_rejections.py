@@ -35,15 +35,15 @@ def test_each_further_attempt_waits_twice_as_long_up_to_a_minute(attempts, secon
 @pytest.mark.parametrize(("cause", "seconds"), [(Cause.NAMESPACE_ENDS, 60), (Cause.NOT_SERVED, 5)])
 def test_what_does_not_depend_on_how_often_it_is_tried_waits_equally_long_each_time(cause, seconds):
     for attempts in (1, 9):
-        found = refusal(attempts=attempts, cause=cause)
-        assert rejections.retry_at(found) == NOW + timedelta(seconds=seconds)
+        rejection = refusal(attempts=attempts, cause=cause)
+        assert rejections.retry_at(rejection) == NOW + timedelta(seconds=seconds)
 
 
 def test_it_waits_until_the_moment_of_the_next_attempt():
-    found = refusal()
+    rejection = refusal()
 
-    assert rejections.is_waiting(found, NOW)
-    assert not rejections.is_waiting(found, NOW + timedelta(seconds=1))
+    assert rejections.is_waiting(rejection, NOW)
+    assert not rejections.is_waiting(rejection, NOW + timedelta(seconds=1))
     assert not rejections.is_waiting(None, NOW)
 
 
@@ -63,5 +63,5 @@ def test_it_does_not_wait_for_a_clock_that_went_back(seconds, waits):
     ids=["the first by name", "the first by kind", "the final one", "the first of several that are final"],
 )
 def test_of_one_attempt_the_same_is_told_whatever_the_order(one, other, told):
-    for found, known in ((one, other), (other, one)):
-        assert (found if rejections.tells_more(found, known) else known).name == told
+    for rejected, reported in ((one, other), (other, one)):
+        assert (rejected if rejections.tells_more(rejected, reported) else reported).name == told

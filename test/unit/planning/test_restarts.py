@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from support.embedded.pod_events import everything_runs, fails, restarts_in_place, time_passes
-from support.embedded.simulator import MORNING, simulator
+from support.embedded.simulator import MORNING, simulate
 from support.jobs.builders import tfjob
 from tf_operator.job.record import JobPhase, ReplicaType, RestartRecord
 from tf_operator.planning import job_view, restarts
@@ -29,27 +29,27 @@ def test_the_delay_doubles_up_to_five_minutes(attempts, seconds):
 
 
 @pytest.mark.parametrize(
-    "kept",
+    "record",
     [None, account(replaced=False), account(time=None), account(attempts=0), account(time=NEVER)],
     ids=["no account", "not given up", "no time", "no attempt", "end of the calendar"],
 )
-def test_a_pod_is_made_at_once_when_nothing_says_otherwise(kept):
-    assert restarts.backoff_ends_at(kept, DEFAULT_SETTINGS, now=NEVER) is None
+def test_a_pod_is_made_at_once_when_nothing_says_otherwise(record):
+    assert restarts.backoff_ends_at(record, DEFAULT_SETTINGS, now=NEVER) is None
 
 
 def test_a_clock_that_was_ahead_and_goes_back_holds_up_no_replacement():
     """The leader's clock was two hours ahead when the replica failed; the next one's is right."""
-    seen = simulator(tfjob().workers(1, restart="OnFailure"))
+    simulator = simulate(tfjob().workers(1, restart="OnFailure"))
     for move in (everything_runs, time_passes(7200), fails("worker-0")):
-        seen.settle()
-        move(seen)
-    seen.settle()
-    assert seen.pods == {}, "it waits for a second"
+        simulator.settle()
+        move(simulator)
+    simulator.settle()
+    assert simulator.pods == {}, "it waits for a second"
 
-    seen.now = MORNING
-    seen.settle()
+    simulator.now = MORNING
+    simulator.settle()
 
-    assert seen.shown_pods == "worker-0#2:Pending"
+    assert simulator.shown_pods == "worker-0#2:Pending"
 
 
 @pytest.mark.parametrize(("seconds", "waits"), [(0.999, True), (1, True), (1.001, False)])
@@ -60,34 +60,34 @@ def test_a_second_ahead_is_what_a_status_rounds_up(seconds, waits):
 
 
 def test_a_status_without_fractions_of_a_second_makes_no_delay_shorter():
-    seen = simulator(tfjob().workers(1, restart="OnFailure"))
-    seen.wait(0.999_999)
-    seen.settle()
+    simulator = simulate(tfjob().workers(1, restart="OnFailure"))
+    simulator.wait(0.999_999)
+    simulator.settle()
     for move in (everything_runs, fails("worker-0")):
-        move(seen)
-        seen.settle()
+        move(simulator)
+        simulator.settle()
 
-    assert seen.look().requeue_after >= timedelta(seconds=1)
+    assert simulator.look().requeue_after >= timedelta(seconds=1)
 
 
 def test_of_very_many_records_those_go_first_whose_pods_are_gone():
-    seen = simulator(tfjob().workers(3, restart="OnFailure"))
-    seen.settle()
-    everything_runs(seen)
-    seen.settle()
+    simulator = simulate(tfjob().workers(3, restart="OnFailure"))
+    simulator.settle()
+    everything_runs(simulator)
+    simulator.settle()
     gone = tuple(
         RestartRecord(
             ReplicaType.WORKER, 9000 - index, f"gone-{index}", replaced=True, time=MORNING + timedelta(seconds=index)
         )
         for index in range(restarts.MOST_RECORDS)
     )
-    restarts_in_place("worker-1")(seen)
-    seen.settle()
+    restarts_in_place("worker-1")(simulator)
+    simulator.settle()
 
-    before = seen.record.changed(restart_records=(*seen.record.restart_records, *gone))
-    after = restarts.recorded(job_view.view(seen.observe()), before, JobPhase.RUNNING)
+    record = simulator.record.changed(restart_records=(*simulator.record.restart_records, *gone))
+    after = restarts.recorded(job_view.view(simulator.observe()), record, JobPhase.RUNNING)
 
     assert len(after.restart_records) == restarts.MOST_RECORDS
-    assert "Worker-1" in {f"{found.type}-{found.index}" for found in after.restart_records}
-    assert {found.uid for found in gone} - {found.uid for found in after.restart_records} == {"gone-0"}
-    assert after.restarts == seen.record.restarts == 1
+    assert "Worker-1" in {f"{entry.type}-{entry.index}" for entry in after.restart_records}
+    assert {entry.uid for entry in gone} - {entry.uid for entry in after.restart_records} == {"gone-0"}
+    assert after.restarts == simulator.record.restarts == 1

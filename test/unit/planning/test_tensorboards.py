@@ -16,89 +16,91 @@ BOARD = TensorBoard("t", "i", ("tensorboard",))
 NEW = Observed("team", OWNER, BOARD)
 
 
-def bodies(seen):
-    return {action.resource.kind: action.body() for action in tensorboards.plan(seen).actions}
+def bodies(observed):
+    return {action.resource.kind: action.body() for action in tensorboards.plan(observed).actions}
 
 
-def made(board=BOARD, **deployment):
+def cluster(board=BOARD, **deployment):
     """What is there after the plan for this board was carried out."""
-    found = {
+    children = {
         kind: TensorBoardChild(board.name, f"uid-of-{kind}", body["metadata"]["annotations"][DIGEST])
         for kind, body in bodies(replace(NEW, board=board)).items()
     }
-    running = replace(found["Deployment"], **deployment)
-    return replace(NEW, deployments=(running,), services=(found["Service"],))
+    running = replace(children["Deployment"], **deployment)
+    return replace(NEW, deployments=(running,), services=(children["Service"],))
 
 
-def words(seen):
+def words(observed):
     names = {Create: "create", Patch: "patch", Delete: "delete"}
-    return [f"{names[type(found)]} {found.resource.kind} {found.name}" for found in tensorboards.plan(seen).actions]
+    return [f"{names[type(write)]} {write.resource.kind} {write.name}" for write in tensorboards.plan(observed).actions]
 
 
-GONE = replace(made(), deployments=(), services=())
+GONE = replace(cluster(), deployments=(), services=())
 CREATES = ["create Service t", "create Deployment t"]
 DELETES = ["delete Deployment t", "delete Service t"]
 
 
 @pytest.mark.parametrize(
-    ("seen", "actions"),
+    ("observed", "actions"),
     [
         pytest.param(NEW, CREATES, id="new"),
-        pytest.param(made(), [], id="made"),
+        pytest.param(cluster(), [], id="made"),
         pytest.param(replace(GONE, has_ended=True), [], id="of a job that has ended"),
         pytest.param(
-            replace(made(), board=replace(BOARD, image="other"), has_ended=True), ["patch Deployment t"], id="edited"
+            replace(cluster(), board=replace(BOARD, image="other"), has_ended=True), ["patch Deployment t"], id="edited"
         ),
         pytest.param(
-            replace(made(), services=(replace(made().services[0], digest="old"),)),
+            replace(cluster(), services=(replace(cluster().services[0], digest="old"),)),
             ["patch Service t"],
             id="other Service",
         ),
         pytest.param(
-            replace(made(), board=replace(BOARD, name="x")),
+            replace(cluster(), board=replace(BOARD, name="x")),
             [*DELETES, "create Service x", "create Deployment x"],
             id="other name",
         ),
-        pytest.param(replace(made(), board=None), DELETES, id="not wanted"),
-        pytest.param(replace(made(), board=replace(BOARD, problems=("no",))), DELETES, id="invalid now"),
-        pytest.param(replace(made(is_terminating=True), board=None), ["delete Service t"], id="terminating"),
-        pytest.param(replace(made(is_terminating=True), board=replace(BOARD, image="x")), [], id="waits for its end"),
+        pytest.param(replace(cluster(), board=None), DELETES, id="not wanted"),
+        pytest.param(replace(cluster(), board=replace(BOARD, problems=("no",))), DELETES, id="invalid now"),
+        pytest.param(replace(cluster(is_terminating=True), board=None), ["delete Service t"], id="terminating"),
+        pytest.param(
+            replace(cluster(is_terminating=True), board=replace(BOARD, image="x")), [], id="waits for its end"
+        ),
     ],
 )
-def test_children_follow_what_is_wanted(seen, actions):
-    assert words(seen) == actions
+def test_children_follow_what_is_wanted(observed, actions):
+    assert words(observed) == actions
 
 
 @pytest.mark.parametrize(
-    ("seen", "expected"),
+    ("observed", "expected"),
     [
         (NEW, ("Pending", "", "")),
-        (made(message="exceeded quota"), ("Pending", "", "exceeded quota")),
-        (made(is_available=True), ("Running", "http://t.team.svc", "")),
-        (replace(made(is_available=True), cluster_domain="c.local"), ("Running", "http://t.team.svc.c.local", "")),
+        (cluster(message="exceeded quota"), ("Pending", "", "exceeded quota")),
+        (cluster(is_available=True), ("Running", "http://t.team.svc", "")),
+        (replace(cluster(is_available=True), cluster_domain="c.local"), ("Running", "http://t.team.svc.c.local", "")),
         (replace(NEW, rejected="taken"), ("Pending", "", "taken")),
         (
-            replace(made(is_available=True), board=replace(BOARD, is_suspended=True)),
+            replace(cluster(is_available=True), board=replace(BOARD, is_suspended=True)),
             ("Pending", "", "it is suspended"),
         ),
         (replace(NEW, board=replace(BOARD, problems=("a", "b"))), ("Pending", "", "a; b")),
         (replace(NEW, board=replace(BOARD, problems=("x\n" * 9999,))), ("Pending", "", "x " * 510 + "x...")),
         (replace(NEW, rejected="x\n" * 9999), ("Pending", "", "x " * 510 + "x...")),
-        (replace(made(is_available=True), rejected="not so"), ("Running", "http://t.team.svc", "not so")),
-        (replace(made(is_available=True), services=()), ("Pending", "", "")),
-        (replace(made(is_available=True), services=made(is_terminating=True).deployments), ("Pending", "", "")),
+        (replace(cluster(is_available=True), rejected="not so"), ("Running", "http://t.team.svc", "not so")),
+        (replace(cluster(is_available=True), services=()), ("Pending", "", "")),
+        (replace(cluster(is_available=True), services=cluster(is_terminating=True).deployments), ("Pending", "", "")),
     ],
 )
-def test_the_status_says_whether_it_runs_and_what_is_wrong(seen, expected):
-    plan = tensorboards.plan(seen)
+def test_the_status_says_whether_it_runs_and_what_is_wrong(observed, expected):
+    plan = tensorboards.plan(observed)
     assert (plan.phase, plan.url, plan.message) == expected
 
 
 def test_a_pod_runs_behind_a_service_and_can_do_nothing_in_the_cluster():
     mount = {"name": "v", "mountPath": "/logs/a", "readOnly": True}
     board = replace(BOARD, volumes=({"name": "v"},), mounts=(mount,), resources={"limits": {"cpu": 1}})
-    found = bodies(replace(NEW, board=board))
-    service, deployment = found["Service"]["spec"], found["Deployment"]["spec"]
+    children = bodies(replace(NEW, board=board))
+    service, deployment = children["Service"]["spec"], children["Deployment"]["spec"]
     pod = deployment["template"]["spec"]
     (container,) = pod["containers"]
     assert deployment["replicas"] == 1
@@ -107,4 +109,4 @@ def test_a_pod_runs_behind_a_service_and_can_do_nothing_in_the_cluster():
     assert (pod["volumes"], container["volumeMounts"]) == ([{"name": "v"}], [mount])
     assert (container["command"], container["resources"]) == (["tensorboard"], {"limits": {"cpu": 1}})
     assert pod["automountServiceAccountToken"] is False
-    assert found["Service"]["metadata"]["ownerReferences"] == [OWNER.body()]
+    assert children["Service"]["metadata"]["ownerReferences"] == [OWNER.body()]

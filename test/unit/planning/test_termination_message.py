@@ -54,5 +54,5 @@ def test_a_long_line_keeps_the_name_of_the_exception_and_its_end():
 
 def test_the_end_of_a_message_is_kept_and_its_beginning_dropped():
     assert termination_message.end("a\nb") == "a\nb"
-    kept = termination_message.end(f"{LONG}{LONG}\nlast")
-    assert (kept[:4], kept[-6:], len(kept)) == ("...x", "x\nlast", 1024)
+    message = termination_message.end(f"{LONG}{LONG}\nlast")
+    assert (message[:4], message[-6:], len(message)) == ("...x", "x\nlast", 1024)

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from support.embedded.pod_events import everything_runs, fails, restarts_in_place, succeeds, suspend
-from support.embedded.simulator import MORNING, simulator
+from support.embedded.simulator import MORNING, simulate
 from support.jobs.builders import tfjob
 from support.jobs.snapshots import job_of
 from tf_operator.job.record import FailureCause, JobRecord
@@ -20,11 +20,11 @@ BASE = tfjob().chief(restart="OnFailure").workers(1).backoff_limit(0).deadline(6
 
 def decided(*moves, rejected=None, job=BASE):
     """The verdict on a job of which everything that can happen has happened at once."""
-    seen = simulator(job)
-    seen.settle()
+    simulator = simulate(job)
+    simulator.settle()
     for move in moves:
-        move(seen)
-    observed = seen.observe()
+        move(simulator)
+    observed = simulator.observe()
     late = replace(observed, rejected=rejected, now=observed.now + timedelta(hours=1))
     return verdict.decide(job_view.view(late))
 
@@ -48,9 +48,9 @@ def malformed(simulator):
     ids=["malformed", "malformed and suspended", "suspended", "succeeded", "refused", "failed", "backoff", "deadline"],
 )
 def test_what_is_checked_first_decides(moves, rejected, expected):
-    found = decided(*moves, rejected=rejected)
+    decision = decided(*moves, rejected=rejected)
 
-    assert (found.cause or found.phase) is expected
+    assert (decision.cause or decision.phase) is expected
 
 
 @pytest.mark.parametrize("seconds", [10**12, 10**400], ids=["past the calendar", "past any number"])
@@ -64,8 +64,8 @@ def test_a_deadline_beyond_the_calendar_never_comes(seconds):
 
 def test_of_several_restarts_in_place_the_most_is_to_blame():
     job = tfjob().workers(3, restart="OnFailure").backoff_limit(3)
-    found = decided(everything_runs, restarts_in_place("worker-0"), restarts_in_place("worker-2", 4), job=job)
+    decision = decided(everything_runs, restarts_in_place("worker-0"), restarts_in_place("worker-2", 4), job=job)
 
     restarts = "worker-2 (pod job-worker-2) was restarted 4 times in place; it last exited with code 1"
-    assert restarts in found.ending.detail
-    assert (found.evidence.pod, found.evidence.exit_code) == ("job-worker-2", 1)
+    assert restarts in decision.ending.detail
+    assert (decision.evidence.pod, decision.evidence.exit_code) == ("job-worker-2", 1)

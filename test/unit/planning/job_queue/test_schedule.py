@@ -92,9 +92,9 @@ def clusters(draw, waited=(timedelta(0), timedelta(minutes=3))):
             resized = draw(some.sampled_from([None, NOW - timedelta(minutes=2), NOW - timedelta(hours=1)]))
             started = NOW - draw(some.sampled_from([timedelta(0), timedelta(minutes=3)]))
             bound = tuple(BoundPod(WORKER, index, f"{node}", shape.requests) for index, node in enumerate(pods))
-            wanted = draw(some.sampled_from([0, workers + 1, workers + 9]))
+            edited = draw(some.sampled_from([0, workers + 1, workers + 9]))
             job = replace(
-                job, is_admitted=True, pods=bound, admitted_time=started, resized_time=resized, requested_workers=wanted
+                job, is_admitted=True, pods=bound, admitted_time=started, resized_time=resized, requested_workers=edited
             )
         jobs.append(job)
     nodes = tuple(
@@ -108,8 +108,8 @@ LONG = tuple(timedelta(minutes=minutes) for minutes in (0, 3, 6, 12, 90))
 
 
 @given(clusters(LONG))
-def test_what_is_decided_fits_and_keeps_every_bound(found):
-    cluster, free = found
+def test_what_is_decided_fits_and_keeps_every_bound(cluster_and_room):
+    cluster, free = cluster_and_room
     schedule = make_schedule(cluster)
     taken = Counter[type]()
     for decision in schedule.decisions:
@@ -131,9 +131,9 @@ def test_what_is_decided_fits_and_keeps_every_bound(found):
 
 
 @given(clusters())
-def test_nobody_is_left_waiting_for_whom_something_could_be_done(found):
+def test_nobody_is_left_waiting_for_whom_something_could_be_done(cluster_and_room):
     """If a job would start, or others would shrink for it, were it the only one that waits, then something is done."""
-    cluster, _ = found
+    cluster, _ = cluster_and_room
     running = tuple(job for job in cluster.jobs if job.is_admitted)
     for job in cluster.jobs:
         alone = make_schedule(replace(cluster, jobs=(*running, job))) if not job.is_admitted else Schedule()
@@ -142,8 +142,8 @@ def test_nobody_is_left_waiting_for_whom_something_could_be_done(found):
 
 
 @given(clusters(LONG))
-def test_the_same_cluster_has_the_same_schedule_in_any_order(found):
-    cluster, _ = found
+def test_the_same_cluster_has_the_same_schedule_in_any_order(cluster_and_room):
+    cluster, _ = cluster_and_room
     backwards = replace(cluster, jobs=cluster.jobs[::-1])
 
     assert make_schedule(backwards) == make_schedule(cluster)
