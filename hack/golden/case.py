@@ -31,6 +31,7 @@ from tf_operator.planning.snapshot import (
     ChildObject,
     ChildState,
     Hold,
+    Host,
     MainContainer,
     Pod,
     PodGroup,
@@ -185,7 +186,7 @@ def _pod(entry: Yaml, job: TrainingJob) -> Pod:
     flags = {"terminating", "gone", "disrupted", "starting", "stopped", "restarting"}
     texts = {"reason", "message", "pendingReason", "waitsSince", "deletionDeadline", "disruptedAt", "restartPolicy"}
     values = {"replica", "uid", "phase", "main", "maxExitCode", "lastTermination", "restarts", "created", "name"}
-    values |= {"clusterSize", "restartRules", "restartsByRule"}
+    values |= {"clusterSize", "restartRules", "restartsByRule", "node", "unhealthyDevice"}
     _refuse_others(entry, flags | texts | values, "pods")
     label, _, index = entry["replica"].rpartition("-")
     service = naming.service_name(job, _TYPES[label], int(index))
@@ -215,6 +216,7 @@ def _pod(entry: Yaml, job: TrainingJob) -> Pod:
         waits_since=_time(entry.get("waitsSince")),
         is_starting=entry.get("starting", False),
         created_at=_time(entry.get("created"), _BEGINNING),
+        host=Host(entry.get("node", ""), entry.get("unhealthyDevice", False)),
         cluster_size=entry.get("clusterSize", ""),
         version="8",
     )
@@ -294,7 +296,9 @@ def _settings(entry: Yaml) -> Settings:
     texts = {"gang_scheduler": "gangScheduler", "cluster_domain": "clusterDomain"}
     texts |= {"server_program": "serverProgram", "server_image": "serverImage"}
     _refuse_others(
-        entry, {*texts.values(), "accelerators", "withoutTensorboards", "hasJobQueue", "restartsInPlace"}, "settings"
+        entry,
+        {*texts.values(), "accelerators", "withoutTensorboards", "hasJobQueue", "restartsInPlace", "hasOneNode"},
+        "settings",
     )
     accelerators = tuple(_accelerator(name, accelerator) for name, accelerator in entry.get("accelerators", {}).items())
     options = {name: entry.get(field, "") for name, field in texts.items()}
@@ -304,6 +308,7 @@ def _settings(entry: Yaml) -> Settings:
         without_tensorboards=entry.get("withoutTensorboards", {}),
         has_job_queue=entry.get("hasJobQueue", False),
         restarts_in_place=entry.get("restartsInPlace", False),
+        has_one_node=entry.get("hasOneNode", False),
     )
 
 

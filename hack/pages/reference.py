@@ -35,6 +35,8 @@ MEANINGS: Final[Mapping[EventKind, str]] = {
     EventKind.REPLICA_DISRUPTED: "a pod was evicted, preempted, deleted or lost, and is replaced; nothing is counted",
     EventKind.REPLICA_FAILED: "a dynamic worker has failed for good; the job continues",
     EventKind.RESTARTED_IN_PLACE: "the kubelet has started a container again",
+    EventKind.NODE_AVOIDED: "replicas have failed on a node too often: new pods avoid it (`runPolicy.avoidNodes`)",
+    EventKind.NODE_ALLOWED_AGAIN: "new pods may be on that node again: its time is over, or nothing else has room",
     EventKind.RESIZED: "the number of replicas has changed",
     EventKind.REPLICA_PENDING: "a pod does not start, and why",
     EventKind.CREATE_FAILED: "a pod or Service was rejected, and why; the operator retries",
@@ -45,7 +47,7 @@ MEANINGS: Final[Mapping[EventKind, str]] = {
     EventKind.TEMPLATE_SCHEDULER: "the pod template's schedulerName is not that of the gang scheduler",
     EventKind.SCHEDULER_UNAVAILABLE: "the gang scheduler that the job requests is not available",
     EventKind.OUTDATED_FIELDS: "fields have values that are invalid today; the job continues",
-    EventKind.UNUSED_FIELDS: "fields of schedulingPolicy have no counterpart in the gang scheduler",
+    EventKind.UNUSED_FIELDS: "fields have no effect, such as those of schedulingPolicy that the gang scheduler lacks",
     EventKind.EDIT_IGNORED: "an edit made the spec of a running job invalid; the operator ignores what is invalid",
 }
 CAUSES: Final[Mapping[FailureCause, str]] = {

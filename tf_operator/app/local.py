@@ -12,7 +12,7 @@ import math
 import os
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -225,7 +225,7 @@ def make_operator(
     informers = SharedInformerFactory(client=client, clock=clock)
     recorder = EventRecorder(client, clock=clock, reporter=Reporter(wiring.COMPONENT, "local"))
     conflicts = ConflictDetector(clock, recorder=recorder, is_overridden=True)
-    settings = wiring.settings(options)
+    settings = replace(wiring.settings(options), has_one_node=True)
     context = wiring.ControllerContext(
         client=client,
         informers=informers,

@@ -48,6 +48,9 @@ class JobInstruments:
     def restarted(self, namespace: str, *, replica_type: str, reason: str) -> None:
         """A replica is started again after a failure, or replaced after a disruption."""
 
+    def node_avoided(self, namespace: str, *, nodes: int) -> None:
+        """A job avoids more nodes from now on."""
+
     def deleted(self, namespace: str) -> None:
         """A job was deleted because its time to live was over."""
 

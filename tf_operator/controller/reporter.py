@@ -54,8 +54,9 @@ class PlanReporter:
             case Transition.RUNNING:
                 measures.time_to_running(namespace, count.seconds or 0.0)
             case Transition.RESTARTED:
-                for _ in range(min(count.by, _MOST_AT_ONCE)):
-                    measures.restarted(namespace, replica_type=count.kind, reason=count.reason)
+                self._report_restarts(namespace, count)
+            case Transition.NODE_AVOIDED:
+                measures.node_avoided(namespace, nodes=count.by)
             case Transition.SUCCEEDED:
                 measures.succeeded(namespace)
                 measures.duration(namespace, count.seconds or 0.0, outcome="succeeded")
@@ -65,6 +66,10 @@ class PlanReporter:
                 measures.deleted(namespace)
             case _:
                 assert_never(count.transition)
+
+    def _report_restarts(self, namespace: str, count: Count) -> None:
+        for _ in range(min(count.by, _MOST_AT_ONCE)):
+            self.instruments.restarted(namespace, replica_type=count.kind, reason=count.reason)
 
     def _report_failure(self, namespace: str, count: Count) -> None:
         cause = count.cause or FailureCause.PERMANENT_FAILURE

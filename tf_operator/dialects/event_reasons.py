@@ -10,6 +10,8 @@ SHARED: Final[Mapping[EventKind, str]] = {
     EventKind.REPLICA_DISRUPTED: "ReplicaDisrupted",
     EventKind.REPLICA_FAILED: "ReplicaFailed",
     EventKind.RESTARTED_IN_PLACE: "ReplicaRestarted",
+    EventKind.NODE_AVOIDED: "NodeAvoided",
+    EventKind.NODE_ALLOWED_AGAIN: "NodeAllowedAgain",
     EventKind.RESIZED: "Resized",
     EventKind.REPLICA_PENDING: "ReplicaPending",
     EventKind.CREATE_FAILED: "FailedCreatePod",

@@ -4,6 +4,7 @@ Reading passes over what it does not understand, because a record may be older t
 raises. Everything that was written is read again; times are whole seconds.
 """
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
@@ -13,11 +14,15 @@ from typing import Any, Final, TypeVar
 from tf_operator.dialects import compact_records
 from tf_operator.job.ranges import Indexes
 from tf_operator.job.record import (
+    LONGEST_CAUSE,
+    MOST_AVOIDED,
+    MOST_CAUSES,
     ElasticRecord,
     FailureCause,
     FirstFailure,
     JobPhase,
     JobRecord,
+    NodeRecord,
     PendingKind,
     PendingRecord,
     QueueRecord,
@@ -28,10 +33,12 @@ from tf_operator.job.record import (
     UnfitCause,
     UnfitRecord,
 )
-from tf_operator.meta import Body, objects_of, parse_time, rfc3339, text_of
+from tf_operator.meta import Body, list_of, objects_of, parse_time, rfc3339, text_of
+from tf_operator.text import one_line
 
 E = TypeVar("E", bound=StrEnum)
 _NOTHING: Body = {}
+_NODE_NAME: Final = re.compile(r"(?!.{254})[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _WORKERS: Final = "admittedWorkers"
 _SERVERS: Final = "admittedParameterServers"
 _QUEUE_FIELDS: Final = frozenset({"queuedTime", "admittedTime", _WORKERS, _SERVERS, "admittedPodsDigest", "node"})
@@ -59,6 +66,7 @@ def read(stored: object) -> JobRecord:
         attempt_time=parse_time(body.get("attemptTime")),
         restarting=read_restarting(body.get("restarting")),
         restart_records=read_restart_records(body),
+        avoided_nodes=read_avoided_nodes(body),
         first_failure=read_first_failure(object_of(body, "firstFailure")),
         pending=read_pending(object_of(body, "pending")),
         queue=read_queue(body),
@@ -83,6 +91,7 @@ def write(record: JobRecord) -> dict[str, Any]:
         disruptions=record.disruptions,
         **write_attempt(record),
         restarting=write_restarting(record.restarting),
+        avoidedNodes=write_avoided_nodes(record.avoided_nodes),
         firstFailure=write_first_failure(record.first_failure),
         pending=write_pending(record.pending),
         queue=write_queue(record.queue),
@@ -175,6 +184,37 @@ def _write_restart_record(record: RestartRecord) -> dict[str, Any]:
         attempts=record.attempts,
         time=write_time(record.time),
     )
+
+
+def read_avoided_nodes(body: Body) -> tuple[NodeRecord, ...]:
+    """The nodes with failures, but for what is no name of a node: the API server would refuse all pods for it."""
+    entries = {text_of(entry, "node"): entry for entry in objects_of(body.get("avoidedNodes"))}
+    named = [(node, entry) for node, entry in entries.items() if _NODE_NAME.fullmatch(node)]
+    return tuple(_read_avoided_node(node, entry) for node, entry in named[-MOST_AVOIDED:])
+
+
+def _read_avoided_node(node: str, entry: Body) -> NodeRecord:
+    causes = [one_line(cause, most=LONGEST_CAUSE) for cause in list_of(entry.get("causes")) if isinstance(cause, str)]
+    return NodeRecord(
+        node=node,
+        failures=count_of(entry, "failures"),
+        time=parse_time(entry.get("time")),
+        is_avoided=entry.get("avoided") is True,
+        causes=tuple(causes[-MOST_CAUSES:]),
+    )
+
+
+def write_avoided_nodes(nodes: tuple[NodeRecord, ...]) -> list[dict[str, Any]]:
+    return [
+        present(
+            node=entry.node,
+            failures=entry.failures,
+            time=write_time(entry.time),
+            avoided=entry.is_avoided,
+            causes=list(entry.causes),
+        )
+        for entry in nodes
+    ]
 
 
 def read_first_failure(entry: Body) -> FirstFailure | None:

@@ -14,6 +14,8 @@ NO_GANG_SCHEDULER: Final = "none"
 """On a job: ``true`` makes its replicas write their logs as JSON."""
 
 MOST_REPLICAS: Final = 10_000
+MOST_FAILURES_OF_NODE: Final = 10
+"""A job may let pass at most so many before it avoids the node."""
 LONGEST_NAME: Final = 63
 
 # Gang scheduling.

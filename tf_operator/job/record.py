@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Self
+from typing import Final, Self
 
 from tf_operator.job.ranges import NO_INDEXES, Indexes
 
@@ -224,6 +224,25 @@ class ElasticRecord:
 NOT_ELASTIC = ElasticRecord()
 
 
+MOST_AVOIDED: Final = 16
+MOST_CAUSES: Final = 3
+LONGEST_CAUSE: Final = 80
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRecord:
+    """A node on which replicas of the job failed: at most 700 bytes of a status, and 150 where names are short."""
+
+    node: str
+    failures: int = 1
+    time: datetime | None = None
+    """When the last of them was counted; of a node that is avoided, since when it is."""
+    is_avoided: bool = False
+    """Otherwise it is only remembered."""
+    causes: tuple[str, ...] = ()
+    """The last failures, as ``worker-1 exit 139`` or ``worker-3 NodeLost``."""
+
+
 @dataclass(frozen=True, slots=True)
 class JobRecord:
     """All that is remembered of a job."""
@@ -255,6 +274,8 @@ class JobRecord:
     """When it was decided to begin it; ``None`` for the first."""
     restarting: Restarting | None = None
     restart_records: tuple[RestartRecord, ...] = ()
+    avoided_nodes: tuple[NodeRecord, ...] = ()
+    """The oldest first; at most ``MOST_AVOIDED``."""
     first_failure: FirstFailure | None = None
     pending: PendingRecord | None = None
     queue: QueueRecord = NOT_IN_QUEUE

@@ -122,6 +122,8 @@ class EventKind(Enum):
     REPLICA_DISRUPTED = auto()
     REPLICA_FAILED = auto()
     RESTARTED_IN_PLACE = auto()
+    NODE_AVOIDED = auto()
+    NODE_ALLOWED_AGAIN = auto()
     RESIZED = auto()
     REPLICA_PENDING = auto()
     CREATE_FAILED = auto()

@@ -142,6 +142,8 @@ class RunPolicy:
     startup_deadline_seconds: int | None = None
     backoff_limit: int | None = None
     restart_scope: RestartScope = RestartScope.REPLICA
+    avoid_after: int | None = None
+    """After how many failures of its replicas on a node the job's next pods avoid that; ``None``: never."""
     is_suspended: bool = False
     managed_by: str = OWN_MANAGER
     scheduling: SchedulingPolicy = SchedulingPolicy()

@@ -93,6 +93,13 @@ def _has_times_in_bounds(job: TrainingJob) -> Iterator[FieldError]:
             yield FieldError(f"{path}.{name}", rule, is_tolerated=name == "ttlSecondsAfterFinished")
 
 
+def _avoids_nodes_in_time(job: TrainingJob) -> Iterator[FieldError]:
+    failures = job.run_policy.avoid_after
+    if failures is not None and not 1 <= failures <= constants.MOST_FAILURES_OF_NODE:
+        rule = f"must be from 1 to {constants.MOST_FAILURES_OF_NODE}, is {failures}"
+        yield FieldError(f"{job.profile.words.run_policy}.avoidNodes.afterFailures", rule)
+
+
 def _can_start_again_as_a_whole(job: TrainingJob) -> Iterator[FieldError]:
     if job.run_policy.restart_scope is RestartScope.JOB and job.has_dynamic_workers:
         rule = "must be Replica with enableDynamicWorker: such workers go on without each other"
@@ -124,6 +131,7 @@ _RULES: tuple[Callable[[TrainingJob], Iterator[FieldError]], ...] = (
     _has_counts_in_bounds,
     _has_counts_in_elastic_ranges,
     _has_times_in_bounds,
+    _avoids_nodes_in_time,
     _can_start_again_as_a_whole,
     _has_a_possible_name,
     _has_the_containers,

@@ -124,6 +124,7 @@ class Transition(Enum):
     """All replicas run, for the first time; ``seconds`` since the start."""
     RESTARTED = auto()
     """``reason`` is ``failed``, ``completed``, ``disrupted`` or ``in-place``."""
+    NODE_AVOIDED = auto()
     SUCCEEDED = auto()
     FAILED = auto()
     """``cause`` says why; ``seconds`` since the start."""

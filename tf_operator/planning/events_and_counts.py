@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 
-from tf_operator.job.record import JobPhase, JobRecord, PendingKind
+from tf_operator.job.record import JobPhase, JobRecord, NodeRecord, PendingKind
 from tf_operator.job.report import EventKind, JobReport
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.planning import in_place, pending, restarts, spec_problems
 from tf_operator.planning.actions import Count, Event, Transition
 from tf_operator.planning.bodies import children, gang, gang_schedulers
 from tf_operator.planning.job_view import JobView
-from tf_operator.planning.pods import failure_evidence
+from tf_operator.planning.pods import avoided_nodes, failure_evidence
 from tf_operator.planning.pods.pod_state import PodState
 from tf_operator.planning.replicas import Replica
 from tf_operator.planning.snapshot import Settings
@@ -48,6 +48,7 @@ def events(view: JobView, report: JobReport) -> Iterator[Event]:
     if not after.is_finished:
         yield from _resizes(view, after)
         yield from _restarts(view, after)
+        yield from _nodes(view, after)
         yield from _pending(view, after)
     if (kind := _OF_PHASES.get(after.phase)) and after.phase is not previous.phase:
         yield Event(kind, report.message, is_warning=kind is EventKind.FAILED, cause=after.failure)
@@ -74,6 +75,8 @@ def counts(view: JobView, after: JobRecord) -> Iterator[Count]:
     if previous.all_running_time is None and after.all_running_time is not None and not is_taken_over:
         yield Count(Transition.RUNNING, seconds=_seconds(after, after.all_running_time))
     yield from _restart_counts(view, after)
+    if newly_avoided := _avoided(after).keys() - _avoided(previous):
+        yield Count(Transition.NODE_AVOIDED, by=len(newly_avoided))
     if after.phase is JobPhase.SUCCEEDED:
         yield Count(Transition.SUCCEEDED, seconds=_seconds(after, after.completion_time))
     elif after.phase is JobPhase.FAILED:
@@ -143,6 +146,29 @@ def _restarts(view: JobView, after: JobRecord) -> Iterator[Event]:
         who = [failure_evidence.describe_exit(replica, pod) for replica, pod, _ in in_place]
         is_warning = any(pod.last_termination is None or pod.last_termination.exit_code for _, pod, _ in in_place)
         yield Event(EventKind.RESTARTED_IN_PLACE, f"{_list(who)}; restarted in place{used}", is_warning=is_warning)
+
+
+def _nodes(view: JobView, after: JobRecord) -> Iterator[Event]:
+    """Which nodes new pods avoid from now on, and which they need not avoid any more."""
+    snapshot, job = view.snapshot, view.snapshot.job
+    begins = (_is_new(job.record) or job.record.is_idle) and not after.is_idle
+    if begins and (reason := avoided_nodes.without_effect(job, snapshot.settings)):
+        path = f"{job.profile.words.run_policy}.avoidNodes"
+        yield Event(EventKind.UNUSED_FIELDS, f"{path}: without effect: {reason}", is_warning=True)
+    previous, current = _avoided(job.record), _avoided(after)
+    for node, entry in current.items():
+        if node not in previous:
+            message = f"new pods avoid {node}: {failure_evidence.describe_node(entry)}"
+            yield Event(EventKind.NODE_AVOIDED, message, is_warning=True)
+    waiting = [replica.title for replica in avoided_nodes.stranded(snapshot, view.replicas)]
+    reason = f"no other node has taken {_list(waiting)} for 5 min" if waiting else "its time is over"
+    for node in previous:
+        if node not in current:
+            yield Event(EventKind.NODE_ALLOWED_AGAIN, f"new pods may be on {node} again: {reason}")
+
+
+def _avoided(record: JobRecord) -> dict[str, NodeRecord]:
+    return {entry.node: entry for entry in record.avoided_nodes if entry.is_avoided}
 
 
 def _restart_of_all(view: JobView, after: JobRecord, used: str) -> Event:

@@ -9,7 +9,7 @@ job is meant, and its pods are left as they are.
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from tf_operator.job import naming, validation
+from tf_operator.job import constants, naming, validation
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.training_job import ElasticRange, FieldError, ReplicaSpec, RunPolicy, TrainingJob
 from tf_operator.planning import resizing
@@ -135,10 +135,11 @@ def _with_possible_times(policy: RunPolicy) -> RunPolicy:
     return replace(
         policy,
         backoff_limit=_possible(policy.backoff_limit, 0),
+        avoid_after=_possible(policy.avoid_after, 1, constants.MOST_FAILURES_OF_NODE),
         deadline_seconds=_possible(policy.deadline_seconds, 0),
         startup_deadline_seconds=_possible(policy.startup_deadline_seconds, 1),
     )
 
 
-def _possible(value: int | None, least: int) -> int | None:
-    return None if value is not None and value < least else value
+def _possible(value: int | None, least: int, most: int | None = None) -> int | None:
+    return value if value is not None and value >= least and (most is None or value <= most) else None

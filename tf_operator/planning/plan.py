@@ -30,7 +30,7 @@ from tf_operator.planning.child_kinds import life
 from tf_operator.planning.job_queue import admission
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.kueue import protocol
-from tf_operator.planning.pods import absences, pod_needs
+from tf_operator.planning.pods import absences, avoided_nodes, pod_needs
 from tf_operator.planning.replicas import Replica
 from tf_operator.planning.snapshot import Cause, Snapshot
 from tf_operator.planning.verdict import Phase, Verdict
@@ -105,7 +105,7 @@ def _actions(view: JobView, decision: Verdict, after: JobRecord) -> tuple[Action
         return tuple(_removals(view, after))
     # A group, or a pod, that stays as it was holds up nothing else.
     changes = () if is_waiting else (*gang.actions(view.snapshot), *in_place.actions(view.snapshot, view.replicas))
-    return (*_removals(view, after), *changes, *_creations(view))
+    return (*_removals(view, after), *changes, *_creations(view, after))
 
 
 def _extras(view: JobView, decision: Verdict, requested: Snapshot) -> Iterator[Action]:
@@ -137,15 +137,16 @@ def _removals(view: JobView, after: JobRecord) -> Iterator[Action]:
             yield Delete(SERVICES, service.name, service.uid)
 
 
-def _creations(view: JobView) -> Iterator[Create]:
+def _creations(view: JobView, after: JobRecord) -> Iterator[Create]:
     """A Service for each replica, and a pod for each that is vacant and whose time has come."""
     if view.is_held or admission.is_outgrown(view.snapshot):
         return
-    builder = ChildBuilder(view.snapshot.job, view.snapshot.settings)
+    job = view.snapshot.job
+    builder = ChildBuilder(job, view.snapshot.settings, avoided_nodes.names(job, after.avoided_nodes))
     services = {service.name for service in view.snapshot.services}
     unfit = _types_without_a_template(view)
     has_program = False
-    waits = whole_job.starts_again(view.snapshot.job) and _waits_as_one(view)
+    waits = whole_job.starts_again(job) and _waits_as_one(view)
     for replica in view.replicas:
         kind, index = replica.spec.type, replica.index
         service = None if replica.service in services else builder.create_service(kind, index, replica.service)
@@ -186,6 +187,7 @@ def _wake_ups(view: JobView, after: JobRecord) -> Iterator[datetime | None]:
     yield verdict.startup_deadline(job, after)
     yield rejections.retry_at(view.snapshot.rejected) if view.snapshot.rejected else None
     yield from pending.wake_ups(view) if after.pending is None else ()
+    yield from avoided_nodes.wake_ups(view.replicas, after.avoided_nodes)
     yield now + absences.LOOKED_FOR_EVERY if absences.is_to_look_again(view) else None
     restart_records = {(record.type, record.index): record for record in after.restart_records}
     for replica in view.replicas:

@@ -102,6 +102,7 @@ def is_progress(view: JobView, old: JobRecord, new: JobRecord) -> bool:
         and old.restarts == new.restarts
         and old.disruptions == new.disruptions
         and old.restart_records == new.restart_records
+        and old.avoided_nodes == new.avoided_nodes
         and old.queue == new.queue
         and old.elastic == new.elastic
         and not any(change.replaces_pods for change in view.resizes)

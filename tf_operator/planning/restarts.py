@@ -14,6 +14,7 @@ from tf_operator.job.ranges import Indexes
 from tf_operator.job.record import ENDS, IDLE, JobPhase, JobRecord, ReplicaRecord, ReplicaType, RestartRecord
 from tf_operator.planning import job_view, whole_job
 from tf_operator.planning.job_view import JobView
+from tf_operator.planning.pods import avoided_nodes
 from tf_operator.planning.pods.pod_state import PodState
 from tf_operator.planning.replicas import COUNTED, Replica, ReplicaLoss
 from tf_operator.planning.snapshot import Pod, Settings, Snapshot, is_ahead
@@ -71,9 +72,15 @@ def recorded(view: JobView, record: JobRecord, phase: JobPhase) -> JobRecord:
             tracker.give_up(replica, replica.last_pod)
         if replica.loss and replica.loss.pod and replica.is_tolerated:
             tracker.note(replica, uid=replica.loss.pod.uid, in_place=replica.loss.pod.restarts)
+    stranded = avoided_nodes.stranded(view.snapshot, view.replicas) if phase not in ENDS | IDLE else ()
+    for replica in stranded:
+        tracker.give_up(replica, replica.pod)
     if begins_attempt(view, phase):
         tracker.begin_attempt()
-    return tracker.result()
+    nodes = avoided_nodes.next_records(
+        view.snapshot, view.replicas, replaced(view, phase), allows_oldest=bool(stranded)
+    )
+    return tracker.result().changed(avoided_nodes=nodes)
 
 
 def begins_attempt(view: JobView, phase: JobPhase) -> bool:

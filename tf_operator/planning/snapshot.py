@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from tf_operator.job import constants
 from tf_operator.job.record import ReplicaType
@@ -45,6 +45,17 @@ class Container:
     last_termination: MainContainer | None
     restart_rules: RestartRules | None = None
     restarts_by_rule: int = 0
+
+
+class Host(NamedTuple):
+    """Where a pod is. The pods on a node share one."""
+
+    node: str = ""
+    has_unhealthy_device: bool = False
+    """Whether its kubelet says that of a device which it has given to the pod."""
+
+
+NOWHERE = Host()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +110,7 @@ class Pod:
     is_starting: bool = False
     """Its node prepares it, which takes minutes where an image is large."""
     created_at: datetime | None = None
+    host: Host = NOWHERE
     cluster_size: str = ""
     """The sizes that its TF_CONFIG was last written for, of a pod that takes a new one without being replaced."""
     version: str = field(default="", compare=False)
@@ -204,6 +216,8 @@ class Settings:
     """What pods get that ask for them, in APIs whose users rely on the operator for that."""
     restarts_in_place: bool = False
     """Whether pods may be changed, and the cluster restarts the containers of one in place."""
+    has_one_node: bool = False
+    """Whether all pods run on the same node, whatever they ask for."""
     has_job_queue: bool = False
     """Whether jobs wait until the job queue admits them."""
     restart_delay: timedelta = timedelta(seconds=1)

@@ -27,7 +27,7 @@ from tf_operator.machinery.transport.responses import ObjectMeta
 from tf_operator.meta import parse_time
 from tf_operator.planning.bodies import resize_sidecar
 from tf_operator.planning.pods import termination_message
-from tf_operator.planning.snapshot import STOP_AFTER, Container, MainContainer, Pod
+from tf_operator.planning.snapshot import STOP_AFTER, Container, Host, MainContainer, Pod
 from tf_operator.projections.children import Child, ChildMeta, Owner, owner_reader
 
 _RESTART_POLICIES: Final = {str(policy): policy for policy in RestartPolicy}
@@ -59,11 +59,20 @@ class _State(msgspec.Struct, frozen=True):
     terminated: _Terminated | None = None
 
 
+class _Device(msgspec.Struct, frozen=True, gc=False):
+    health: str = ""
+
+
+class _AllocatedResource(msgspec.Struct, frozen=True):
+    resources: tuple[_Device, ...] = ()
+
+
 class _ContainerStatus(msgspec.Struct, frozen=True, rename="camel"):
     name: str = ""
     restart_count: int = 0
     state: _State = _State()
     last_state: _State = _State()
+    allocated_resources_status: tuple[_AllocatedResource, ...] = ()
 
 
 class _PodCondition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -215,9 +224,21 @@ def _pod(raw_pod: _RawPod, kind: Any, index: int, deciding: Mapping[str, str], c
         waits_since=wait.since,
         is_starting=wait.is_starting,
         created_at=raw_pod.metadata.creation_timestamp,
+        host=_host(raw_pod.spec.node_name, has_unhealthy_device=_has_unhealthy_device(status)),
         cluster_size=size,
         version=core.resource_version,
     )
+
+
+@lru_cache(maxsize=4096)
+def _host(node: str, *, has_unhealthy_device: bool) -> Host:
+    """The pods of a node have the same: one of equal ones is kept."""
+    return Host(intern(node), has_unhealthy_device)
+
+
+def _has_unhealthy_device(status: _PodStatus) -> bool:
+    allocated = (entry for container in status.container_statuses for entry in container.allocated_resources_status)
+    return any(device.health == "Unhealthy" for entry in allocated for device in entry.resources)
 
 
 def _restart_of_all(status: _PodStatus) -> str:

@@ -152,6 +152,7 @@ async def test_an_elastic_policy_allows_the_number_that_there_is(creates, job, c
         *(policy(cleanPodPolicy=value) for value in ("All", "Running", "None")),
         *(policy(managedBy=value) for value in ("kubeflow.org/training-operator", "kueue.x-k8s.io/multikueue")),
         *(JOB.success_policy(value) for value in ("", "AllWorkers")),
+        *(policy(avoidNodes={"afterFailures": value}) for value in (1, 10)),
         *(policy(restarts=value) for value in ({}, {"scope": "Replica"}, {"scope": "Job"})),
         policy(ttlSecondsAfterFinished=0, activeDeadlineSeconds=0, backoffLimit=0, startupDeadlineSeconds=1),
         policy(activeDeadlineSeconds=2**40),

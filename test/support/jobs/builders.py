@@ -142,6 +142,9 @@ class TFJobBuilder(ObjectBuilder):
     def restarts_as_a_whole(self) -> Self:
         return self._with_run_policy(restarts={"scope": "Job"})
 
+    def avoid_nodes(self, after_failures: int | None) -> Self:
+        return self._with_run_policy(avoidNodes={"afterFailures": after_failures})
+
     def ttl(self, seconds: int) -> Self:
         return self._with_run_policy(ttlSecondsAfterFinished=seconds)
 

@@ -18,6 +18,7 @@ JOB: Final = tfjob("j").workers(1)
 _REPLICAS: Final = "spec.tfReplicaSpecs"
 _WORKER: Final = f"{_REPLICAS}.Worker"
 _META: Final = f"{_WORKER}.template.metadata"
+_AVOID: Final = "spec.runPolicy.avoidNodes"
 _POD: Final = f"{_WORKER}.template.spec"
 _MAIN: Final = f"{_POD}.containers[0]"
 
@@ -101,6 +102,7 @@ GOOD: Final = (
     _case("a whole number with a fraction of 0", _TEXT.replace('"replicas": 5', '"replicas": 3.0')),
     _case("the largest numbers", _policy(backoffLimit=2**31 - 1, activeDeadlineSeconds=2**63 - 1)),
     _case("a type in lower case", _types(worker=_SPEC)),
+    _case("nodes that are avoided", _policy(avoidNodes={"afterFailures": 10})),
     _case("a suspended job", _policy(suspend=True)),
     _case("a job of another cluster", _policy(managedBy="kueue.x-k8s.io/multikueue")),
     _case("no replicas", _worker(replicas=0)),
@@ -161,6 +163,9 @@ BAD: Final = (
     _case("a negative limit", _policy(backoffLimit=-1), "spec.runPolicy.backoffLimit"),
     _case("no time to start", _policy(startupDeadlineSeconds=0), "spec.runPolicy.startupDeadlineSeconds"),
     _case("another scope", _policy(restarts={"scope": "Pod"}), "spec.runPolicy.restarts.scope"),
+    _case("nodes that are avoided at once", _policy(avoidNodes={"afterFailures": 0}), f"{_AVOID}.afterFailures"),
+    _case("nodes that are avoided too late", _policy(avoidNodes={"afterFailures": 11}), f"{_AVOID}.afterFailures"),
+    _case("nodes that are avoided at some time", _policy(avoidNodes={}), f"{_AVOID}.afterFailures"),
     _case("too many replicas", _worker(replicas=10001), f"{_WORKER}.replicas"),
     _case("beyond int32", _policy(backoffLimit=2**31), "spec.runPolicy.backoffLimit"),
     _case("beyond int64", _policy(activeDeadlineSeconds=2**63), "spec.runPolicy.activeDeadlineSeconds"),

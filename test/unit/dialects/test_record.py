@@ -54,3 +54,24 @@ def test_a_compact_record_has_its_time_in_seconds(time, text):
 def test_a_clock_before_1970_is_none_in_a_compact_record():
     restart = RestartRecord(ReplicaType.WORKER, 2, "u", time=datetime(1969, 1, 1, tzinfo=UTC))
     assert compact_records.write([restart]) == {"Worker": "2:~u"}
+
+
+def test_of_a_node_in_a_status_nothing_is_taken_that_a_pod_could_not_have():
+    """Who may write the status of a job could make all its pods invalid, or the object too large."""
+    names = ["Node", "a_b", "a" * 254, "", 5, None, "a..b", "a\nb", "fine.example.com"]
+    entries = [
+        {"node": name, "failures": -1, "time": "soon", "avoided": "yes", "causes": [5, "x" * 500]} for name in names
+    ]
+
+    [entry] = record.read_avoided_nodes({"avoidedNodes": ["a", *entries]})
+
+    assert (entry.node, entry.failures, entry.time, entry.is_avoided) == ("fine.example.com", 0, None, False)
+    assert [len(cause) for cause in entry.causes] == [80]
+
+
+def test_of_more_nodes_than_are_remembered_the_last_count_each_once():
+    entries = [{"node": f"node-{number}", "failures": 1} for number in (*range(20), 19)]
+
+    assert [entry.node for entry in record.read_avoided_nodes({"avoidedNodes": entries})] == [
+        f"node-{number}" for number in range(4, 20)
+    ]

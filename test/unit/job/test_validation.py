@@ -38,6 +38,9 @@ def test_a_valid_job_has_no_errors(job):
         (tfjob().workers(1).deadline(-1), "spec.runPolicy.activeDeadlineSeconds: must be at least 0, is -1"),
         (tfjob().workers(1).ttl(-1), "spec.runPolicy.ttlSecondsAfterFinished: must be at least 0, is -1"),
         (tfjob().workers(1).startup_deadline(0), "spec.runPolicy.startupDeadlineSeconds: must be at least 1, is 0"),
+        (tfjob().workers(1).avoid_nodes(0), "spec.runPolicy.avoidNodes.afterFailures: must be from 1 to 10, is 0"),
+        (tfjob().workers(1).avoid_nodes(11), "spec.runPolicy.avoidNodes.afterFailures: must be from 1 to 10, is 11"),
+        (tfjob().workers(1).avoid_nodes(None), "spec.runPolicy.avoidNodes.afterFailures: is required"),
         (
             tfjob().workers(1).dynamic_workers().restarts_as_a_whole(),
             "spec.runPolicy.restarts.scope: must be Replica with enableDynamicWorker: such workers go on",

@@ -20,7 +20,7 @@ from tf_operator.job.training_job import FieldError, RestartPolicy
 from tf_operator.machinery.transport import raw_json, responses
 from tf_operator.meta import ObjectKey, parse_time, rfc3339
 from tf_operator.planning.bodies import resize_sidecar
-from tf_operator.planning.snapshot import MainContainer, PodGroup, Service
+from tf_operator.planning.snapshot import Host, MainContainer, PodGroup, Service
 from tf_operator.projections.jobs import JobMeta, StoredJob, job_of, job_reader
 from tf_operator.projections.pod_groups import group_reader
 from tf_operator.projections.pods import pod_reader
@@ -601,3 +601,20 @@ def test_how_all_containers_stand_is_kept_only_for_the_api_that_shows_it():
         ("proxy", "Running", None),
         ("late", "Waiting", None),
     ]
+
+
+def test_all_pods_of_a_node_share_where_they_are():
+    """One reference for each pod is all that it costs."""
+    one, other = (
+        READ_POD(raw({**pod(name), "spec": {"nodeName": "node-17"}})).pod for name in ("j-worker-0", "j-worker-1")
+    )
+
+    assert one.host == Host("node-17")
+    assert one.host is other.host
+
+
+@pytest.mark.parametrize(("health", "expected"), [("Unhealthy", True), ("Healthy", False), ("Unknown", False)])
+def test_a_device_that_its_kubelet_calls_unhealthy_is_noticed(health, expected):
+    devices = [{"name": "nvidia.com/gpu", "resources": [{"resourceID": "0", "health": health}]}]
+
+    assert read(containerStatuses=[{"name": "side", "allocatedResourcesStatus": devices}]).host == Host("", expected)

@@ -63,6 +63,7 @@ class JobFamilies:
         self.deadline = counter("tf_operator_jobs_deadline_exceeded_total", "Jobs that failed: they ran too long.")
         self.conflicts = counter("tf_operator_jobs_conflicting_writes_total", "Statuses that others have changed.")
         self.reasons = counter("tf_operator_jobs_failed_by_reason_total", "Jobs that have failed.", "reason")
+        self.nodes_avoided = counter("tf_operator_nodes_avoided_total", "Nodes that jobs began to avoid.")
         self.restarts = counter(
             "tf_operator_replica_restarts_total", "Starts of a replica after its first.", "replica_type", "reason"
         )
@@ -84,7 +85,7 @@ class JobFamilies:
     def plain_counters(self) -> tuple[Counter, ...]:
         """Those without further labels."""
         go_operators = (self.created, self.succeeded, self.failed, self.restarted, self.deleted)
-        return (*go_operators, self.backoff, self.deadline, self.conflicts)
+        return (*go_operators, self.backoff, self.deadline, self.conflicts, self.nodes_avoided)
 
 
 class NamespaceSeries:
@@ -181,6 +182,10 @@ class JobMetrics(JobInstruments):
         """``training_operator_jobs_restarted_total``, and by type and reason."""
         self._in(namespace).of(self._families.restarted).inc()
         self._in(namespace).of(self._families.restarts, replica_type, reason).inc()
+
+    def node_avoided(self, namespace: str, *, nodes: int) -> None:
+        """``tf_operator_nodes_avoided_total``."""
+        self._in(namespace).of(self._families.nodes_avoided).inc(nodes)
 
     def deleted(self, namespace: str) -> None:
         """``training_operator_jobs_deleted_total``."""

@@ -25,7 +25,7 @@ from tf_operator.planning import invalid_edits, whole_job
 from tf_operator.planning.bodies.children import ChildBuilder
 from tf_operator.planning.job_queue import admission, shapes
 from tf_operator.planning.job_queue.jobs import BoundPod, QueueJob, ReplicaNeed
-from tf_operator.planning.pods import pod_needs
+from tf_operator.planning.pods import avoided_nodes, pod_needs
 from tf_operator.planning.snapshot import Settings, Snapshot
 from tf_operator.projections.jobs import StoredJob, job_of
 
@@ -155,8 +155,12 @@ class QueueJobs:
         specs = [spec for spec in job.replicas if spec.type in counts]
         if not specs or shapes.rules_of(map(templates.pod_of, specs)) > shapes.MOST_RULES:
             return None
-        builder = ChildBuilder(job, self._settings_then)
+        avoided = avoided_nodes.names(job, record.avoided_nodes)
+        builder = ChildBuilder(job, self._settings_then, avoided)
         pods = {spec.type: builder.pod_spec(spec.type) for spec in specs}
+        if avoided and shapes.rules_of(pods.values()) > shapes.MOST_RULES:
+            builder = ChildBuilder(job, self._settings_then)  # the scheduler obeys them; here they would cost too much
+            pods = {spec.type: builder.pod_spec(spec.type) for spec in specs}
         done = ((spec.type, len(record.of(spec.type).completed.below(spec.count))) for spec in specs)
         may_resize = self._resizes and not snapshot.ignored and not is_outgrown
         resizable = job.elastic if may_resize and job.elastic and not job.elastic.metrics else None

@@ -172,10 +172,19 @@ def _read_run_policy(spec: Fields, outdated: Collection[str]) -> RunPolicy:
         startup_deadline_seconds=policy.integer("startupDeadlineSeconds"),
         backoff_limit=limit.integer("backoffLimit"),
         restart_scope=policy.below("restarts").one_of("scope", RestartScope, RestartScope.REPLICA),
+        avoid_after=_read_avoid_after(policy),
         is_suspended=policy.flag("suspend"),
         managed_by=policy.text("managedBy", OWN_MANAGER),
         scheduling=_read_scheduling(policy.below("schedulingPolicy")),
     )
+
+
+def _read_avoid_after(policy: Fields) -> int | None:
+    avoiding = policy.below("avoidNodes")
+    failures = avoiding.integer("afterFailures")
+    if policy.body.get("avoidNodes") is not None and avoiding.body.get("afterFailures") is None:
+        avoiding.wrong("afterFailures", "is required")
+    return failures
 
 
 def _read_scheduling(policy: Fields) -> SchedulingPolicy:

@@ -54,8 +54,9 @@ def read(job: TrainingJob, body: Body, profile: Profile) -> TrainingJob:
         deciding=replica_lists.read_deciding(fields),
     )
     problems += _not_listed(body, job.profile)
-    if job.run_policy.restart_scope is RestartScope.JOB:
-        problems.append(FieldError("spec.runPolicy.restarts", "cannot be in a job that was created in v1alpha1"))
+    unknown = {"restarts": job.run_policy.restart_scope is RestartScope.JOB, "avoidNodes": job.run_policy.avoid_after}
+    for name in filter(unknown.get, unknown):
+        problems.append(FieldError(f"spec.runPolicy.{name}", "cannot be in a job that was created in v1alpha1"))
     return defaults.with_defaults(replace(adapted, problems=tuple(problems)))
 
 

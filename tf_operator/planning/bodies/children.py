@@ -23,6 +23,7 @@ from tf_operator.planning.actions import Create, Stage
 from tf_operator.planning.bodies import cluster_spec, default_server, gang_schedulers, json_logs, resize_sidecar
 from tf_operator.planning.bodies.gang_schedulers import GangScheduler
 from tf_operator.planning.job_queue import admission
+from tf_operator.planning.pods import avoided_nodes
 from tf_operator.planning.pods.pod_state import kubelet_policy
 from tf_operator.planning.snapshot import Settings
 
@@ -40,6 +41,8 @@ class ChildBuilder:
 
     job: TrainingJob
     settings: Settings
+    avoided: tuple[str, ...] = ()
+    """Names of nodes on which no pod may be."""
 
     def create_service(self, kind: ReplicaType, index: int, name: str) -> Create:
         body = partial(self.service, kind, index, name=name)
@@ -134,6 +137,7 @@ class ChildBuilder:
             pod = _override(pod, spec.override, self.job.profile.container)
         if node := self.job.record.queue.node:
             pod = admission.near(pod, node)
+        pod = avoided_nodes.avoiding(pod, self.avoided)
         if spec.is_default_server:
             pod = default_server.with_program(pod, self.job, self.settings)
         if config and (containers := list_of(pod.get("containers"))):

@@ -18,7 +18,7 @@ _POD_SET: Final = f"{state.GROUP}/podset"
 _LOCAL_QUEUE: Final = f"{state.GROUP}/local-queue-name"
 _CLUSTER_QUEUE: Final = f"{state.GROUP}/cluster-queue-name"
 _WORKLOAD: Final = f"{state.GROUP}/workload"
-_TOPOLOGY_GATE: Final = f"{state.GROUP}/topology"
+TOPOLOGY_GATE: Final = f"{state.GROUP}/topology"
 _UNCONSTRAINED: Final = f"{state.GROUP}/podset-unconstrained-topology"
 _ASKS_FOR_TOPOLOGY: Final = ("required", "preferred", "unconstrained")
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -68,7 +68,7 @@ def _assignment_change(assignment: Body, kueue: KueueState, workload: Workload) 
     if assignment.get("topologyAssignment") is None:
         return change
     # Kueue takes the gate away, pod by pod, when it has given the pod its place.
-    change["schedulingGates"] = [{"name": _TOPOLOGY_GATE}]
+    change["schedulingGates"] = [{"name": TOPOLOGY_GATE}]
     if not _asks_for_topology(text_of(assignment, "name"), workload):
         change["annotations"][_UNCONSTRAINED] = "true"
     return change

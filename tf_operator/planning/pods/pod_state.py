@@ -156,6 +156,11 @@ def is_disrupted(pod: Pod) -> bool:
     return pod.is_disrupted or pod.reason in _STOPPED_BY_NODE or _is_rejected(pod)
 
 
+def was_refused(pod: Pod) -> bool:
+    """Whether its node refused to run it, and nobody else had a part in that."""
+    return _is_rejected(pod) and not pod.is_disrupted and pod.reason not in _STOPPED_BY_NODE
+
+
 def was_stopped(pod: Pod) -> bool:
     """Whether the cluster stopped the program, so that an exit code of 0 says nothing about its work.
 

@@ -321,12 +321,13 @@ def test_what_is_wrong_is_named_as_it_is_written(items: list[Any], problem: str)
     assert problem in [str(found) for found in read(example(replicaSpecs=items)).problems]
 
 
-def test_a_restart_of_the_whole_job_that_was_asked_for_in_v1_is_a_problem() -> None:
+@pytest.mark.parametrize(("field", "value"), [("restarts", {"scope": "Job"}), ("avoidNodes", {"afterFailures": 1})])
+def test_a_policy_that_was_asked_for_in_v1_is_a_problem(field: str, value: dict[str, Any]) -> None:
     stored = convert(example(), "v1")
-    stored["spec"].setdefault("runPolicy", {})["restarts"] = {"scope": "Job"}
+    stored["spec"].setdefault("runPolicy", {})[field] = value
     job = v1.API.read_object(stored)
     assert [str(problem) for problem in job.problems] == [
-        "spec.runPolicy.restarts: cannot be in a job that was created in v1alpha1"
+        f"spec.runPolicy.{field}: cannot be in a job that was created in v1alpha1"
     ]
 
 

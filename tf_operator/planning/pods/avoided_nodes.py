@@ -1,0 +1,190 @@
+"""The nodes on which replicas of a job have failed: which failures count, what pods get to stay away, and until when.
+
+A failure counts in the write that records the loss, so it counts once. Nothing is shared between jobs: a tenant could
+drive others off a node. And it never keeps a job from running: when no node takes a pod for a while, the node that has
+been avoided longest is allowed again, and the pods that wait are made again, because their affinity cannot change.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from tf_operator.job import templates
+from tf_operator.job.profile import OOM_KILLED
+from tf_operator.job.record import LONGEST_CAUSE, MOST_AVOIDED, MOST_CAUSES, NodeRecord
+from tf_operator.job.training_job import TrainingJob
+from tf_operator.meta import Body, list_of, mapping_of, objects_of
+from tf_operator.planning.kueue import admission
+from tf_operator.planning.pods import pod_state
+from tf_operator.planning.pods.pod_state import PodState
+from tf_operator.planning.replicas import Replica, ReplicaLoss
+from tf_operator.planning.snapshot import Pod, Settings, Snapshot
+from tf_operator.text import one_line
+
+FORGOTTEN_AFTER: Final = timedelta(hours=24)
+ALLOWED_AFTER: Final = timedelta(minutes=5)
+"""So long no node takes a pod before one is allowed again."""
+_LEAST_CODE: Final = 128
+"""Lower exit codes are the program's own fault, on every node."""
+_REASONS: Final = frozenset({"NodeLost", "NodeShutdown", "Terminated", "UnexpectedAdmissionError"})
+"""Of pods that their node has disrupted, and not whoever drains it or needs its room."""
+_UNSCHEDULABLE: Final = "Unschedulable"
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+_NAME: Final = "metadata.name"
+_HOST_NAME: Final = "kubernetes.io/hostname"
+
+
+# --- What is remembered --------------------------------------------------------------------------------------------
+
+
+def next_records(
+    snapshot: Snapshot, replicas: Iterable[Replica], losses: Iterable[ReplicaLoss], *, allows_oldest: bool
+) -> tuple[NodeRecord, ...]:
+    """The nodes after these losses.
+
+    While a pod waits for a node, one that is avoided is not forgotten: the pod may have been made to stay away from it.
+    """
+    limit = _limit(snapshot.job, snapshot.settings)
+    is_waiting = any(_is_unplaced(replica.pod) for replica in replicas)
+    nodes = {
+        entry.node: entry
+        for entry in snapshot.job.record.avoided_nodes
+        if (entry.is_avoided and is_waiting) or not (limit is None or _is_over(entry.time, snapshot.now))
+    }
+    if allows_oldest:
+        del nodes[next(entry.node for entry in nodes.values() if entry.is_avoided)]
+    if limit is None:
+        return tuple(nodes.values())
+    for loss in losses:
+        if loss.pod and (cause := _cause(loss, loss.pod)):
+            entry = _blamed(nodes, loss.pod.host.node, cause, snapshot.now)
+            is_avoided = entry.is_avoided or loss.pod.host.has_unhealthy_device
+            nodes[entry.node] = replace(entry, is_avoided=is_avoided)
+    judged = [replace(entry, is_avoided=entry.is_avoided or entry.failures >= limit) for entry in nodes.values()]
+    return tuple(judged[-MOST_AVOIDED:])
+
+
+def stranded(snapshot: Snapshot, replicas: Iterable[Replica]) -> tuple[Replica, ...]:
+    """The replicas whose pods are made again, because no node takes one of them for too long, and some are avoided."""
+    if not any(entry.is_avoided for entry in snapshot.job.record.avoided_nodes):
+        return ()
+    waiting = tuple(replica for replica in replicas if _is_unschedulable(replica))
+    return waiting if any(_is_over(replica.waits_since, snapshot.now, ALLOWED_AFTER) for replica in waiting) else ()
+
+
+def wake_ups(replicas: Iterable[Replica], nodes: Iterable[NodeRecord]) -> Iterator[datetime]:
+    """When a node is allowed again, or forgotten, if nothing happens until then."""
+    yield from (entry.time + FORGOTTEN_AFTER for entry in nodes if entry.time)
+    if any(entry.is_avoided for entry in nodes):
+        moments = (replica.waits_since for replica in replicas if _is_unschedulable(replica))
+        yield from (moment + ALLOWED_AFTER for moment in moments if moment)
+
+
+def _blamed(nodes: dict[str, NodeRecord], node: str, cause: str, now: datetime) -> NodeRecord:
+    """The record of a node with one more failure. Unless it is avoided already, it becomes the newest."""
+    entry = nodes.get(node) or NodeRecord(node, failures=0)
+    if not entry.is_avoided:
+        nodes.pop(node, None)
+        entry = replace(entry, time=now.replace(microsecond=0))
+    return replace(entry, failures=entry.failures + 1, causes=(*entry.causes, cause)[-MOST_CAUSES:])
+
+
+def _cause(loss: ReplicaLoss, pod: Pod) -> str:
+    """What is blamed on the node of a pod, in a few words; empty for what may have happened anywhere."""
+    main, text = pod.main, ""
+    if pod_state.is_disrupted(pod):
+        text = pod.reason if pod.reason in _REASONS or pod_state.was_refused(pod) else ""
+    elif loss.outcome is PodState.FAILED and main and (main.exit_code or 0) >= _LEAST_CODE:
+        text = "" if main.reason == OOM_KILLED else f"exit {main.exit_code}"
+    if pod.host.has_unhealthy_device:
+        text = "unhealthy device"
+    return one_line(f"{loss.type.label}-{loss.index} {text}", most=LONGEST_CAUSE) if text and pod.host.node else ""
+
+
+def _is_unplaced(pod: Pod | None) -> bool:
+    return pod is not None and pod.is_there and pod.phase == "Pending" and not pod.host.node
+
+
+def _is_unschedulable(replica: Replica) -> bool:
+    """Whether the scheduler has said that no node takes its pod."""
+    is_pending = replica.outcome is PodState.PENDING and _is_unplaced(replica.pod)
+    return is_pending and replica.pod is not None and replica.pod.pending_reason.startswith(_UNSCHEDULABLE)
+
+
+def _is_over(moment: datetime | None, now: datetime, span: timedelta = FORGOTTEN_AFTER) -> bool:
+    """Whether so much lies between the two; what lies as far ahead was noted by a wrong clock, or by nobody."""
+    return moment is None or abs(now - moment) >= span
+
+
+# --- What pods get -------------------------------------------------------------------------------------------------
+
+
+def names(job: TrainingJob, nodes: Iterable[NodeRecord]) -> tuple[str, ...]:
+    """The nodes that new pods of the job avoid."""
+    return tuple(entry.node for entry in nodes if entry.is_avoided) if job.run_policy.avoid_after is not None else ()
+
+
+def avoiding(pod: dict[str, Any], nodes: Iterable[str]) -> dict[str, Any]:
+    """The pod's spec, with each term of its required node affinity, or a new one, without these nodes.
+
+    A term without requirements accepts no node, and stays so. What is not of the type that it should be is left to the
+    API server.
+    """
+    unwanted = [{"key": _NAME, "operator": "NotIn", "values": [node]} for node in nodes]
+    affinity = pod.get("affinity") or {}
+    of_nodes = mapping_of(affinity).get("nodeAffinity") or {}
+    required = mapping_of(of_nodes).get(_REQUIRED)
+    terms = [{}] if required is None else mapping_of(required).get("nodeSelectorTerms")
+    is_understood = all(isinstance(part, dict) for part in (affinity, of_nodes, required or {}))
+    if not unwanted or not is_understood or not isinstance(terms, list) or fixed_by(pod):
+        return pod
+    narrowed = [_narrowed(term, unwanted, accepts_none=required is not None) for term in terms]
+    required = {**(required or {}), "nodeSelectorTerms": narrowed}
+    return {**pod, "affinity": {**affinity, "nodeAffinity": {**of_nodes, _REQUIRED: required}}}
+
+
+def _narrowed(term: object, unwanted: Sequence[Body], *, accepts_none: bool) -> object:
+    """The term, of which an empty one ``accepts_none``, without these nodes."""
+    if not isinstance(term, dict):
+        return term
+    fields = term.get("matchFields") or []
+    is_empty = not (fields or term.get("matchExpressions"))
+    if (is_empty and accepts_none) or not isinstance(fields, list):
+        return term
+    return {**term, "matchFields": [*fields, *unwanted]}
+
+
+def fixed_by(pod: Body) -> str:
+    """What decides alone on which node a pod runs, in words; empty if it may be on others."""
+    if any(gate.get("name") == admission.TOPOLOGY_GATE for gate in objects_of(pod.get("schedulingGates"))):
+        return "Kueue's topology names the node of each pod"
+    required = mapping_of(mapping_of(mapping_of(pod.get("affinity")).get("nodeAffinity")).get(_REQUIRED))
+    one_node = [_only_name(term) for term in objects_of(required.get("nodeSelectorTerms"))]
+    has_host_name = bool(mapping_of(pod.get("nodeSelector")).get(_HOST_NAME))
+    if pod.get("nodeName") or has_host_name or (one_node and all(one_node) and len(set(one_node)) == 1):
+        return "the template names the node"
+    return ""
+
+
+def without_effect(job: TrainingJob, settings: Settings) -> str:
+    """Why pods do not avoid nodes although the job asks for it; empty if all do."""
+    if job.run_policy.avoid_after is None:
+        return ""
+    if settings.has_one_node:
+        return "there is only one node"
+    reasons = {spec.type: fixed_by(templates.pod_of(spec)) for spec in job.replicas}
+    return "; ".join(f"{job.profile.words.type(kind)}: {reason}" for kind, reason in reasons.items() if reason)
+
+
+def _limit(job: TrainingJob, settings: Settings) -> int | None:
+    """After how many failures a node is avoided; ``None`` where no pod could be kept away from it."""
+    has_choice = not settings.has_one_node and not all(fixed_by(templates.pod_of(spec)) for spec in job.replicas)
+    return job.run_policy.avoid_after if has_choice else None
+
+
+def _only_name(term: Body) -> str:
+    """The node that a term names; empty if it accepts others."""
+    fields = (entry for entry in objects_of(term.get("matchFields")) if entry.get("key") == _NAME)
+    named = [list_of(entry.get("values")) for entry in fields if entry.get("operator") == "In"]
+    return str(named[0][0]) if named and len(named[0]) == 1 else ""
