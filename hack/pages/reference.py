@@ -3,7 +3,7 @@
 import contextlib
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -31,19 +31,19 @@ MEANINGS: Final[Mapping[EventKind, str]] = {
     EventKind.SUCCEEDED: "the job has succeeded",
     EventKind.FAILED: "the job has failed; the reason is that of the condition",
     EventKind.RESTARTING: "a replica failed, and is replaced",
-    EventKind.JOB_RESTARTED: "a replica failed or was disrupted, and all start again (`runPolicy.restarts.scope: Job`)",
-    EventKind.REPLICA_DISRUPTED: "a pod was evicted, preempted, deleted or lost, and is replaced; nothing is counted",
+    EventKind.JOB_RESTARTED: "a replica was lost, and all are restarted (`runPolicy.restarts.scope: Job`)",
+    EventKind.REPLICA_DISRUPTED: "a pod was evicted, preempted, deleted or lost, and is replaced, which is no failure",
     EventKind.REPLICA_FAILED: "a dynamic worker has failed for good; the job continues",
     EventKind.RESTARTED_IN_PLACE: "the kubelet has started a container again",
     EventKind.NODE_AVOIDED: "replicas have failed on a node too often: new pods avoid it (`runPolicy.avoidNodes`)",
-    EventKind.NODE_ALLOWED_AGAIN: "new pods may be on that node again: its time is over, or nothing else has room",
+    EventKind.NODE_ALLOWED_AGAIN: "new pods may use that node again: 24 hours have passed, or no other node has room",
     EventKind.RESIZED: "the number of replicas has changed",
-    EventKind.REPLICA_PENDING: "a pod does not start, and why",
-    EventKind.CREATE_FAILED: "a pod or Service was rejected, and why; the operator retries",
+    EventKind.REPLICA_PENDING: "a pod does not start; the message says why",
+    EventKind.CREATE_FAILED: "a pod or Service was rejected; the operator retries",
     EventKind.CHILDREN_CREATED: "pods and Services were created",
     EventKind.ANOTHER_CONTROLLER: "another controller has changed the status: two operators serve this job",
-    EventKind.USER_TF_CONFIG: "the template sets TF_CONFIG, and keeps it",
-    EventKind.TEMPLATE_RESTART_POLICY: "the pod template's restartPolicy is ignored: the replica type's counts",
+    EventKind.USER_TF_CONFIG: "the template's own TF_CONFIG is kept",
+    EventKind.TEMPLATE_RESTART_POLICY: "the pod template's restartPolicy is ignored; that of the replica type applies",
     EventKind.TEMPLATE_SCHEDULER: "the pod template's schedulerName is not that of the gang scheduler",
     EventKind.SCHEDULER_UNAVAILABLE: "the gang scheduler that the job requests is not available",
     EventKind.OUTDATED_FIELDS: "fields have values that are invalid today; the job continues",
@@ -112,24 +112,20 @@ def _events() -> str:
         "reasons; messages are for people.\n[Behaviour](../behaviour.md#status) has the reasons of conditions."
     )
     served = [f"{api.resource.kind}, `{api.resource.group}`" for api in registry.SERVED]
-    events = ([*_reasons([api.event_reasons[kind] for api in registry.SERVED]), MEANINGS[kind]] for kind in EventKind)
+    events = [([f"`{api.event_reasons[kind]}`" for api in registry.SERVED], MEANINGS[kind]) for kind in EventKind]
+    of_each = ([*reasons, meaning] for reasons, meaning in events if len({*reasons}) > 1)
+    of_all = ((reasons[0], meaning) for reasons, meaning in events if len({*reasons}) == 1)
     causes = (
         [*(f"`{api.failure_reasons[cause]}`" for api in registry.SERVED), CAUSES[cause]] for cause in FailureCause
     )
     head = (*served, "meaning")
     return (
         HEAD.format(title="Events and reasons", text=text)
-        + f"## Events\n\nIn an empty cell, the reason is that of TFJob.\n\n{_table(head, events)}\n"
+        + f"## Events\n\n{_table(head, of_each)}\n"
+        + f"These are the same for all kinds of jobs:\n\n{_table(('reason', 'meaning'), of_all)}\n"
         + "## Reasons of a failure\n\nOf the event, and of the condition `Failed`.\n\n"
         + _table(head, causes)
     )
-
-
-def _reasons(reasons: Sequence[str]) -> Iterator[str]:
-    """Those of all kinds, where they are not those of the first."""
-    first, *others = reasons
-    yield f"`{first}`"
-    yield from ("" if reason == first else f"`{reason}`" for reason in others)
 
 
 def _tf_config(root: Path) -> str:
