@@ -24,7 +24,7 @@ from tf_operator.machinery.transport.requests import Scope
 EXPIRED = errors.from_status(errors.Status(code=410, reason="Expired", message="too old"))
 
 
-def shown(batch):
+def names(batch):
     return [("-" if change.is_deleted else "") + change.body["metadata"]["name"] for change in batch]
 
 
@@ -32,18 +32,18 @@ async def follow(*script, seconds=10.0):
     """What is seen, and what was asked."""
     clock = FakeClock()
     transport = ScriptedTransport(clock, *script)
-    seen = []
+    batches = []
 
     async def read():
         async for batch in changes.follow(client_of(transport, clock), THINGS, Scope("ns"), clock):
-            seen.append(shown(batch))  # noqa: PERF401 (it never ends)
+            batches.append(names(batch))  # noqa: PERF401 (it never ends)
 
     reading = asyncio.ensure_future(read())
     await clock.advance(seconds)
     if reading.done():
         await reading
     reading.cancel()
-    return seen, [query.get("resourceVersion", "list") for query in transport.queries]
+    return batches, [query.get("resourceVersion", "list") for query in transport.queries]
 
 
 ENDS = {
@@ -54,29 +54,29 @@ ENDS = {
 }
 
 
-@pytest.mark.parametrize(("watch", "asked"), ENDS.values(), ids=ENDS.keys())
-async def test_a_watch_that_ends_goes_on_from_its_last_version(watch, asked):
+@pytest.mark.parametrize(("watch", "expected"), ENDS.values(), ids=ENDS.keys())
+async def test_a_watch_that_ends_goes_on_from_its_last_version(watch, expected):
     first = page([thing("a", 3)], version=5)
 
-    seen, versions = await follow(first, watch, Watch(added(thing("b", 9)), 1e9))
+    batches, versions = await follow(first, watch, Watch(added(thing("b", 9)), 1e9))
 
-    assert seen == [["a"], ["a"], ["b"]]
-    assert versions == asked
+    assert batches == [["a"], ["a"], ["b"]]
+    assert versions == expected
 
 
 async def test_silence_for_longer_than_a_watch_lasts_ends_it():
-    seen, versions = await follow(page([], version=5), Watch(1e9), Watch(added(thing("b", 9)), 1e9), seconds=300)
+    batches, versions = await follow(page([], version=5), Watch(1e9), Watch(added(thing("b", 9)), 1e9), seconds=300)
 
-    assert (seen, versions) == ([[], ["b"]], ["list", "5", "5"])
+    assert (batches, versions) == ([[], ["b"]], ["list", "5", "5"])
 
 
 @pytest.mark.parametrize("end", [Watch(failure(410, "Expired")), EXPIRED], ids=["in the stream", "as a reply"])
 async def test_after_an_expired_version_what_was_deleted_meanwhile_is_reported(end):
     lists = [page([thing("a", 3), thing("b", 4)], version=5), page([thing("b", 4), thing("c", 9)], version=12)]
 
-    seen, versions = await follow(lists[0], end, lists[1], Hang())
+    batches, versions = await follow(lists[0], end, lists[1], Hang())
 
-    assert seen == [["a", "b"], ["-a", "b", "c"]]
+    assert batches == [["a", "b"], ["-a", "b", "c"]]
     assert versions == ["list", "5", "list", "12"]
 
 
@@ -84,9 +84,9 @@ async def test_a_server_that_is_gone_when_a_version_expires_is_waited_for():
     gone = [errors.Unreachable("refused")] * 20
     lists = [page([thing("a", 3)], version=5), page([thing("b", 9)], version=12)]
 
-    seen, _ = await follow(lists[0], EXPIRED, *gone, lists[1], Hang(), seconds=300)
+    batches, _ = await follow(lists[0], EXPIRED, *gone, lists[1], Hang(), seconds=300)
 
-    assert seen == [["a"], ["-a", "b"]]
+    assert batches == [["a"], ["-a", "b"]]
 
 
 async def test_a_list_has_all_pages_and_begins_again_once_when_it_expires():

@@ -27,9 +27,9 @@ CHOICES = {
 
 @pytest.mark.parametrize(("names", "choice"), CHOICES.values(), ids=CHOICES.keys())
 def test_what_is_named_wins(environment, names, choice):
-    found = cluster.choose(*names, environment)
+    target = cluster.choose(*names, environment)
 
-    assert (found.kubeconfig, found.context, found.reason) == choice
+    assert (target.kubeconfig, target.context, target.reason) == choice
 
 
 STOPPED = {
@@ -41,21 +41,21 @@ STOPPED = {
 }
 
 
-@pytest.mark.parametrize(("names", "variable", "said"), STOPPED.values(), ids=STOPPED.keys())
-def test_a_local_server_that_does_not_run_is_known_by_its_kubeconfig(environment, tmp_path, names, variable, said):
+@pytest.mark.parametrize(("names", "variable", "sentence"), STOPPED.values(), ids=STOPPED.keys())
+def test_a_local_server_that_does_not_run_is_known_by_its_kubeconfig(environment, tmp_path, names, variable, sentence):
     folder = StateFolder(tmp_path / OURS)
     folder.create()
     folder.record("https://127.0.0.1:1")
     environment["KUBECONFIG"] = str(tmp_path / variable)
     file, context = names
-    found = cluster.choose(file and str(tmp_path / file), context, environment)
-    assert cluster.stopped(found, environment) == ""
-    assert cluster.is_local(found, "https://127.0.0.1:1", environment)
-    assert not cluster.is_local(found, "https://127.0.0.1:2", environment)
+    target = cluster.choose(file and str(tmp_path / file), context, environment)
+    assert cluster.stopped(target, environment) == ""
+    assert cluster.is_local(target, "https://127.0.0.1:1", environment)
+    assert not cluster.is_local(target, "https://127.0.0.1:2", environment)
 
     folder.forget()
-    assert cluster.stopped(found, environment) == said.format(folder.path)
-    assert not cluster.is_local(found, "https://127.0.0.1:1", environment)
+    assert cluster.stopped(target, environment) == sentence.format(folder.path)
+    assert not cluster.is_local(target, "https://127.0.0.1:1", environment)
 
 
 async def test_a_connection_to_a_local_server_knows_when_that_is_gone(environment, tmp_path):
@@ -74,11 +74,11 @@ def test_a_local_server_may_have_a_folder_of_its_own(environment, tmp_path):
     folder = StateFolder(tmp_path / "mine")
     folder.create()
     environment["KUBECONFIG"] = str(folder.kubeconfig)
-    found = cluster.choose(environment=environment)
+    target = cluster.choose(environment=environment)
 
-    assert f"tfjob local up --state-dir {folder.path} starts it" in cluster.stopped(found, environment)
+    assert f"tfjob local up --state-dir {folder.path} starts it" in cluster.stopped(target, environment)
     folder.record("https://127.0.0.1:1")
-    assert cluster.is_local(found, "https://127.0.0.1:1", environment)
+    assert cluster.is_local(target, "https://127.0.0.1:1", environment)
 
 
 def test_the_last_cluster_is_remembered_by_its_user_alone_and_where_it_can_be(environment, tmp_path):

@@ -43,8 +43,8 @@ def cluster():
 
 @pytest.fixture
 async def jobs(cluster):
-    async with cluster.client() as found:
-        yield found
+    async with cluster.client() as client:
+        yield client
 
 
 async def test_a_job_is_submitted_once_and_read_as_it_is_stored(jobs, cluster):
@@ -57,10 +57,10 @@ async def test_a_job_is_submitted_once_and_read_as_it_is_stored(jobs, cluster):
         await jobs.submit({"apiVersion": "v1", "kind": "Pod"})
 
     cluster.report("j", "Running", replicaStatuses={"Worker": {"active": 1, "succeeded": 1}})
-    found = await jobs.get(job)
-    assert (found.phase, found.message) == (JobPhase.RUNNING, "It is Running.")
-    assert (found.replicas["Worker"].active, found.exit_code) == (1, None)
-    assert await jobs.list() == (found,)
+    running_job = await jobs.get(job)
+    assert (running_job.phase, running_job.message) == (JobPhase.RUNNING, "It is Running.")
+    assert (running_job.replicas["Worker"].active, running_job.exit_code) == (1, None)
+    assert await jobs.list() == (running_job,)
 
 
 async def test_a_job_in_place_of_another_waits_until_that_is_gone(jobs, cluster):
@@ -85,11 +85,11 @@ async def test_a_notebook_shows_jobs_as_a_table(jobs, cluster):
     failed = {"type": "Failed", "status": "True", "message": "no <data>"}
     cluster.job("b", status={"conditions": [failed], "replicaStatuses": {"Worker": {"active": 1}}})
 
-    shown = (await jobs.list())._repr_html_()
+    html = (await jobs.list())._repr_html_()
 
-    assert shown.count("<tr>") == 3
-    assert "<td>b</td><td>Failed</td><td>0/2</td><td>0</td>" in shown
-    assert shown.endswith("<td>no &lt;data&gt;</td></tr></tbody></table>")
+    assert html.count("<tr>") == 3
+    assert "<td>b</td><td>Failed</td><td>0/2</td><td>0</td>" in html
+    assert html.endswith("<td>no &lt;data&gt;</td></tr></tbody></table>")
     assert (await jobs.get("a"))._repr_html_().count("<tr>") == 2
 
 
@@ -244,9 +244,9 @@ async def test_a_wait_ends_with_the_phase_the_end_the_time_or_the_job(jobs, clus
     cluster.report("j", "Running")
     await cluster.clock.advance(90)
     assert (await running).phase is JobPhase.RUNNING
-    with pytest.raises(WaitTimeout, match="is Running after 90 s") as seen:
+    with pytest.raises(WaitTimeout, match="is Running after 90 s") as timeout:
         await late
-    assert seen.value.job.phase is JobPhase.RUNNING
+    assert timeout.value.job.phase is JobPhase.RUNNING
     assert not ended.done()
 
     cluster.report("j", "Failed", firstFailure={"pod": "j-worker-0", "exitCode": 3})
@@ -269,8 +269,8 @@ async def test_another_job_of_that_name_is_not_waited_for(jobs, cluster):
     cluster.job("j")
     cluster.report("j", "Succeeded")
 
-    async with aclosing(jobs.watch(former)) as seen:
-        assert await anext(seen, None) is None
+    async with aclosing(jobs.watch(former)) as changes:
+        assert await anext(changes, None) is None
 
 
 async def test_pods_of_others_that_carry_the_label_are_not_the_jobs(jobs, cluster):
@@ -279,9 +279,9 @@ async def test_pods_of_others_that_carry_the_label_are_not_the_jobs(jobs, cluste
         cluster.pod(job, replica)
     cluster.pod({"metadata": {"name": "j", "uid": "another"}}, "worker-7")
 
-    found = await jobs.pods("j")
+    job_pods = await jobs.pods("j")
 
-    assert [(pod.replica, pod.node, pod.is_running) for pod in found] == [
+    assert [(pod.replica, pod.node, pod.is_running) for pod in job_pods] == [
         ("chief-0", "n", True),
         ("worker-0", "n", True),
     ]
@@ -398,20 +398,20 @@ async def test_a_line_that_does_not_end_comes_in_pieces_and_what_follows_is_not_
     cluster.logs["j-worker-0"] = [b"begins\n", *[bar] * 5, b"\nends\n"]
 
     async with aclosing(jobs.logs("j", follow=follow)) as lines:
-        found = [line.raw async for line in lines]
+        chunks = [line.raw async for line in lines]
 
-    assert (found[0], b"".join(found[1:-1]), found[-1]) == (b"begins", bar * 5, b"ends")
+    assert (chunks[0], b"".join(chunks[1:-1]), chunks[-1]) == (b"begins", bar * 5, b"ends")
 
 
 async def test_followed_logs_have_every_run_of_every_replica_until_the_job_has_ended(jobs, cluster):
     job = cluster.job()
     cluster.pod(job, "chief-0")
     cluster.logs = {"j-chief-0": [b"first\n"], "j-worker-0": [b"late\n"]}
-    seen = []
+    texts = []
 
     async def follow():
         async with aclosing(jobs.logs("j", follow=True)) as lines:
-            seen.extend([line.text async for line in lines])
+            texts.extend([line.text async for line in lines])
 
     following = asyncio.ensure_future(follow())
     await cluster.clock.idle()
@@ -425,7 +425,7 @@ async def test_followed_logs_have_every_run_of_every_replica_until_the_job_has_e
     cluster.report("j", "Succeeded")
     await cluster.clock.advance(3)
     await following
-    assert seen == ["first", "late", "second"]
+    assert texts == ["first", "late", "second"]
 
 
 async def test_a_log_that_breaks_off_is_followed_from_where_it_was(jobs, cluster):
@@ -434,11 +434,11 @@ async def test_a_log_that_breaks_off_is_followed_from_where_it_was(jobs, cluster
     cluster.pod(job, "chief-0")
     lines = [b"2026-01-01T00:00:00.%d00Z %s\n" % (number, text) for number, text in enumerate([b"one", b"", b"three"])]
     cluster.logs["j-chief-0"] = [*lines[:2], errors.ReplyLost("cut")]
-    seen = []
+    texts = []
 
     async def follow():
-        async with aclosing(jobs.logs("j", follow=True, tail=10)) as found:
-            seen.extend([line.text async for line in found])
+        async with aclosing(jobs.logs("j", follow=True, tail=10)) as stream:
+            texts.extend([line.text async for line in stream])
 
     following = asyncio.ensure_future(follow())
     await cluster.clock.idle()
@@ -449,7 +449,7 @@ async def test_a_log_that_breaks_off_is_followed_from_where_it_was(jobs, cluster
     cluster.report("j", "Succeeded")
     await cluster.clock.advance(3)
     await following
-    assert seen == ["one", "", "three"]
+    assert texts == ["one", "", "three"]
 
 
 @pytest.mark.parametrize("follow", [False, True])
@@ -510,8 +510,8 @@ def test_a_forked_child_is_told_to_connect_itself_and_nobody_has_to_close(tmp_pa
     path = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     ended = subprocess.run(program, env=path, capture_output=True, text=True, timeout=60, check=False)
 
-    said = "this TFJobs was made before the process forked, and its thread is not in the child: make one there\n()\n"
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, said, "")
+    message = "this TFJobs was made before the process forked, and its thread is not in the child: make one there\n()\n"
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, message, "")
 
 
 async def test_what_is_never_closed_is_ended_when_it_is_forgotten():
@@ -559,7 +559,7 @@ def test_restarts_of_a_replica_are_its_own_and_those_that_the_status_remembers(
     records = [{"replica": name, "uid": "gone", "attempts": times} for name, times in attempts.items()]
     statuses = {"Worker": {"restarts": total}}
     stored = cluster.job("j", status={"replicaStatuses": statuses, "restartRecords": records})
-    found = read_job(stored, registry.DEFAULT)
+    job = read_job(stored, registry.DEFAULT)
     pod = cluster.pod(stored, "worker-0", containerStatuses=[{**RUNNING, "restartCount": in_place}])
 
-    assert pods.restarts(found, pods.read_pods(found, [pod], registry.DEFAULT)) == expected
+    assert pods.restarts(job, pods.read_pods(job, [pod], registry.DEFAULT)) == expected

@@ -22,10 +22,10 @@ def configured(headers=(), **settings):
     configuration = package.Configuration(host=HOST)
     for name, value in settings.items():
         setattr(configuration, name, value)
-    found = package.ApiClient(configuration)
+    client = package.ApiClient(configuration)
     for name, value in headers:
-        found.set_default_header(name, value)
-    return found
+        client.set_default_header(name, value)
+    return client
 
 
 BEARER = {"authorization": "Bearer t"}
@@ -47,11 +47,11 @@ SETTINGS = {
 @pytest.mark.usefixtures("machine")
 @pytest.mark.parametrize(("settings", "expected"), SETTINGS.values(), ids=SETTINGS.keys())
 async def test_what_the_client_is_configured_to_do_is_done(settings, expected):
-    found = await PackageClient(configured(**settings)).read()
+    access = await PackageClient(configured(**settings)).read()
 
-    assert found.host == HOST
+    assert access.host == HOST
     defaults = {"authorization": "", "server_name": None, "proxy": None}
-    assert {name: getattr(found, name) for name in defaults} == defaults | expected
+    assert {name: getattr(access, name) for name in defaults} == defaults | expected
 
 
 async def test_its_certificates_are_used_and_read_again_when_they_change(tmp_path, authority):

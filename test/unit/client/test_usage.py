@@ -18,11 +18,11 @@ def test_the_use_of_all_containers_of_a_replica_is_added_up():
     usages = [{"cpu": "1500m", "memory": "1Gi"}, {"cpu": "250000000n", "memory": "524288Ki"}, {"cpu": "?"}, None]
     metrics = [{"metadata": {"name": "j-worker-0"}, "containers": [{"usage": usage} for usage in usages]}]
 
-    found = usage.usage_of(pods, metrics)
+    table = usage.usage_of(pods, metrics)
 
-    assert found == (usage.ReplicaUsage("worker-0", "j-worker-0", 1.75, 1536 * 2**20, "n"),)
-    assert str(found) == ("REPLICA    POD          CPU     MEMORY   NODE\nworker-0   j-worker-0   1750m   1536Mi   n")
-    assert "<tr><td>worker-0</td><td>j-worker-0</td><td>1750m</td><td>1536Mi</td>" in found._repr_html_()
+    assert table == (usage.ReplicaUsage("worker-0", "j-worker-0", 1.75, 1536 * 2**20, "n"),)
+    assert str(table) == ("REPLICA    POD          CPU     MEMORY   NODE\nworker-0   j-worker-0   1750m   1536Mi   n")
+    assert "<tr><td>worker-0</td><td>j-worker-0</td><td>1750m</td><td>1536Mi</td>" in table._repr_html_()
 
 
 async def test_a_cluster_without_a_metrics_api_is_told_what_it_needs():

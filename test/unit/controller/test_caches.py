@@ -45,10 +45,10 @@ def test_the_children_of_all_served_apis_are_one_watch():
     [("", ""), ("volcano", "podgroups.scheduling.volcano.sh"), ("my-scheduler", "podgroups.scheduling.x-k8s.io")],
 )
 def test_pod_groups_are_watched_where_there_is_a_gang_scheduler(gang, group):
-    found, _ = caches(gang)
+    gang_caches, _ = caches(gang)
 
-    assert [str(groups.resource) for groups in found.groups.values()] == ([group] if group else [])
-    assert set(found.views()) == {"tfjobs.kubeflow.org", "pods", "services"} | ({group} if group else set())
+    assert [str(groups.resource) for groups in gang_caches.groups.values()] == ([group] if group else [])
+    assert set(gang_caches.views()) == {"tfjobs.kubeflow.org", "pods", "services"} | ({group} if group else set())
 
 
 def test_a_child_is_found_under_the_job_of_its_own_namespace_that_controls_it():

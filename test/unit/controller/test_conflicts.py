@@ -81,11 +81,11 @@ def job(*written, phase="Running", manager=None):
 
 @pytest.fixture
 async def lookout():
-    made = Lookout()
-    yield made
-    if made.watching:
-        made.watching.cancel()
-        await asyncio.gather(made.watching, return_exceptions=True)
+    watcher = Lookout()
+    yield watcher
+    if watcher.watching:
+        watcher.watching.cancel()
+        await asyncio.gather(watcher.watching, return_exceptions=True)
 
 
 async def test_a_start_ends_when_another_controller_changes_a_status_and_says_which_where_and_when(lookout):

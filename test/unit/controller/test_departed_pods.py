@@ -19,9 +19,9 @@ def departed():
 def test_a_departed_pod_is_remembered_as_gone_until_it_is_in_the_status(departed):
     departed.note_deleted("u", POD)
 
-    (found,) = departed.of("u")
-    assert found.is_gone
-    departed.note_recorded("u", (found,))
+    (pod,) = departed.of("u")
+    assert pod.is_gone
+    departed.note_recorded("u", (pod,))
     assert departed.of("u") == ()
 
 

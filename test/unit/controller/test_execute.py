@@ -289,13 +289,13 @@ async def test_a_service_with_copied_labels_that_is_not_the_job_s_stays(harness,
 
 async def test_whatever_the_order_in_a_plan_deletes_come_first_and_pods_last():
     harness = Harness(builders.tfjob("j").workers(1), settings=PLUGINS)
-    old, kept = (harness.api.put(PLUGIN_GROUPS, named(name))["metadata"]["uid"] for name in ("old", "kept"))
+    old_uid, kept_uid = (harness.api.put(PLUGIN_GROUPS, named(name))["metadata"]["uid"] for name in ("old", "kept"))
     pod = replace(POD, needs=Create(SERVICES, "p", "", builders.service("p").in_namespace("ns").body))
     actions = (
         pod,
         Create(GROUPS, "new", "PodGroup new", partial(named, "new")),
-        Patch(GROUPS, "kept", kept, "the change", {"spec": {"image": "other"}}),
-        Delete(GROUPS, "old", old),
+        Patch(GROUPS, "kept", kept_uid, "the change", {"spec": {"image": "other"}}),
+        Delete(GROUPS, "old", old_uid),
     )
 
     await harness.executor.carry_out(seen_by(harness), Plan(actions=actions))
@@ -335,8 +335,8 @@ async def test_what_the_job_continues_without_is_made_last_and_a_refusal_of_it_i
 
     await harness.executor.carry_out(seen_by(harness), Plan(actions=(EXTRA,)))
     assert notes.rejections.get(uid, str(RESOURCE)) is None
-    made = harness.api.of(RESOURCE)[0]["metadata"]["uid"]
-    change = Patch(RESOURCE, "x", made, "the change", {"metadata": {"a": "b"}}, Stage.EXTRAS)
+    extra_uid = harness.api.of(RESOURCE)[0]["metadata"]["uid"]
+    change = Patch(RESOURCE, "x", extra_uid, "the change", {"metadata": {"a": "b"}}, Stage.EXTRAS)
     await harness.executor.carry_out(seen_by(harness), Plan(actions=(change,)))
     assert (notes.rejections.get(uid), notes.rejections.get(uid, str(RESOURCE)).code) == (None, 422)
     await harness.executor.carry_out(seen_by(harness), Plan(actions=(change,)))
@@ -358,8 +358,8 @@ async def test_an_extra_whose_name_is_taken_is_tried_again_once_it_is_free_and_f
 
 
 async def test_an_extra_that_cannot_be_deleted_holds_up_no_pod(harness):
-    found = harness.api.put(RESOURCE, named("x"))["metadata"]["uid"]
-    gone = Delete(RESOURCE, "x", found, "the deletion of the extra", stage=Stage.EXTRAS)
+    extra_uid = harness.api.put(RESOURCE, named("x"))["metadata"]["uid"]
+    gone = Delete(RESOURCE, "x", extra_uid, "the deletion of the extra", stage=Stage.EXTRAS)
     uid = harness.job["metadata"]["uid"]
     harness.api.fail("delete tensorboards.tensorstack.dev", refused(403, "Forbidden", "not allowed"))
 

@@ -101,9 +101,9 @@ def test_one_reconcile_that_was_interrupted_delays_nothing_and_no_wait_is_withou
 async def test_what_observing_and_planning_cost_is_noted(harness, monkeypatch):
     plan = reconciler.make_plan
 
-    def slow(seen):
+    def slow(snapshot):
         harness.clock._monotonic += 0.05
-        return plan(seen)
+        return plan(snapshot)
 
     monkeypatch.setattr(reconciler, "make_plan", slow)
     for _ in range(2):

@@ -61,10 +61,10 @@ def test_only_a_workload_that_the_job_controls_is_its_own(caches):
         put(caches.workloads, READ, stored(name, uid))
     assert caches.of(job()).workload.name == "b"
     put(caches.workloads, READ, stored(ours, status={"conditions": [{"type": "Admitted", "status": "True"}]}))
-    found = caches.of(job()).workload
-    assert (found.name, found.is_admitted) == (ours, True)
+    own_workload = caches.of(job()).workload
+    assert (own_workload.name, own_workload.is_admitted) == (ours, True)
     pod_set = {"name": "worker", "count": 1, "topologyRequest": {}}
-    assert found.spec == {"podSets": [pod_set], "queueName": "q", "priority": 1, "priorityClassRef": CLASS}
+    assert own_workload.spec == {"podSets": [pod_set], "queueName": "q", "priority": 1, "priorityClassRef": CLASS}
 
 
 def test_a_job_without_a_queue_has_only_a_workload_that_it_has(caches):
@@ -95,8 +95,8 @@ def test_priority_is_that_of_the_class(caches, labels, classes, priority, proble
     for name, (value, is_default) in classes.items():
         body = {"metadata": {"name": name, "uid": name}, "value": value, "globalDefault": is_default}
         put(caches.pod_classes, workloads.read_priority, body)
-    found = caches.of(job(**labels))
-    assert (found.priority, found.problem) == (priority, problem)
+    job_state = caches.of(job(**labels))
+    assert (job_state.priority, job_state.problem) == (priority, problem)
 
 
 def test_flavors_are_known_to_jobs_with_a_workload(caches):

@@ -33,9 +33,9 @@ async def test_everything_inside_of_a_pass_knows_it_also_tasks_that_were_started
 
 
 def test_each_pass_has_an_identifier_of_its_own():
-    seen = set()
+    identifiers = set()
     for _ in range(2):
         with log_context.reconcile_of(ObjectKey("ns", "mnist")):
-            seen.add(bound()["reconcile_id"])
+            identifiers.add(bound()["reconcile_id"])
 
-    assert len(seen) == 2
+    assert len(identifiers) == 2

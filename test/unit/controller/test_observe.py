@@ -104,9 +104,9 @@ async def test_live_lists_are_read_to_their_last_page(harness, monkeypatch):
     monkeypatch.setattr("tf_operator.controller.observe._FIRST_PAGE", 1)
     harness.api.calls.clear()
 
-    seen = await live(harness)
+    snapshot = await live(harness)
 
-    assert [pod.name for pod in seen.pods] == ["j-worker-0", "j-worker-1", "j-worker-2"]
+    assert [pod.name for pod in snapshot.pods] == ["j-worker-0", "j-worker-1", "j-worker-2"]
     assert [call.split()[:2] for call in harness.api.calls] == [
         ["get", "tfjobs.kubeflow.org"],
         *[["list", "pods"]] * 2,
@@ -121,9 +121,9 @@ async def test_of_a_live_list_only_so_many_bytes_are_held(harness, monkeypatch):
     monkeypatch.setattr(list_body, "MOST_HELD", 100)
     monkeypatch.setattr(responses, "read_page", lambda body, own=responses.read_page: decoded.append(body) or own(body))
 
-    seen = await live(harness)
+    snapshot = await live(harness)
 
-    assert [pod.name for pod in seen.pods] == ["j-worker-0", "j-worker-1", "j-worker-2"]
+    assert [pod.name for pod in snapshot.pods] == ["j-worker-0", "j-worker-1", "j-worker-2"]
     assert not any(b"j-worker-" in body for body in decoded), "each object was taken out of its list before"
 
 
@@ -171,7 +171,7 @@ async def test_what_has_our_labels_and_another_owner_is_not_ours(harness):
 async def test_an_object_of_another_namespace_is_never_a_child(harness, resource):
     """Who may create pods in one namespace may write any owner reference, also one to a job in another one."""
     observer = harness.reconciler.observer
-    before = observer.from_caches(observer.stored(KEY))
+    snapshot = observer.from_caches(observer.stored(KEY))
     forged = harness.api.of(resource)[0]
     status = {
         "phase": "Failed",
@@ -181,11 +181,11 @@ async def test_an_object_of_another_namespace_is_never_a_child(harness, resource
         resource, {"metadata": forged["metadata"] | {"namespace": "evil", "uid": "forged"}, "status": status}
     )
     harness.sync()
-    assert observer.from_caches(observer.stored(KEY)) == before
+    assert observer.from_caches(observer.stored(KEY)) == snapshot
 
     harness.api.remove(resource, ObjectKey("evil", forged["metadata"]["name"]))
     harness.sync()
-    assert observer.from_caches(observer.stored(KEY)) == before
+    assert observer.from_caches(observer.stored(KEY)) == snapshot
 
 
 async def test_a_job_that_cannot_be_read_is_a_job_with_a_problem(harness):
@@ -202,7 +202,7 @@ async def test_a_pod_that_is_listed_is_not_gone(harness):
     pod = next(iter(harness.caches.pods.store))
     harness.on_pod.on_delete(pod, final_state_known=True)
 
-    assert not any(found.is_gone for found in (await live(harness)).pods)
+    assert not any(live_pod.is_gone for live_pod in (await live(harness)).pods)
 
 
 async def test_when_the_kind_of_a_pod_group_is_no_longer_served_jobs_are_looked_after_and_nothing_is_made():

@@ -72,12 +72,12 @@ async def test_a_job_is_left_alone_while_a_new_leader_may_not_see_what_is_in_its
 async def test_a_reconcile_waits_until_the_caches_show_what_the_last_one_wrote():
     harness = Harness(SIMPLE)
     await harness.reconcile()
-    made = len(harness.api.calls)
+    calls = len(harness.api.calls)
 
     wait = await harness.reconcile()
 
     assert wait > 5
-    assert len(harness.api.calls) == made, "nothing was decided from caches that are behind"
+    assert len(harness.api.calls) == calls, "nothing was decided from caches that are behind"
 
 
 async def test_caches_that_stay_behind_are_replaced_by_a_live_read():
@@ -101,11 +101,11 @@ async def test_a_live_read_that_does_not_find_the_job_does_nothing(is_replaced):
     else:
         harness.api.remove(JOBS, KEY)
     await harness.clock.advance(20)
-    made = sum(call.startswith("create") for call in harness.api.calls)
+    creates = sum(call.startswith("create") for call in harness.api.calls)
 
     assert await harness.reconcile() is None
 
-    assert sum(call.startswith("create") for call in harness.api.calls) == made
+    assert sum(call.startswith("create") for call in harness.api.calls) == creates
 
 
 async def test_a_failure_is_written_down_before_its_pod_is_deleted():
@@ -214,9 +214,9 @@ async def test_deadlines_count_although_every_create_fails_on_the_server():
 async def test_a_job_is_looked_at_when_somebody_takes_its_pod_away_from_it():
     harness = Harness(builders.tfjob("j").workers(1))
     await harness.settle()
-    (before,) = harness.caches.pods.store
+    (pod,) = harness.caches.pods.store
 
-    harness.on_pod.on_update(before, replace(before, owner=""))
+    harness.on_pod.on_update(pod, replace(pod, owner=""))
 
     assert harness.queue.delayed == 1
 
@@ -228,9 +228,9 @@ async def test_a_refused_create_is_told_and_tried_again_with_growing_delays():
 
     times = []
     for _ in range(40):
-        before = len(harness.api.calls)
+        call_count = len(harness.api.calls)
         wait = await harness.reconcile()
-        if "create pods j-worker-0" in harness.api.calls[before:]:
+        if "create pods j-worker-0" in harness.api.calls[call_count:]:
             times.append(harness.clock.monotonic())
         harness.sync()
         if harness.api.of(resources.PODS):
@@ -262,12 +262,12 @@ async def test_a_child_of_ours_that_is_there_already_is_taken_as_made():
     """The reply to the create was lost, and the write had been carried out."""
     harness = Harness(builders.tfjob("j").workers(1))
     await harness.settle()
-    made = [body["metadata"]["uid"] for body in harness.api.of(resources.PODS)]
+    uids = [body["metadata"]["uid"] for body in harness.api.of(resources.PODS)]
 
     again = builders.pod("j-worker-0").in_namespace("ns").body()
     await harness.executor.writer.create(_owner(harness), resources.PODS, again)
 
-    assert [body["metadata"]["uid"] for body in harness.api.of(resources.PODS)] == made
+    assert [body["metadata"]["uid"] for body in harness.api.of(resources.PODS)] == uids
 
 
 OPERATOR, JOB_NAME = "training.kubeflow.org/operator-name", "training.kubeflow.org/job-name"
@@ -343,20 +343,20 @@ async def test_the_end_of_a_pod_that_cannot_be_watched_is_seen_all_the_same():
 async def test_a_pod_that_has_lost_its_label_before_it_ran_is_named_until_the_label_is_back():
     harness = Harness(builders.tfjob("j").workers(2))
     await harness.settle()
-    made = [body["metadata"]["uid"] for body in harness.api.of(resources.PODS)]
+    uids = [body["metadata"]["uid"] for body in harness.api.of(resources.PODS)]
     label(harness, "j-worker-0", {OPERATOR: None})
     another = Harness(world=harness.api)  # it has not seen the pod go
     another.sync()
 
     await a_minute(another)
-    said = another.job["status"]["conditions"][-1]["message"]
+    message = another.job["status"]["conditions"][-1]["message"]
     label(another, "j-worker-0", {OPERATOR: "tfjob-controller"})
     another.on_pod.on_add(next(pod for pod in another.caches.pods.store if pod.pod.index == 0))
     await another.settle()
 
-    assert f"it is there, without the label {OPERATOR}=tfjob-controller; put the label back" in said
+    assert f"it is there, without the label {OPERATOR}=tfjob-controller; put the label back" in message
     assert "label" not in another.job["status"]["conditions"][-1]["message"]
-    assert [body["metadata"]["uid"] for body in another.api.of(resources.PODS)][:2] == made
+    assert [body["metadata"]["uid"] for body in another.api.of(resources.PODS)][:2] == uids
 
 
 async def test_a_service_that_has_lost_its_label_holds_nothing_up():
@@ -407,21 +407,21 @@ async def test_what_keeps_a_pod_from_starting_is_said_with_the_words_of_its_even
     await harness.settle()
     await harness.clock.advance(121)
     await harness.settle()
-    asked = harness.api.calls.count("list events")
+    lists = harness.api.calls.count("list events")
     await harness.clock.advance(600)
     await harness.settle()
 
     cause = ' (FailedMount: MountVolume.SetUp failed for volume "c": configmap "c" not found)' if may_read else ""
-    said = f"worker-0 (pod j-worker-0) waits: ContainerCreating{cause} for more than 2 min"
-    assert harness.recorder.events[-1] == ("Warning", "ReplicaPending", said)
-    assert harness.job["status"]["conditions"][-1]["message"] == f"TFJob j is created. {said}"
-    assert harness.api.calls.count("list events") == asked > 0
+    message = f"worker-0 (pod j-worker-0) waits: ContainerCreating{cause} for more than 2 min"
+    assert harness.recorder.events[-1] == ("Warning", "ReplicaPending", message)
+    assert harness.job["status"]["conditions"][-1]["message"] == f"TFJob j is created. {message}"
+    assert harness.api.calls.count("list events") == lists > 0
 
 
 async def test_a_name_that_is_another_s_is_never_touched():
     harness = Harness()
     foreign = {"metadata": {"name": "j-worker-0", "namespace": "ns", "labels": {"whose": "mine"}}}
-    kept = harness.api.put(resources.PODS, foreign)
+    foreign_pod = harness.api.put(resources.PODS, foreign)
     harness.create_job(builders.tfjob("j").workers(1))
 
     for _ in range(6):
@@ -429,7 +429,7 @@ async def test_a_name_that_is_another_s_is_never_touched():
         harness.sync()
         await harness.clock.advance(1)
 
-    assert harness.api.of(resources.PODS) == [kept]
+    assert harness.api.of(resources.PODS) == [foreign_pod]
     assert not any(call.startswith(("delete", "patch pods")) for call in harness.api.calls)
     assert harness.recorder.events[-1][1] == "FailedCreatePod"
     assert "belongs to nobody" in harness.recorder.events[-1][2]

@@ -22,8 +22,8 @@ def pod(name):
 
 def wait(rejections, clock):
     """For how long planning has the job wait."""
-    found = rejections.get("u")
-    return (planning.retry_at(found) - clock.now()).total_seconds()
+    rejection = rejections.get("u")
+    return (planning.retry_at(rejection) - clock.now()).total_seconds()
 
 
 async def test_refusals_of_a_job_are_spaced_by_growing_delays(clock):
@@ -52,16 +52,16 @@ def test_refusals_of_one_batch_are_one_attempt_and_reported_of_the_same_child(re
     for name in order:
         rejections.note("u", pod(name), refused(403, "Forbidden", name))
 
-    found = rejections.get("u")
-    assert (found.subject, found.attempts) == ("pod a", 1)
+    rejection = rejections.get("u")
+    assert (rejection.subject, rejection.attempts) == ("pod a", 1)
 
 
 @pytest.mark.parametrize("code", [400, 403, 409, 413, 422])
 def test_the_code_of_a_refusal_is_kept_for_planning(rejections, code):
     rejections.note("u", pod("a"), refused(code, ""))
 
-    found = rejections.get("u")
-    assert (found.code, found.at) == (code, FakeClock().now())
+    rejection = rejections.get("u")
+    assert (rejection.code, rejection.at) == (code, FakeClock().now())
 
 
 @pytest.mark.parametrize(
@@ -71,15 +71,15 @@ def test_the_code_of_a_refusal_is_kept_for_planning(rejections, code):
 def test_what_a_webhook_does_not_admit_is_no_mistake_of_the_object(rejections, code, words):
     rejections.note("u", pod("a"), refused(code, "", words))
 
-    found = rejections.get("u")
-    assert found.code == 403
+    rejection = rejections.get("u")
+    assert rejection.code == 403
 
 
 def test_what_etcd_finds_too_large_is_too_large_although_the_apiserver_calls_it_its_own_failure(rejections):
     rejections.note("u", pod("a"), refused(500, "", "etcdserver: request is too large"))
 
-    found = rejections.get("u")
-    assert planning.is_final(found)
+    rejection = rejections.get("u")
+    assert planning.is_final(rejection)
 
 
 def test_a_namespace_that_goes_away_is_asked_once_a_minute(rejections):

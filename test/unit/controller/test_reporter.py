@@ -106,15 +106,15 @@ LIVES = {
 def test_the_log_has_the_life_of_a_job(moves, expected, caplog):
     caplog.set_level(logging.INFO)
     with capture_logs() as records:
-        seen = simulate(tfjob().workers(1, restart="ExitCode"))
+        simulator = simulate(tfjob().workers(1, restart="ExitCode"))
         for move in ((lambda _: None), *moves):
-            move(seen)
-            seen.settle()
+            move(simulator)
+            simulator.settle()
 
-    said = [record for record in records if record["event"] in {"job condition changed", "job ended"}]
-    fields = [{name: record[name] for name in record if name not in {"event", "log_level"}} for record in said]
+    lines = [record for record in records if record["event"] in {"job condition changed", "job ended"}]
+    fields = [{name: record[name] for name in record if name not in {"event", "log_level"}} for record in lines]
     assert fields == expected
-    assert [record["to"] for record in said if record["event"] == "job ended"] == [
+    assert [record["to"] for record in lines if record["event"] == "job ended"] == [
         entry["to"] for entry in expected if "restarts" in entry
     ]
 

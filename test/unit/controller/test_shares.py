@@ -64,7 +64,7 @@ async def test_as_many_writes_are_in_flight_as_have_succeeded_and_one_more_up_to
     done = await shares.carry_out([write] * 300, share, at_first=1)
 
     assert (len(done.outcomes), done.stop) == (300, None)
-    assert all(together <= before + 1 for together, before in flights)
+    assert all(together <= succeeded + 1 for together, succeeded in flights)
     assert max(together for together, _ in flights) == MOST_AT_ONCE
 
 
@@ -126,13 +126,13 @@ async def test_a_mistake_that_all_share_is_made_once(share):
     ids=["the job that has had least", "the namespace that has the fewest"],
 )
 async def test_who_has_least_gets_the_next_slot(waiting, order):
-    slots, found = Slots(2), []
+    slots, turns = Slots(2), []
     for _ in range(2):
         await slots.take("crowd", 0)
 
     async def take(namespace, had):
         await slots.take(namespace, had)
-        found.append((namespace, had))
+        turns.append((namespace, had))
         slots.free(namespace)
 
     tasks = [asyncio.ensure_future(take(*turn)) for turn in waiting]
@@ -140,7 +140,7 @@ async def test_who_has_least_gets_the_next_slot(waiting, order):
     slots.free("crowd")
     await asyncio.gather(*tasks)
 
-    assert found == order
+    assert turns == order
 
 
 async def test_a_slot_that_is_given_to_a_write_that_is_cancelled_in_this_moment_is_not_lost():

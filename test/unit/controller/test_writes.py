@@ -62,21 +62,21 @@ async def test_a_write_whose_reply_was_lost_has_the_next_pass_read_live(harness,
 
 
 async def test_what_has_changed_since_it_was_decided_on_stays_and_is_looked_at_live(harness, owner):
-    seen = harness.api.put(resources.PODS, BODY)["metadata"]
-    harness.api.put(resources.PODS, {**BODY, "metadata": {**BODY["metadata"], "uid": seen["uid"]}})
+    metadata = harness.api.put(resources.PODS, BODY)["metadata"]
+    harness.api.put(resources.PODS, {**BODY, "metadata": {**BODY["metadata"], "uid": metadata["uid"]}})
     writer = harness.executor.writer
 
-    only_at = seen["resourceVersion"]
-    assert not await writer.delete(owner, resources.PODS, name="a", uid=seen["uid"], only_at=only_at)
+    only_at = metadata["resourceVersion"]
+    assert not await writer.delete(owner, resources.PODS, name="a", uid=metadata["uid"], only_at=only_at)
     assert len(harness.api.of(resources.PODS)) == 1
     assert verdict(harness, owner) is Freshness.READ_LIVE
 
 
 async def test_what_has_not_changed_is_deleted_at_its_version(harness, owner):
-    seen = harness.api.put(resources.PODS, BODY)["metadata"]
+    metadata = harness.api.put(resources.PODS, BODY)["metadata"]
     delete = harness.executor.writer.delete
 
-    assert await delete(owner, resources.PODS, name="a", uid=seen["uid"], only_at=seen["resourceVersion"])
+    assert await delete(owner, resources.PODS, name="a", uid=metadata["uid"], only_at=metadata["resourceVersion"])
     assert harness.api.of(resources.PODS) == []
 
 

@@ -29,10 +29,10 @@ def job(version, *, status=None, annotations=None, **spec):
     return body if status is None else body | {"status": status}
 
 
-def without_fixed(shown):
+def without_fixed(body):
     """An object in an older version without what its status tells the rules of that version."""
-    status = {name: value for name, value in shown["status"].items() if name != "fixed"}
-    return {**shown, "status": status} if status else {name: value for name, value in shown.items() if name != "status"}
+    status = {name: value for name, value in body["status"].items() if name != "fixed"}
+    return {**body, "status": status} if status else {name: value for name, value in body.items() if name != "status"}
 
 
 @pytest.mark.parametrize(
@@ -64,18 +64,18 @@ def test_a_job_of_v1_that_keeps_its_pods_says_so_in_an_older_version():
 
 
 def test_v1alpha2_has_the_replica_statuses_under_their_name_of_then():
-    shown = convert(job("v1", status={"conditions": None, "replicaStatuses": {"Worker": {"active": 1}}}), "v1alpha2")
-    assert without_fixed(shown)["status"] == {"conditions": None, "tfReplicaStatuses": {"Worker": {"active": 1}}}
+    body = convert(job("v1", status={"conditions": None, "replicaStatuses": {"Worker": {"active": 1}}}), "v1alpha2")
+    assert without_fixed(body)["status"] == {"conditions": None, "tfReplicaStatuses": {"Worker": {"active": 1}}}
 
 
 def test_what_only_v1_knows_survives_an_edit_in_an_older_version():
     policy = {"suspend": True, "managedBy": "kueue.x-k8s.io/multikueue", "schedulingPolicy": {"queue": "q"}}
     stored = job("v1", runPolicy=policy, successPolicy="AllWorkers", elasticPolicy={"maxReplicas": 4})
-    seen = convert(stored, "v1beta1")
-    seen["metadata"]["labels"] = {"team": "a"}
-    seen["spec"]["cleanPodPolicy"] = "All"
-    seen["spec"]["ttlSecondsAfterFinished"] = 60
-    changed = convert(seen, "v1")
+    body = convert(stored, "v1beta1")
+    body["metadata"]["labels"] = {"team": "a"}
+    body["spec"]["cleanPodPolicy"] = "All"
+    body["spec"]["ttlSecondsAfterFinished"] = 60
+    changed = convert(body, "v1")
     assert changed["metadata"] == stored["metadata"] | {"labels": {"team": "a"}}
     assert changed["spec"] == stored["spec"] | {
         "runPolicy": policy | {"cleanPodPolicy": "All", "ttlSecondsAfterFinished": 60}
@@ -84,10 +84,10 @@ def test_what_only_v1_knows_survives_an_edit_in_an_older_version():
 
 def test_an_edit_of_the_annotation_changes_nothing_of_a_stored_job():
     stored = job("v1", runPolicy={"suspend": True})
-    seen = convert(stored, "v1beta1")
+    body = convert(stored, "v1beta1")
     for annotations in ({}, {NOTES: '[{"path": ["runPolicy", "managedBy"], "original": "x"}]'}):
-        seen["metadata"]["annotations"] = annotations
-        assert convert(seen, "v1")["spec"]["runPolicy"] == {"suspend": True}
+        body["metadata"]["annotations"] = annotations
+        assert convert(body, "v1")["spec"]["runPolicy"] == {"suspend": True}
 
 
 def test_a_field_that_was_changed_in_v1_is_not_set_back_by_what_was_noted_of_an_older_version():
@@ -98,10 +98,10 @@ def test_a_field_that_was_changed_in_v1_is_not_set_back_by_what_was_noted_of_an_
 
 def test_what_is_too_large_for_an_annotation_can_be_read_in_an_older_version_and_not_written():
     stored = job("v1", whatOthersPutThere={"text": "x" * LARGEST})
-    seen = convert(stored, "v1beta1")
-    assert seen["metadata"]["annotations"] == {INCOMPLETE: "true"}
-    replaced = job("v1beta1", status=seen["status"])
-    for written in (seen, replaced):
+    body = convert(stored, "v1beta1")
+    assert body["metadata"]["annotations"] == {INCOMPLETE: "true"}
+    replaced = job("v1beta1", status=body["status"])
+    for written in (body, replaced):
         with pytest.raises(
             ConversionError, match=r"metadata.annotations\[.*\]: parts of this job have no place in v1beta1"
         ):
@@ -114,12 +114,12 @@ def test_who_leaves_no_room_for_a_note_gets_no_note_and_can_be_read(version):
     full = {"short": "x", "long": "ä" * (ROOM // 2 - 5)}
     assert size_of(full) == ROOM
 
-    seen = convert(job("v1", annotations=full, runPolicy={"suspend": True}), version)
+    body = convert(job("v1", annotations=full, runPolicy={"suspend": True}), version)
     origin = {ORIGIN: "v1"} if version == "v1alpha1" else {}
-    assert seen["metadata"]["annotations"] == {"short": "x", INCOMPLETE: "true"} | origin
-    for annotations in (seen["metadata"]["annotations"], {}):
+    assert body["metadata"]["annotations"] == {"short": "x", INCOMPLETE: "true"} | origin
+    for annotations in (body["metadata"]["annotations"], {}):
         with pytest.raises(ConversionError, match="parts of this job have no place"):
-            convert(job(version, status=seen["status"], annotations=annotations), "v1")
+            convert(job(version, status=body["status"], annotations=annotations), "v1")
 
     stored_by_an_old_operator = job(version, annotations=full, whatOthersPutThere=1)
     assert convert(stored_by_an_old_operator, "v1")["metadata"]["annotations"] == full
@@ -165,10 +165,10 @@ def test_what_is_too_deep_for_an_annotation_is_left_out_and_is_equal_to_nothing(
 
 
 def deep():
-    found = []
+    nested = []
     for _ in range(1_000_000):
-        found = [found]
-    return found
+        nested = [nested]
+    return nested
 
 
 @pytest.mark.parametrize(("source", "target"), [("v1", "v3"), ("v2", "v1")])
@@ -271,14 +271,14 @@ def test_of_a_stored_job_what_v1_does_not_take_is_left_out_and_reported():
     named = f"v1 does not take {fields}; set what is needed, and remove the annotation"
     assert problem == f"metadata.annotations[{LEFT_OUT}]: {named}"
 
-    seen = convert(stored, "v1beta1")
-    assert "cleanPodPolicy" not in seen["spec"] or seen["spec"]["cleanPodPolicy"] in ("None", "Running")
-    seen["metadata"]["labels"] = {"team": "a"}
-    assert convert(seen, "v1") == stored | {"metadata": stored["metadata"] | {"labels": {"team": "a"}}}
+    body = convert(stored, "v1beta1")
+    assert "cleanPodPolicy" not in body["spec"] or body["spec"]["cleanPodPolicy"] in ("None", "Running")
+    body["metadata"]["labels"] = {"team": "a"}
+    assert convert(body, "v1") == stored | {"metadata": stored["metadata"] | {"labels": {"team": "a"}}}
 
 
 @pytest.mark.parametrize(
-    ("status", "kept"),
+    ("status", "rest"),
     [
         ("text", None),
         ({"conditions": "text", "startTime": "yesterday", "x": 1}, {"x": 1}),
@@ -288,19 +288,19 @@ def test_of_a_stored_job_what_v1_does_not_take_is_left_out_and_reported():
         ),
     ],
 )
-def test_a_status_that_v1_does_not_take_is_left_out_where_it_is_stored_and_refused_where_it_is_written(status, kept):
+def test_a_status_that_v1_does_not_take_is_left_out_where_it_is_stored_and_refused_where_it_is_written(status, rest):
     stored = convert(job("v1beta1", status=status), "v1")
-    assert stored.get("status") == kept
+    assert stored.get("status") == rest
     assert not v1.API.read_object(stored).problems
 
-    seen = convert(job("v1"), "v1beta1")
+    body = convert(job("v1"), "v1beta1")
     with pytest.raises(ConversionError, match=r"does not take status"):
         convert(
-            seen
+            body
             | {
                 "status": {
                     **(status if isinstance(status, dict) else {"conditions": 5}),
-                    "fixed": seen["status"]["fixed"],
+                    "fixed": body["status"]["fixed"],
                 }
             },
             "v1",
@@ -335,8 +335,8 @@ def test_a_note_does_not_have_the_schema_asked_about_templates(version, monkeypa
     ],
 )
 def test_whatever_is_in_the_annotation_of_what_was_left_out_is_reported(text, problem):
-    (found,) = v1.API.read_object(job("v1", annotations={LEFT_OUT: text})).problems
-    assert problem in str(found)
+    (error,) = v1.API.read_object(job("v1", annotations={LEFT_OUT: text})).problems
+    assert problem in str(error)
 
 
 @pytest.mark.parametrize("value", ["x" * LARGEST, None], ids=["large", "deep"])

@@ -67,9 +67,9 @@ def test_true_is_no_number():
     assert problems(fields) == ["a: must be a whole number, is True"]
 
 
-@pytest.mark.parametrize("found", WRONG, ids=repr)
-def test_whatever_it_is_is_said_in_few_words(found):
-    fields = Fields({"a": found})
+@pytest.mark.parametrize("raw", WRONG, ids=repr)
+def test_whatever_it_is_is_said_in_few_words(raw):
+    fields = Fields({"a": raw})
 
     fields.one_of("a", Colour, Colour.RED)
 
@@ -84,7 +84,7 @@ def test_what_json_cannot_hold_is_something_else():
 
 
 @pytest.mark.parametrize(
-    ("found", "objects"), [([{"a": 1}, 2, None], [{"a": 1}]), (({},), [{}]), ("x", []), (None, [])]
+    ("items", "objects"), [([{"a": 1}, 2, None], [{"a": 1}]), (({},), [{}]), ("x", []), (None, [])]
 )
-def test_of_a_list_only_the_objects_are_taken(found, objects):
-    assert objects_of(found) == objects
+def test_of_a_list_only_the_objects_are_taken(items, objects):
+    assert objects_of(items) == objects

@@ -61,12 +61,12 @@ def test_what_fits_stays_as_it_is(body):
 
 
 def test_a_whole_number_with_a_fraction_is_written_without():
-    found, misfits = fit({"count": 2.0}, SCHEMA)
-    assert (repr(found), misfits) == ("{'count': 2}", [])
+    body, misfits = fit({"count": 2.0}, SCHEMA)
+    assert (repr(body), misfits) == ("{'count': 2}", [])
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "kept", "complaint"),
+    ("name", "value", "rest", "complaint"),
     [
         ("count", "x", None, "must be a whole number, is 'x'"),
         ("count", True, None, "must be a whole number, is True"),
@@ -94,15 +94,15 @@ def test_a_whole_number_with_a_fraction_is_written_without():
         ("free[0]", [None, "x"], ["x"], "must be a string, is something else"),
     ],
 )
-def test_what_does_not_fit_is_left_out_and_named(name, value, kept, complaint):
+def test_what_does_not_fit_is_left_out_and_named(name, value, rest, complaint):
     field = name.partition(".")[0].partition("[")[0]
-    found, (misfit,) = fit({field: value}, SCHEMA)
-    assert found == ({} if kept is None else {field: kept})
+    body, (misfit,) = fit({field: value}, SCHEMA)
+    assert body == ({} if rest is None else {field: rest})
     assert (misfit.field, misfit.rule) == (name, complaint)
     assert misfit.value is not None or value[0] is None
 
 
 def test_the_least_of_what_is_needed_is_filled_in():
-    found, misfits = fit({"needs": {}}, SCHEMA)
-    assert found == {"needs": NEEDED}
+    body, misfits = fit({"needs": {}}, SCHEMA)
+    assert body == {"needs": NEEDED}
     assert misfits == [Misfit(f"needs.{name}", "is required") for name in NEEDED]

@@ -27,22 +27,22 @@ BODY = {
 def test_the_third_api_has_another_value_of_every_field_of_a_profile_than_kubeflow_has():
     """So that each field is seen to come from the profile, and a new one finds its way into the scenarios."""
     profiles = [profile for api in (registry.DEFAULT, toy_api.PLAY_API) for profile in api.profiles[:1]]
-    names = [found.name for found in fields(Profile)]
+    names = [field.name for field in fields(Profile)]
 
     assert [name for name in names if len({repr(getattr(profile, name)) for profile in profiles}) == 1] == []
 
 
 def lived(*moves):
-    seen = Simulator(BODY, api=toy_api.API)
-    seen.settle()
+    simulator = Simulator(BODY, api=toy_api.API)
+    simulator.settle()
     for move in moves:
-        move(seen)
-        seen.settle()
-    return seen
+        move(simulator)
+        simulator.settle()
+    return simulator
 
 
-def events(seen):
-    return [reason for _, reason, _ in seen.operator.recorder.events if reason != "Children_Created"]
+def events(simulator):
+    return [reason for _, reason, _ in simulator.operator.recorder.events if reason != "Children_Created"]
 
 
 @pytest.mark.parametrize(
@@ -58,18 +58,18 @@ def events(seen):
     ids=["created", "running", "restarting", "restarted", "failed", "succeeded"],
 )
 def test_a_job_of_another_api_lives_by_its_own_words_and_exit_codes(moves, phase, told):
-    seen = lived(*moves)
+    simulator = lived(*moves)
 
-    assert (seen.status["phase"], events(seen)) == (phase, told)
+    assert (simulator.status["phase"], events(simulator)) == (phase, told)
 
 
 def test_its_record_survives_every_write_and_is_all_that_is_needed():
-    seen = lived(everything_runs, fails("worker-1", 75))
+    simulator = lived(everything_runs, fails("worker-1", 75))
 
-    assert seen.record.of(ReplicaType.WORKER).restarts == 1
-    assert seen.record.restart_records[0].replaced
-    assert seen.status["pods"] == {"toy-chief-0": "Running", "toy-worker-0": "Running"}
-    assert set(seen.status) == {"phase", "pods", "operator"}
+    assert simulator.record.of(ReplicaType.WORKER).restarts == 1
+    assert simulator.record.restart_records[0].replaced
+    assert simulator.status["pods"] == {"toy-chief-0": "Running", "toy-worker-0": "Running"}
+    assert set(simulator.status) == {"phase", "pods", "operator"}
 
 
 def test_its_children_have_its_names():
@@ -109,11 +109,11 @@ def test_what_every_object_has_is_read_for_each_api():
 
 
 def test_the_container_that_the_profile_names_decides_whatever_else_is_in_the_pod():
-    seen = lived(everything_runs)
-    boss = seen.pods["toy-chief-0"]
-    done = MainContainer(0, "Completed", started_at=seen.now, finished_at=seen.now)
+    simulator = lived(everything_runs)
+    boss = simulator.pods["toy-chief-0"]
+    done = MainContainer(0, "Completed", started_at=simulator.now, finished_at=simulator.now)
     boss = replace(boss, phase="Succeeded", container="tensorflow", main=None, others=(Container("main", done, None),))
-    plan = make_plan(replace(seen.observe(), pods=(boss,), looked_for=frozenset(seen.pods)))
+    plan = make_plan(replace(simulator.observe(), pods=(boss,), looked_for=frozenset(simulator.pods)))
 
     (line,) = (line for line in plan.report.lines() if line.pod == boss.name)
 

@@ -81,10 +81,10 @@ def test_a_job_that_is_patched_again_and_again_leaves_nothing_in_memory():
     for body in bodies:
         read_job(body)
     gc.collect()
-    kept, _ = tracemalloc.get_traced_memory()
+    size, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
-    assert kept < 500_000, "of 4.9 MB"
+    assert size < 500_000, "of 4.9 MB"
 
 
 def test_a_job_is_cached_with_its_summary():
@@ -107,12 +107,12 @@ def test_a_job_that_is_nested_too_deep_keeps_its_name_and_its_status():
     deep = '{"a":' * 500_000 + "1" + "}" * 500_000
     text = json.dumps({**JOB, "spec": "DEEP", "status": status}).replace('"DEEP"', deep)
 
-    found = read_job(msgspec.Raw(text.encode()))
+    stored_job = read_job(msgspec.Raw(text.encode()))
 
-    assert "deeper" in found.problem
-    assert found.summary == JobSummary("Failed", is_finished=True)
-    assert found.metadata.uid == "u"
-    assert job_of(found, v1.API).record.is_finished
+    assert "deeper" in stored_job.problem
+    assert stored_job.summary == JobSummary("Failed", is_finished=True)
+    assert stored_job.metadata.uid == "u"
+    assert job_of(stored_job, v1.API).record.is_finished
 
 
 def test_a_job_that_is_nested_too_deep_is_scanned_once(monkeypatch):
@@ -128,9 +128,9 @@ def test_a_job_that_is_nested_too_deep_is_scanned_once(monkeypatch):
     text = json.dumps({**JOB, "spec": "DEEP"}).replace('"DEEP"', "[" * 50_000 + "]" * 50_000)
     line = b'{"type":"MODIFIED","object":' + text.encode() + b"}\n"
 
-    found = read_job(responses.read_line(line).object)
+    stored_job = read_job(responses.read_line(line).object)
 
-    assert found.metadata.key == ObjectKey("ns", "j")
+    assert stored_job.metadata.key == ObjectKey("ns", "j")
     assert scanned < len(line) + 1000
 
 
@@ -147,10 +147,10 @@ def test_a_pod_belongs_to_the_replica_that_its_name_says():
     forged = pod()
     forged["metadata"]["labels"]["training.kubeflow.org/replica-index"] = "7"
 
-    found = READ_POD(raw(forged))
+    cached_pod = READ_POD(raw(forged))
 
-    assert found.owner == "u"
-    assert (found.pod.type, found.pod.index, found.pod.phase) == (ReplicaType.WORKER, 1, "Pending")
+    assert cached_pod.owner == "u"
+    assert (cached_pod.pod.type, cached_pod.pod.index, cached_pod.pod.phase) == (ReplicaType.WORKER, 1, "Pending")
 
 
 @pytest.mark.parametrize(
@@ -169,9 +169,9 @@ def test_a_pod_in_shared_caches_has_a_job_only_if_its_label_and_its_owner_agree(
     forged["metadata"]["ownerReferences"][0] |= owner
     forged["metadata"]["labels"]["training.kubeflow.org/operator-name"] = controller
 
-    found = pod_reader((v1.API, toy_api.API))(raw(forged))
+    cached_pod = pod_reader((v1.API, toy_api.API))(raw(forged))
 
-    assert (found.owner, found.pod) == ("", None)
+    assert (cached_pod.owner, cached_pod.pod) == ("", None)
 
 
 def test_which_container_decides_is_up_to_the_profile_where_two_apis_share_the_cache():
@@ -198,8 +198,8 @@ def test_which_replica_a_pod_is_follows_from_how_its_owners_api_names_pods(kind,
     body["metadata"]["ownerReferences"][0] |= {"apiVersion": "toys.example.org/v1", "kind": kind}
     body["metadata"]["labels"]["training.kubeflow.org/operator-name"] = operator
 
-    found = pod_reader((toy_api.API, toy_api.PLAY_API))(raw(body)).pod
-    assert (found and (found.type, found.index)) == replica
+    observed_pod = pod_reader((toy_api.API, toy_api.PLAY_API))(raw(body)).pod
+    assert (observed_pod and (observed_pod.type, observed_pod.index)) == replica
 
 
 @pytest.mark.parametrize(("seconds", "is_stopped"), [(1, True), (3600, False)])
@@ -230,9 +230,9 @@ def test_restarts_by_a_resize_in_place_are_no_restarts(sidecar, main, restarts):
     body = pod(containerStatuses=[entry("tensorflow", main, {"running": {}})], initContainerStatuses=[sidecar])
     body["metadata"]["annotations"] = {resize_sidecar.SIZES_ANNOTATION: "Worker=2"}
 
-    found = READ_POD(raw(body)).pod
+    observed_pod = READ_POD(raw(body)).pod
 
-    assert (found.restarts, found.cluster_size) == (restarts, "Worker=2")
+    assert (observed_pod.restarts, observed_pod.cluster_size) == (restarts, "Worker=2")
 
 
 ENDED = {"exitCode": 137, "reason": "Error", "startedAt": NOW, "finishedAt": NOW}
@@ -257,9 +257,9 @@ def test_a_pod_whose_containers_the_kubelet_restarts_has_not_ended(size):
     body = pod(phase="Running", containerStatuses=statuses, conditions=[restarting("True")])
     body["metadata"]["annotations"] = {resize_sidecar.SIZES_ANNOTATION: size} if size else {}
 
-    found = READ_POD(raw(body)).pod
+    observed_pod = READ_POD(raw(body)).pod
 
-    assert (found.main, found.is_restarting, found.pending_reason) == (None, True, "")
+    assert (observed_pod.main, observed_pod.is_restarting, observed_pod.pending_reason) == (None, True, "")
 
 
 def starts_again(condition, init, *, has_run=True):
@@ -285,9 +285,9 @@ def starts_again(condition, init, *, has_run=True):
     ids=["ends them", "init runs", "init waits", "init is in trouble", "has never run", "no rule restarts all"],
 )
 def test_a_pending_pod_that_has_run_and_begins_again_by_a_rule_waits_for_nothing(body, expected):
-    found = READ_POD(raw(body)).pod
+    pod = READ_POD(raw(body)).pod
 
-    assert (found.is_restarting, found.pending_reason.replace("RestartingAllContainers", "PodInitializing")) == expected
+    assert (pod.is_restarting, pod.pending_reason.replace("RestartingAllContainers", "PodInitializing")) == expected
 
 
 @pytest.mark.parametrize(
@@ -309,9 +309,9 @@ def test_restarts_by_rules_are_those_of_the_deciding_container(spec, conditions,
     body["metadata"]["annotations"] = {resize_sidecar.SIZES_ANNOTATION: size} if size else {}
     body["spec"]["containers"][0] |= spec
 
-    found = READ_POD(raw(body)).pod
+    observed_pod = READ_POD(raw(body)).pod
 
-    assert (found.restart_rules and found.restart_rules.policy, found.restarts_by_rule) == expected
+    assert (observed_pod.restart_rules and observed_pod.restart_rules.policy, observed_pod.restarts_by_rule) == expected
 
 
 def test_equal_rules_are_kept_once_and_those_of_a_container_go_with_it():
@@ -320,12 +320,12 @@ def test_equal_rules_are_kept_once_and_those_of_a_container_go_with_it():
         own = {"restartPolicy": "Never", "restartPolicyRules": [ON_42]}
         body["spec"]["containers"] = [{"name": "main"}, {"name": "tensorflow", **own}]
 
-    found = [pod_reader((v1.API, toy_api.API))(raw(body)).pod for body in bodies]
+    pods = [pod_reader((v1.API, toy_api.API))(raw(body)).pod for body in bodies]
 
-    first, second = (pod.decided_by("tensorflow").restart_rules for pod in found)
+    first, second = (pod.decided_by("tensorflow").restart_rules for pod in pods)
     assert first is second
     assert first.restarts_all(42)
-    assert found[0].decided_by("main").restart_rules is None
+    assert pods[0].decided_by("main").restart_rules is None
 
 
 @pytest.mark.parametrize(
@@ -337,9 +337,9 @@ def test_a_restart_of_all_containers_is_one_restart(counts, conditions, expected
     names = ("tensorflow", "other", "sidecar")
     first, second, third = (entry(name, count, {"running": {}}) for name, count in zip(names, counts, strict=True))
 
-    found = read(containerStatuses=[first, second], initContainerStatuses=[third], conditions=conditions)
+    pod = read(containerStatuses=[first, second], initContainerStatuses=[third], conditions=conditions)
 
-    assert found.restarts == expected
+    assert pod.restarts == expected
 
 
 def test_the_words_of_the_kubelet_about_a_restart_of_all_containers_are_no_message_of_the_program():
@@ -367,11 +367,11 @@ def test_the_deciding_container_s_end_is_kept():
         {"name": "tensorflow", "restartCount": 1, "state": {"terminated": ended}},
     ]
 
-    found = read(phase="Failed", containerStatuses=statuses, initContainerStatuses=[{"name": "i", "restartCount": 4}])
+    pod = read(phase="Failed", containerStatuses=statuses, initContainerStatuses=[{"name": "i", "restartCount": 4}])
 
-    assert (found.main.exit_code, found.main.reason, found.main.message) == (137, "OOMKilled", "too much")
-    assert found.main.started_at == found.main.finished_at
-    assert found.restarts == 7
+    assert (pod.main.exit_code, pod.main.reason, pod.main.message) == (137, "OOMKilled", "too much")
+    assert pod.main.started_at == pod.main.finished_at
+    assert pod.restarts == 7
 
 
 @pytest.mark.parametrize(
@@ -390,9 +390,9 @@ def test_how_a_container_ended_before_it_was_restarted_is_kept():
     ended = {"terminated": {"exitCode": 1, "reason": "Error", "message": "no data", "finishedAt": NOW}}
     statuses = [{"name": "tensorflow", "restartCount": 1, "state": {"running": {}}, "lastState": ended}]
 
-    found = read(phase="Running", containerStatuses=statuses)
+    pod = read(phase="Running", containerStatuses=statuses)
 
-    assert (found.last_termination.exit_code, found.last_termination.message) == (1, "no data")
+    assert (pod.last_termination.exit_code, pod.last_termination.message) == (1, "no data")
     assert read(phase="Running", containerStatuses=[{**statuses[0], "lastState": {}}]).last_termination is None
 
 
@@ -400,9 +400,9 @@ def test_a_container_that_runs_or_waits_has_not_ended():
     running = [{"name": "tensorflow", "state": {"running": {"startedAt": NOW}}}]
     waiting = [{"name": "tensorflow", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}]
 
-    found = read(phase="Running", containerStatuses=running).main
-    assert found.exit_code is None
-    assert found.started_at is not None
+    main = read(phase="Running", containerStatuses=running).main
+    assert main.exit_code is None
+    assert main.started_at is not None
     assert read(phase="Running", containerStatuses=waiting).main is None
     assert read(phase="Failed", reason="Evicted").main is None
     assert MainContainer().exit_code is None
@@ -417,8 +417,8 @@ def scheduled(status, *, init=None, main=None, **more):
     """The status of a Pending pod, with its condition PodScheduled and the states of two containers."""
     condition = {"type": "PodScheduled", "status": status, "lastTransitionTime": rfc3339(SCHEDULED), **more}
     states = {"initContainerStatuses": init, "containerStatuses": main}
-    found = {name: [{"state": state}] for name, state in states.items() if state}
-    return {"phase": "Pending", "conditions": [condition], **found}
+    statuses = {name: [{"state": state}] for name, state in states.items() if state}
+    return {"phase": "Pending", "conditions": [condition], **statuses}
 
 
 def waits(reason, message=""):
@@ -430,7 +430,7 @@ def ended(code):
 
 
 @pytest.mark.parametrize(
-    ("status", "why"),
+    ("status", "expected"),
     [
         ({}, ("no scheduler has taken the pod (schedulerName )", None, False)),
         (scheduled("False", reason="Unschedulable", message="0/1"), ("Unschedulable: 0/1", SCHEDULED, False)),
@@ -458,10 +458,10 @@ def ended(code):
         "not pending",
     ],
 )
-def test_why_a_pod_is_pending_is_in_the_words_of_the_scheduler_or_kubelet(status, why):
-    found = read(**status)
+def test_why_a_pod_is_pending_is_in_the_words_of_the_scheduler_or_kubelet(status, expected):
+    pod = read(**status)
 
-    assert (found.pending_reason, found.waits_since, found.is_starting) == why
+    assert (pod.pending_reason, pod.waits_since, pod.is_starting) == expected
 
 
 def test_the_scheduler_that_does_not_take_a_pod_is_named():
@@ -475,9 +475,9 @@ def test_the_scheduler_that_does_not_take_a_pod_is_named():
 def test_a_disrupted_pod_says_so_in_a_condition_and_since_when():
     target = {"type": "DisruptionTarget", "status": "True", "lastTransitionTime": NOW}
 
-    found, over = read(conditions=[target]), read(conditions=[{**target, "status": "False"}])
+    disrupted, over = read(conditions=[target]), read(conditions=[{**target, "status": "False"}])
 
-    assert (found.is_disrupted, found.disrupted_at) == (True, parse_time(NOW))
+    assert (disrupted.is_disrupted, disrupted.disrupted_at) == (True, parse_time(NOW))
     assert (over.is_disrupted, over.disrupted_at) == (False, None)
 
 
@@ -516,19 +516,19 @@ NOT_FETCHED = {"name": "fetch", "state": {"terminated": {"exitCode": 3}}}
     ids=["drained", "drained no longer", "the kubelet knows better", "init container", "another reason", "tried again"],
 )
 def test_why_a_pod_ended_is_told_in_the_words_of_who_knows(status, reason, message):
-    found = read(**status)
+    pod = read(**status)
 
-    assert (found.reason, found.message) == (reason, message)
+    assert (pod.reason, pod.message) == (reason, message)
 
 
 def test_a_pod_that_is_terminating_tells_until_when_it_has_time():
     leaving = pod(phase="Running")
     leaving["metadata"]["deletionTimestamp"] = "2026-03-01T08:00:30Z"
 
-    found = READ_POD(raw(leaving)).pod
+    observed_pod = READ_POD(raw(leaving)).pod
 
-    assert found.is_terminating
-    assert found.deletion_deadline == STARTED + timedelta(seconds=30)
+    assert observed_pod.is_terminating
+    assert observed_pod.deletion_deadline == STARTED + timedelta(seconds=30)
     assert read(phase="Running").deletion_deadline is None
 
 
@@ -538,9 +538,9 @@ def test_what_the_kubelet_driver_writes_is_understood():
     body["spec"] = {"containers": [{"name": "tensorflow", "image": "i"}]}
     body["status"] = pod_status.running(body, NOW)
 
-    found = READ_POD(raw(body)).pod
+    observed_pod = READ_POD(raw(body)).pod
 
-    assert found.phase == "Running"
+    assert observed_pod.phase == "Running"
 
 
 def test_a_service_tells_whose_it_is_and_whether_one_request_may_delete_it():
@@ -554,10 +554,10 @@ def test_a_service_tells_whose_it_is_and_whether_one_request_may_delete_it():
 def test_a_pod_group_has_its_phase_and_spec():
     metadata = {**pod()["metadata"], "name": "j"}
 
-    found = read_group(raw({"metadata": metadata, "spec": {"minMember": 3}, "status": {"phase": "Inqueue"}}))
+    cached_group = read_group(raw({"metadata": metadata, "spec": {"minMember": 3}, "status": {"phase": "Inqueue"}}))
 
-    assert found.group == PodGroup("j", "p", "Inqueue", {"minMember": 3})
-    assert found.owner == "u"
+    assert cached_group.group == PodGroup("j", "p", "Inqueue", {"minMember": 3})
+    assert cached_group.owner == "u"
 
 
 @pytest.mark.parametrize(
@@ -576,9 +576,9 @@ def test_of_a_pod_group_that_no_job_controls_only_the_name_is_kept(owner):
     metadata = pod()["metadata"]
     metadata["ownerReferences"] = [metadata["ownerReferences"][0] | owner] if owner else []
 
-    found = read_group(raw({"metadata": metadata, "spec": {"minResources": {"cpu": "1"}}}))
+    cached_group = read_group(raw({"metadata": metadata, "spec": {"minResources": {"cpu": "1"}}}))
 
-    assert (found.metadata.name, found.owner, found.group) == ("j-worker-1", "", None)
+    assert (cached_group.metadata.name, cached_group.owner, cached_group.group) == ("j-worker-1", "", None)
 
 
 def test_a_problem_names_the_field():
@@ -595,8 +595,8 @@ def test_how_all_containers_stand_is_kept_only_for_the_api_that_shows_it():
 
     assert read_pod(raw(body)).pod.containers == ()
     metadata = {**body["metadata"], "ownerReferences": [theirs], "labels": {OPERATOR_LABEL: t9k.API.controller}}
-    shown = read_pod(raw({**body, "metadata": metadata})).pod
-    assert [tuple(line) for line in shown.containers] == [
+    observed_pod = read_pod(raw({**body, "metadata": metadata})).pod
+    assert [tuple(line) for line in observed_pod.containers] == [
         ("tensorflow", "Terminated", 3),
         ("proxy", "Running", None),
         ("late", "Waiting", None),

@@ -26,7 +26,7 @@ def situation(case):
     types = case.get("replicas", {"Chief": 1, "Worker": 2})
     specs = {kind: {"replicas": count, **TEMPLATE} for kind, count in types.items()}
     body = {"metadata": metadata, "spec": {"tfReplicaSpecs": specs}}
-    found = job.read_job(merge(body, case.get("job", {})), registry.DEFAULT)
+    training_job = job.read_job(merge(body, case.get("job", {})), registry.DEFAULT)
     bodies = [
         merge({"metadata": {"name": f"j-{replica}", "labels": LABELS, "ownerReferences": [OWNER], "uid": replica}}, pod)
         for replica, pod in case.get("pods", {}).items()
@@ -35,9 +35,13 @@ def situation(case):
         {"involvedObject": {"kind": "Pod", "name": name}, "type": "Warning", "reason": reason, "message": message}
         for name, reason, message in case.get("events", [])
     ]
-    seen = pods.read_pods(found, bodies, registry.DEFAULT)
+    job_pods = pods.read_pods(training_job, bodies, registry.DEFAULT)
     return Situation(
-        found, seen, tuple(events.read_events(reported)), NOW, are_pods_known=case.get("are_pods_known", True)
+        training_job,
+        job_pods,
+        tuple(events.read_events(reported)),
+        NOW,
+        are_pods_known=case.get("are_pods_known", True),
     )
 
 

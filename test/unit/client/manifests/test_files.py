@@ -29,13 +29,13 @@ def test_yaml_may_begin_as_json_does():
 
 
 def test_json_objects_may_follow_each_other_and_write_whole_numbers_as_fractions():
-    assert [found.body for found in files.read("jobs.json", '{"a": 3.0}\n\t{"b": 1e2}')] == [{"a": 3}, {"b": 100}]
+    assert [entry.body for entry in files.read("jobs.json", '{"a": 3.0}\n\t{"b": 1e2}')] == [{"a": 3}, {"b": 100}]
 
 
 def test_lists_are_taken_apart():
     listed = {"kind": "List", "items": [A, {"kind": "TFJobList", "items": [B]}]}
 
-    assert [found.body for found in files.read("list", json.dumps(listed))] == [A, B]
+    assert [entry.body for entry in files.read("list", json.dumps(listed))] == [A, B]
 
 
 def test_a_list_without_items_is_an_object_like_others():
@@ -43,7 +43,7 @@ def test_a_list_without_items_is_an_object_like_others():
 
 
 @pytest.mark.parametrize(
-    ("text", "why"),
+    ("text", "complaint"),
     [
         pytest.param("", "there is no object in it", id="nothing"),
         pytest.param("# a comment\n---\n", "there is no object in it", id="a comment"),
@@ -53,8 +53,8 @@ def test_a_list_without_items_is_an_object_like_others():
         pytest.param(f'{{"a": {"1" * 5000}}}', "line 1, column 7: '1111", id="more digits than Python reads"),
     ],
 )
-def test_what_is_no_manifest_is_refused(text, why):
+def test_what_is_no_manifest_is_refused(text, complaint):
     with pytest.raises(ManifestError) as refused:
         files.read("job.yaml", text)
 
-    assert why in str(refused.value)
+    assert complaint in str(refused.value)

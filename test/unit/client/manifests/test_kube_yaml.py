@@ -33,9 +33,9 @@ def one(text):
     ],
 )
 def test_a_scalar_is_what_kubectl_takes_it_for(text, meaning):
-    found = one(f"value: {text}")["value"]
+    scalar = one(f"value: {text}")["value"]
 
-    assert (found, type(found)) == (meaning, type(meaning))
+    assert (scalar, type(scalar)) == (meaning, type(meaning))
 
 
 @pytest.mark.parametrize(("key", "text"), [("1", "1"), ("true", "true"), ("name", "name")])

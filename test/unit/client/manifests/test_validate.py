@@ -12,8 +12,8 @@ WORKER = "spec.tfReplicaSpecs.Worker"
 
 
 def reported(body, **options):
-    seen = validate.check(body, **options)
-    return [str(error) for error in seen.errors], [str(warning) for warning in seen.warnings]
+    findings = validate.check(body, **options)
+    return [str(error) for error in findings.errors], [str(warning) for warning in findings.warnings]
 
 
 def test_a_namespace_that_is_not_the_one_of_the_command_line_is_an_error():

@@ -20,17 +20,17 @@ def dry_run_of(builder, settings=DEFAULT_SETTINGS):
 
 
 def test_every_replica_has_a_pod_and_a_service_of_its_name():
-    found = dry_run_of(CLUSTER)
+    plan = dry_run_of(CLUSTER)
 
-    assert [replica.name for replica in found.replicas] == ["j-chief-0", "j-worker-0", "j-worker-1"]
-    for replica in found.replicas:
+    assert [replica.name for replica in plan.replicas] == ["j-chief-0", "j-worker-0", "j-worker-1"]
+    for replica in plan.replicas:
         service, pod = (child.body() for child in replica.create.in_order())
         assert pod["metadata"]["name"] == service["metadata"]["name"] == replica.name
 
 
 def test_the_address_is_the_one_in_tf_config():
-    found = dry_run_of(CLUSTER, Settings(cluster_domain="cluster.local"))
-    worker = found.replicas[2]
+    plan = dry_run_of(CLUSTER, Settings(cluster_domain="cluster.local"))
+    worker = plan.replicas[2]
 
     config = worker.tf_config
 
@@ -66,10 +66,10 @@ def test_parameter_servers_that_may_wait_for_a_chief_for_ever_are_warned_of(job,
 def test_a_tf_config_of_the_users_own_is_shown_and_remarked_on(entry, config):
     container = {"name": "tensorflow", "image": "i", "env": [entry]}
     patch = {"spec": {"tfReplicaSpecs": {"Worker": {"template": {"spec": {"containers": [container]}}}}}}
-    found = dry_run_of(tfjob("j").workers(2, template=Template()).merged(patch))
+    plan = dry_run_of(tfjob("j").workers(2, template=Template()).merged(patch))
 
-    assert found.replicas[0].tf_config == config
-    assert found.warnings == ("The template of Worker sets TF_CONFIG itself: it is left as it is",)
+    assert plan.replicas[0].tf_config == config
+    assert plan.warnings == ("The template of Worker sets TF_CONFIG itself: it is left as it is",)
 
 
 METRICS = [{"type": "Resource", "resource": {"name": "cpu"}}]

@@ -108,9 +108,9 @@ def test_the_rules_of_other_containers_are_explained_where_they_restart_all():
     side = {"name": "side", "image": "i", "restartPolicy": "Always"}
     template = Template().spec(initContainers=[{**side, "name": "other"}, {**side, "restartPolicyRules": [rule]}])
 
-    (found,) = [text for word, text in sentences(tfjob("j").workers(1, template=template)) if word == "Restarts"]
+    (sentence,) = [text for word, text in sentences(tfjob("j").workers(1, template=template)) if word == "Restarts"]
 
-    assert found.startswith("Worker, container side: exit codes 75 start all containers of the pod again")
+    assert sentence.startswith("Worker, container side: exit codes 75 start all containers of the pod again")
 
 
 @pytest.mark.parametrize(
@@ -160,15 +160,15 @@ def test_the_deletion_is_explained():
     ],
 )
 def test_elastic_ranges_are_mentioned(builder, when):
-    (found,) = [text for word, text in sentences(builder.elastic(1, 4)) if word == "Elastic"]
+    (sentence,) = [text for word, text in sentences(builder.elastic(1, 4)) if word == "Elastic"]
 
-    assert found == f"from 1 to 4 replicas of Worker while it runs; {when} replaces the other pods"
+    assert sentence == f"from 1 to 4 replicas of Worker while it runs; {when} replaces the other pods"
 
 
 def test_a_restart_in_place_is_mentioned():
-    found = dict(sentences(WORKERS.elastic(1, 4, restartInPlace=True)))["Elastic"]
+    text = dict(sentences(WORKERS.elastic(1, 4, restartInPlace=True)))["Elastic"]
 
-    assert "a change restarts the other pods in place, or replaces them without --restart-in-place" in found
+    assert "a change restarts the other pods in place, or replaces them without --restart-in-place" in text
 
 
 def test_dynamic_workers_are_mentioned():
@@ -176,9 +176,9 @@ def test_dynamic_workers_are_mentioned():
 
 
 def test_a_gang_is_mentioned():
-    found = dict(sentences(WORKERS, Settings(gang_scheduler="volcano")))
+    texts = dict(sentences(WORKERS, Settings(gang_scheduler="volcano")))
 
-    assert found["Gang"] == "volcano starts 2 pods together, or none"
+    assert texts["Gang"] == "volcano starts 2 pods together, or none"
 
 
 def test_where_the_template_decides_only_the_deciding_replica_can_fail_the_job():
@@ -186,20 +186,20 @@ def test_where_the_template_decides_only_the_deciding_replica_can_fail_the_job()
     spec = {"replicaSpecs": [{"template": template}, {"tfReplicaType": "WORKER", "template": template}]}
     body = {"apiVersion": "mlkube.io/v1beta1", "kind": "TfJob", "metadata": {"name": "j"}, "spec": spec}
 
-    found = list(dry_run.run(validate.check(body).job, DEFAULT_SETTINGS).sentences)
+    pairs = list(dry_run.run(validate.check(body).job, DEFAULT_SETTINGS).sentences)
 
-    assert found[:3] == [
+    assert pairs[:3] == [
         ("Succeeds", "when master 0 has exited with code 0"),
         ("Failures", "MASTER 0: exit codes 1 to 128, 139 and too little memory end the job; else it runs again"),
         ("Failures", "other replicas run again whenever they fail or are lost; after exit code 0 only under Always"),
     ]
-    assert found[3][1].startswith("without cleanupPodPolicy: pods that still run are stopped; ")
+    assert pairs[3][1].startswith("without cleanupPodPolicy: pods that still run are stopped; ")
 
 
 def test_limits_and_clean_up_are_explained_in_the_words_and_by_the_rules_of_the_api():
     body = t9k.job("j", runPolicy={"backoffLimit": 3, "cleanUpPolicy": "Unfinished"})
 
-    found = dict(dry_run.run(validate.check(body).job, DEFAULT_SETTINGS).sentences)
+    texts = dict(dry_run.run(validate.check(body).job, DEFAULT_SETTINGS).sentences)
 
-    assert found["Limit"] == "3 restarts in all, then nothing is restarted (backoffLimit)"
-    assert found["Clean-up"].startswith("cleanUpPolicy Unfinished: pods that still run and all Services are deleted; ")
+    assert texts["Limit"] == "3 restarts in all, then nothing is restarted (backoffLimit)"
+    assert texts["Clean-up"].startswith("cleanUpPolicy Unfinished: pods that still run and all Services are deleted; ")

@@ -112,9 +112,9 @@ class World:
         allocatable = {"example.com/slot": f"{slots}", "pods": "9", **dict(more)}
         status = {"allocatable": allocatable, "conditions": [READY]}
         raw = {"metadata": {"name": "n", "uid": "n", "resourceVersion": "1"}, "spec": spec, "status": status}
-        found = projections.read_node(msgspec.json.encode(raw))
-        handler, old = OnNode(self.usage), self.nodes.put(found)
-        handler.on_update(old, found) if old else handler.on_add(found)
+        node = projections.read_node(msgspec.json.encode(raw))
+        handler, old = OnNode(self.usage), self.nodes.put(node)
+        handler.on_update(old, node) if old else handler.on_add(node)
 
     def pod(self, name, *, node="n", phase="Running", owner="", version="1"):
         pod = builders.pod(name).in_namespace("ns").body()
@@ -123,9 +123,9 @@ class World:
         reference = {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "name": "j", "uid": owner, "controller": True}
         pod["metadata"]["ownerReferences"] = [reference] if owner else []
         pod |= {"spec": {**SLOT.body()["spec"], "nodeName": node}, "status": {"phase": phase}}
-        found = READ_POD(msgspec.json.encode(pod))
-        old = self.pods.put(found)
-        self.usage.on_update(old, found) if old else self.usage.on_add(found)
+        cached_pod = READ_POD(msgspec.json.encode(pod))
+        old = self.pods.put(cached_pod)
+        self.usage.on_update(old, cached_pod) if old else self.usage.on_add(cached_pod)
 
     async def pass_seconds(self, seconds=3):
         task = asyncio.ensure_future(self.planner.run())
@@ -364,9 +364,9 @@ async def test_a_running_job_grows_and_its_number_is_recorded_beside_the_one_of_
     assert not world.written
     await world.pass_seconds(3)
 
-    (found,) = [body for _, _, body in world.written]
-    assert found["elastic"].pop("resizedTime")
-    assert found == {"elastic": {"workers": 3, "specWorkers": 2}, "queue": {"admittedWorkers": 3}}
+    (patch,) = [body for _, _, body in world.written]
+    assert patch["elastic"].pop("resizedTime")
+    assert patch == {"elastic": {"workers": 3, "specWorkers": 2}, "queue": {"admittedWorkers": 3}}
 
 
 @pytest.mark.parametrize(
@@ -382,10 +382,10 @@ async def test_workers_that_an_edit_adds_wait_for_room_by_the_rank_of_their_job(
     world.waits(builders.tfjob("scaled").workers(6, template=SLOT).dynamic_workers(), **RUNS_WITH_TWO)
     await world.pass_seconds(2)
 
-    (first, *_), (name, _, found) = world.written
+    (first, *_), (name, _, patch) = world.written
     assert (first, name) == ("before", "scaled")
-    assert bool(found["elastic"].pop("resizedTime", None)) == is_resized
-    assert found == {"elastic": {"workers": workers, "specWorkers": 6}, "queue": {"admittedWorkers": workers}}
+    assert bool(patch["elastic"].pop("resizedTime", None)) == is_resized
+    assert patch == {"elastic": {"workers": workers, "specWorkers": 6}, "queue": {"admittedWorkers": workers}}
 
 
 @pytest.mark.parametrize(
@@ -414,8 +414,8 @@ async def test_parameter_servers_that_an_edit_adds_wait_for_room_by_the_rank_of_
     world.waits(job, **RUNS | {"queue": queue, "elastic": status})
     await world.pass_seconds(2)
 
-    (first, *_), (name, _, found) = world.written
-    assert (first, name, found) == ("before", "scaled", expected)
+    (first, *_), (name, _, patch) = world.written
+    assert (first, name, patch) == ("before", "scaled", expected)
 
 
 async def test_a_job_remembers_for_how_many_parameter_servers_it_was_admitted():
@@ -427,7 +427,7 @@ async def test_a_job_remembers_for_how_many_parameter_servers_it_was_admitted():
     )
     await world.pass_seconds(2)
 
-    assert [found["queue"]["admittedParameterServers"] for _, _, found in world.written] == [1]
+    assert [patch["queue"]["admittedParameterServers"] for _, _, patch in world.written] == [1]
 
 
 async def test_a_job_that_was_admitted_without_workers_asks_for_room_for_those_that_an_edit_adds():
@@ -437,7 +437,7 @@ async def test_a_job_that_was_admitted_without_workers_asks_for_room_for_those_t
     world.waits(builders.tfjob("scaled").workers(2, template=SLOT).dynamic_workers(), **none)
     await world.pass_seconds(2)
 
-    assert [(name, found["queue"]["admittedWorkers"]) for name, _, found in world.written] == [("scaled", 2)]
+    assert [(name, patch["queue"]["admittedWorkers"]) for name, _, patch in world.written] == [("scaled", 2)]
 
 
 @pytest.mark.parametrize(

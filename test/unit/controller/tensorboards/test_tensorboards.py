@@ -112,11 +112,11 @@ def refusal(kind, code):
 
 
 def events():
-    found = []
+    entries = []
     recorder = SimpleNamespace(
-        event=lambda _whose, severity, *, reason, message: found.append((severity, reason, message))
+        event=lambda _whose, severity, *, reason, message: entries.append((severity, reason, message))
     )
-    return found, recorder
+    return entries, recorder
 
 
 def reconciler(source, writer, children=(), **fields):
@@ -142,12 +142,12 @@ async def test_a_tensorboard_gets_its_children_and_a_status():
 )
 async def test_a_refusal_is_in_the_status_and_only_what_may_pass_is_tried_again(error, is_retried):
     writer = FakeWriter({"Deployment": error})
-    made = reconciler(TensorBoardObjects(cache(board())), writer)
+    controller = reconciler(TensorBoardObjects(cache(board())), writer)
     if is_retried:
         with pytest.raises(type(error)):
-            await made.reconcile(KEY)
+            await controller.reconcile(KEY)
     else:
-        assert await made.reconcile(KEY) == DONE
+        assert await controller.reconcile(KEY) == DONE
     assert writer.calls[1:] == ['TensorBoard status {"message": "not so", "phase": "Pending"}']
 
 
@@ -169,34 +169,34 @@ async def test_where_a_cache_cannot_be_used_nothing_is_written():
 def test_a_tensorboard_that_another_controller_changes_is_left_to_it_until_the_next_term():
     """What another one had written before counts for nothing, and neither does a person with kubectl."""
     source = TensorBoardObjects(cache())
-    before = board("manager")
+    original = board("manager")
     for harmless in (board("manager"), board("manager", "tf-operator"), board("manager", "kubectl-edit")):
-        source.has_changed(before, harmless)
+        source.has_changed(original, harmless)
         assert source.read(harmless)
-    source.has_changed(before, contested := board("manager", "other"))
+    source.has_changed(original, contested := board("manager", "other"))
     assert source.read(contested) is None
     source.begin_term()
     assert source.read(contested)
-    source.has_changed(before, contested)
+    source.has_changed(original, contested)
     source.forget("u")
     assert source.read(contested)
     assert source.read(board(deletionTimestamp="2026-01-01T00:00:00Z")) is None
 
 
 async def test_what_is_wrong_with_the_tensorboard_of_a_job_is_one_event():
-    found, recorder = events()
+    entries, recorder = events()
     job = tfjob(TRAINS | {"tensorboard": {"serviceType": "ExternalName"}})
     source, writer = TensorBoardsOfJobs(cache(job), API, recorder), FakeWriter()
     for _ in range(2):
         assert await reconciler(source, writer).reconcile(KEY) == DONE
-    ((severity, reason, message),) = found
+    ((severity, reason, message),) = entries
     assert (severity, reason, writer.calls) == ("Warning", API.event_reason(_create_failed()), [])
     assert "spec.tensorboard.logDir: must be the folder with the logs" in message
     assert "spec.tensorboard.serviceType: must be 'ClusterIP'" in message
     source.begin_term()
     await reconciler(source, writer).reconcile(KEY)
     source.forget("u")
-    assert (len(found), source.reported) == (2, {})
+    assert (len(entries), source.reported) == (2, {})
 
 
 def _create_failed():
@@ -204,11 +204,11 @@ def _create_failed():
 
 
 async def test_only_a_valid_job_gets_a_tensorboard_and_an_invalid_one_loses_it():
-    wanted = {"tensorboard": {"logDir": "/l"}}
+    fields = {"tensorboard": {"logDir": "/l"}}
     writer, (_, recorder) = FakeWriter(), events()
     for spec, calls in (
-        (TRAINS | wanted, ["create Service", "create Deployment"]),
-        (wanted | {"replicaSpecs": "x"}, []),
+        (TRAINS | fields, ["create Service", "create Deployment"]),
+        (fields | {"replicaSpecs": "x"}, []),
     ):
         writer.calls.clear()
         source = TensorBoardsOfJobs(cache(tfjob(spec)), API, recorder)
@@ -216,7 +216,7 @@ async def test_only_a_valid_job_gets_a_tensorboard_and_an_invalid_one_loses_it()
         assert writer.calls == calls
     await reconciler(source, writer, [child()]).reconcile(KEY)
     assert writer.calls == ["delete Deployment t c"]
-    deleted = tfjob(TRAINS | wanted, deletionTimestamp="2026-01-01T00:00:00Z")
+    deleted = tfjob(TRAINS | fields, deletionTimestamp="2026-01-01T00:00:00Z")
     assert source.read(deleted) is None
 
 
@@ -236,12 +236,12 @@ def test_changes_of_an_object_and_of_its_children_lead_to_its_key():
     plain, asks = tfjob(TRAINS), tfjob(TRAINS | {"tensorboard": {"logDir": "/l"}}, generation=2)
 
     def added(act, *items, **options):
-        seen = []
+        keys = []
         spy = SimpleNamespace(
-            add=seen.append, add_debounced=lambda key, _wait: seen.append(key), forget=lambda _key: None
+            add=keys.append, add_debounced=lambda key, _wait: keys.append(key), forget=lambda _key: None
         )
         act(spy)(*items, **options)
-        return seen
+        return keys
 
     def on(name):
         return lambda spy: getattr(OnSource(spy, handler.source), name)

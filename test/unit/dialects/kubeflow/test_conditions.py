@@ -14,7 +14,7 @@ def after(conditions, kind, *, is_true=True, reason="R", message="m", now=NOON):
     return with_condition(conditions, kind, is_true=is_true, reason=reason, message=message, now=now)
 
 
-def shown(conditions):
+def summary(conditions):
     return " ".join(f"{'' if entry.is_true else '!'}{entry.type}" for entry in conditions)
 
 
@@ -37,7 +37,7 @@ def test_running_and_restarting_replace_each_other_and_an_end_ends_both(kinds, e
     for kind in kinds:
         conditions = after(conditions, ConditionType(kind))
 
-    assert shown(conditions) == expected
+    assert summary(conditions) == expected
 
 
 def test_a_new_reason_moves_the_condition_to_the_end_and_is_no_transition():
@@ -45,5 +45,5 @@ def test_a_new_reason_moves_the_condition_to_the_end_and_is_no_transition():
 
     told = after(conditions, ConditionType.CREATED, reason="Other", now=LATER)
 
-    assert shown(told) == "Running Created"
+    assert summary(told) == "Running Created"
     assert told[1].last_transition == NOON

@@ -17,16 +17,16 @@ EXAMPLES = Path(__file__).resolve().parents[4] / "manifests/examples"
 def test_a_job_differs_from_one_in_v1_by_the_name_of_the_version_alone(
     file: str, api: ServedAPI, of_v1: ServedAPI
 ) -> None:
-    shown = yaml.safe_load((EXAMPLES / file).read_text())
-    shown["metadata"] |= {"namespace": "n", "uid": "u"}
-    version = shown["apiVersion"].partition("/")[2]
-    stored, in_v1 = api.conversion.convert(shown, "hub"), of_v1.conversion.convert(shown, "v1")
+    body = yaml.safe_load((EXAMPLES / file).read_text())
+    body["metadata"] |= {"namespace": "n", "uid": "u"}
+    version = body["apiVersion"].partition("/")[2]
+    stored, in_v1 = api.conversion.convert(body, "hub"), of_v1.conversion.convert(body, "v1")
 
     assert stored == in_v1 | {"apiVersion": "kubeflow.org/hub"}
     assert api.conversion.convert(stored, version) == of_v1.conversion.convert(in_v1, version)
-    found, same = api.read_object(stored), of_v1.read_object(in_v1)
-    assert found.profile == replace(same.profile, api_version="kubeflow.org/hub")
-    assert replace(found, profile=same.profile) == same
+    job, same = api.read_object(stored), of_v1.read_object(in_v1)
+    assert job.profile == replace(same.profile, api_version="kubeflow.org/hub")
+    assert replace(job, profile=same.profile) == same
 
 
 def test_it_is_installed_with_one_older_version_beside_it() -> None:

@@ -29,19 +29,19 @@ def written(record, stored):
     return dialect.write(JobReport(JOB, record, NOON), stored)
 
 
-def conditions(*said):
-    return {"conditions": [{"type": kind, "status": "True", "lastTransitionTime": TIME} for kind in said]}
+def conditions(*kinds):
+    return {"conditions": [{"type": kind, "status": "True", "lastTransitionTime": TIME} for kind in kinds]}
 
 
 @pytest.mark.parametrize(
-    "found", [None, 7, [], "x", {"conditions": 1, "replicaStatuses": {"Worker": 3}, "restarts": -1}]
+    "status", [None, 7, [], "x", {"conditions": 1, "replicaStatuses": {"Worker": 3}, "restarts": -1}]
 )
-def test_what_is_no_status_is_an_empty_one(found):
-    assert dialect.read(found) == NO_RECORD
+def test_what_is_no_status_is_an_empty_one(status):
+    assert dialect.read(status) == NO_RECORD
 
 
 @pytest.mark.parametrize(
-    ("said", "phase"),
+    ("types", "phase"),
     [
         ((), JobPhase.NEW),
         (("Created",), JobPhase.CREATED),
@@ -54,8 +54,8 @@ def test_what_is_no_status_is_an_empty_one(found):
     ],
     ids=str,
 )
-def test_the_phase_is_the_condition_that_says_most(said, phase):
-    assert dialect.read(conditions(*said)).phase is phase
+def test_the_phase_is_the_condition_that_says_most(types, phase):
+    assert dialect.read(conditions(*types)).phase is phase
 
 
 def test_a_job_that_was_started_is_not_new_although_its_conditions_are_lost():
@@ -89,10 +89,10 @@ THEIRS = {
 
 @pytest.mark.parametrize("theirs", [THEIRS, {"status": "True"}, {"type": 7}], ids=["rich", "nameless", "of no type"])
 def test_a_condition_of_somebody_else_is_written_back_as_it_is(theirs):
-    found = written(JobRecord(JobPhase.CREATED), {"conditions": [theirs]})["conditions"]
+    entries = written(JobRecord(JobPhase.CREATED), {"conditions": [theirs]})["conditions"]
 
-    assert found[0] == theirs
-    assert [entry["type"] for entry in found[1:]] == ["Created"]
+    assert entries[0] == theirs
+    assert [entry["type"] for entry in entries[1:]] == ["Created"]
 
 
 def test_a_record_of_a_job_that_was_never_reconciled_has_no_conditions():
@@ -101,9 +101,9 @@ def test_a_record_of_a_job_that_was_never_reconciled_has_no_conditions():
 
 @pytest.mark.parametrize("replica", ["Worker", "worker-1", "Worker-x", "Worker-1,2", "", 5], ids=repr)
 def test_a_restart_record_of_no_replica_is_passed_over(replica):
-    found = dialect.read({"restartRecords": [{"replica": replica}, {"replica": "PS-0", "uid": "u"}]})
+    record = dialect.read({"restartRecords": [{"replica": replica}, {"replica": "PS-0", "uid": "u"}]})
 
-    assert found.restart_records == (RestartRecord(ReplicaType.PS, 0, "u"),)
+    assert record.restart_records == (RestartRecord(ReplicaType.PS, 0, "u"),)
 
 
 def test_what_an_older_version_kept_beside_the_number_of_workers_is_moved_by_the_next_write():
@@ -126,9 +126,9 @@ def test_an_exit_code_of_0_is_written():
 
 
 def test_an_exit_code_that_is_no_number_is_none():
-    found = dialect.read({"firstFailure": {"pod": "p", "exitCode": "1"}}).first_failure
+    failure = dialect.read({"firstFailure": {"pod": "p", "exitCode": "1"}}).first_failure
 
-    assert found == FirstFailure("p")
+    assert failure == FirstFailure("p")
 
 
 def test_of_a_condition_that_is_stored_twice_the_last_one_counts():

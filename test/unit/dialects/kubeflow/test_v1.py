@@ -51,9 +51,9 @@ def test_policies_directly_in_the_spec_are_in_force_where_the_run_policy_says_no
     old = {"cleanPodPolicy": "All", "ttlSecondsAfterFinished": 5, "activeDeadlineSeconds": 6, "backoffLimit": 7}
     policy = {"cleanPodPolicy": "None", "ttlSecondsAfterFinished": 8}
     job = v1.API.read_object({"spec": old | {"runPolicy": policy}})
-    found = job.run_policy
-    assert (found.clean_pods, found.ttl_seconds) == (CleanPodPolicy.ALL, 8)
-    assert (found.deadline_seconds, found.backoff_limit) == (6, 7)
+    run_policy = job.run_policy
+    assert (run_policy.clean_pods, run_policy.ttl_seconds) == (CleanPodPolicy.ALL, 8)
+    assert (run_policy.deadline_seconds, run_policy.backoff_limit) == (6, 7)
     assert job.outdated_fields == ("spec.cleanPodPolicy", "spec.activeDeadlineSeconds", "spec.backoffLimit")
 
 
@@ -88,8 +88,8 @@ def test_metadata_of_the_wrong_type_is_none():
 
 
 def summary(conditions, spec=b"{}", **status):
-    found = [{"type": kind, "status": "True", "lastTransitionTime": LATER} for kind in conditions]
-    text = json.dumps({"conditions": found, **status}).encode()
+    entries = [{"type": kind, "status": "True", "lastTransitionTime": LATER} for kind in conditions]
+    text = json.dumps({"conditions": entries, **status}).encode()
     return v1.API.summarize({"creationTimestamp": EARLY}, spec, text)
 
 
@@ -99,9 +99,9 @@ def summary(conditions, spec=b"{}", **status):
     ids=["new", "created", "restarting", "running"],
 )
 def test_a_summary_says_where_a_job_stands_and_since_when_it_waits(conditions, since):
-    found = summary(conditions, startTime=START)
+    job_summary = summary(conditions, startTime=START)
 
-    assert found == JobSummary(conditions[-1] if conditions else "", parse_time(since))
+    assert job_summary == JobSummary(conditions[-1] if conditions else "", parse_time(since))
 
 
 def test_a_job_that_waits_for_its_gang_waits_since_no_moment():

@@ -56,23 +56,23 @@ def in_v1(*items: Any, **spec: Any) -> Any:
 
 @pytest.mark.documents("v1alpha1/printed-example", "v1alpha1/printed-yaml")
 def test_a_job_is_shown_with_everything_that_was_not_given() -> None:
-    given, shown = example(), convert(convert(example(), "v1"), "v1alpha1")
-    assert shown == given | {
-        "spec": PRINTED["spec"] | {"RuntimeId": read(given).runtime_id},
-        "status": {"kinds": "TFJob.v1alpha1.kubeflow.org", "fixed": shown["status"]["fixed"]},
+    body, job = example(), convert(convert(example(), "v1"), "v1alpha1")
+    assert job == body | {
+        "spec": PRINTED["spec"] | {"RuntimeId": read(body).runtime_id},
+        "status": {"kinds": "TFJob.v1alpha1.kubeflow.org", "fixed": job["status"]["fixed"]},
     }
 
 
 @pytest.mark.documents("v1alpha1/printed-defaults")
 def test_a_job_without_type_count_and_port_has_one_master() -> None:
-    shown = convert(convert(example("tf_job_defaults.yaml"), "v1"), "v1alpha1")["spec"]["replicaSpecs"]
-    assert [(entry["tfReplicaType"], entry["replicas"], entry["tfPort"]) for entry in shown] == [("MASTER", 1, 2222)]
+    items = convert(convert(example("tf_job_defaults.yaml"), "v1"), "v1alpha1")["spec"]["replicaSpecs"]
+    assert [(entry["tfReplicaType"], entry["replicas"], entry["tfPort"]) for entry in items] == [("MASTER", 1, 2222)]
 
 
 @pytest.mark.parametrize("template", ["text", {"spec": "text"}])
 def test_a_template_that_is_none_is_empty_in_v1(template: Any) -> None:
-    found = in_v1(item() | {"template": template})
-    assert found["tfReplicaSpecs"]["Master"]["template"] == {"spec": {"containers": []}}
+    spec = in_v1(item() | {"template": template})
+    assert spec["tfReplicaSpecs"]["Master"]["template"] == {"spec": {"containers": []}}
 
 
 @pytest.mark.documents("v1alpha1/types", "v1alpha1/default-server")
@@ -92,13 +92,13 @@ def test_a_template_that_is_none_is_empty_in_v1(template: Any) -> None:
 def test_what_the_list_says_is_in_the_templates_of_v1(
     items: list[Any], spec: dict[str, Any], replicas: dict[str, Any]
 ) -> None:
-    found = in_v1(*items, **spec)
-    assert found["runPolicy"] == {"cleanPodPolicy": "Running", "suspend": False}
-    assert found["tfReplicaSpecs"].keys() == replicas.keys()
+    stored_spec = in_v1(*items, **spec)
+    assert stored_spec["runPolicy"] == {"cleanPodPolicy": "Running", "suspend": False}
+    assert stored_spec["tfReplicaSpecs"].keys() == replicas.keys()
     for kind, expected in replicas.items():
-        pod = found["tfReplicaSpecs"][kind]["template"]["spec"]
+        pod = stored_spec["tfReplicaSpecs"][kind]["template"]["spec"]
         facts = {
-            "restartPolicy": found["tfReplicaSpecs"][kind]["restartPolicy"],
+            "restartPolicy": stored_spec["tfReplicaSpecs"][kind]["restartPolicy"],
             "ports": pod["containers"][0].get("ports"),
             "schedulerName": pod.get("schedulerName"),
             "images": [entry["image"] for entry in pod["containers"]],
@@ -107,7 +107,7 @@ def test_what_the_list_says_is_in_the_templates_of_v1(
 
 
 @pytest.mark.parametrize(
-    ("given", "policy"),
+    ("fields", "policy"),
     [
         ({"min-instance": 1, "max-instance": 4}, {"minReplicas": 1, "maxReplicas": 4}),
         ({"max-instance": 4}, {"maxReplicas": 4}),
@@ -116,21 +116,21 @@ def test_what_the_list_says_is_in_the_templates_of_v1(
     ],
     ids=["both", "no least", "no most", "no number"],
 )
-def test_the_instances_of_the_fork_are_the_elastic_policy_of_v1(given: Body, policy: Body | None) -> None:
-    body = example(replicaSpecs=[item("WORKER", replicas=2)], **given)
+def test_the_instances_of_the_fork_are_the_elastic_policy_of_v1(fields: Body, policy: Body | None) -> None:
+    body = example(replicaSpecs=[item("WORKER", replicas=2)], **fields)
     stored = convert(body, "v1")
     assert stored["spec"].get("elasticPolicy") == policy
-    shown = convert(stored, "v1alpha1")["spec"]
-    assert {name: shown[name] for name in ("min-instance", "max-instance") if name in shown} == given
+    spec = convert(stored, "v1alpha1")["spec"]
+    assert {name: spec[name] for name in ("min-instance", "max-instance") if name in spec} == fields
 
 
 def test_an_elastic_policy_that_was_changed_in_v1_is_shown_in_v1alpha1_and_its_metrics_survive() -> None:
     body = example(replicaSpecs=[item(), item("WORKER")], **{"min-instance": 1, "max-instance": 4})
     stored = convert(body, "v1")
     stored["spec"]["elasticPolicy"] = policy = {"minReplicas": 1, "maxReplicas": 6, "metrics": [{"type": "Pods"}]}
-    shown = convert(stored, "v1alpha1")
-    assert (shown["spec"]["min-instance"], shown["spec"]["max-instance"]) == (1, 6)
-    assert convert(shown, "v1")["spec"]["elasticPolicy"] == policy
+    job = convert(stored, "v1alpha1")
+    assert (job["spec"]["min-instance"], job["spec"]["max-instance"]) == (1, 6)
+    assert convert(job, "v1")["spec"]["elasticPolicy"] == policy
 
 
 @pytest.mark.parametrize("policy", [None, {"minReplicas": 2, "maxReplicas": 4}], ids=["none", "narrower"])
@@ -143,9 +143,9 @@ def test_no_note_gives_a_job_an_elastic_policy_or_a_wider_one(policy: Body | Non
         for name, (field, number) in told.items()
     ]
     stored["metadata"]["annotations"] = {"tf-operator.kubeflow.org/v1alpha1-fields": json.dumps(notes)}
-    shown = convert(stored, "v1alpha1")["spec"]
+    spec = convert(stored, "v1alpha1")["spec"]
     expected = {name: policy[field] for name, (field, _) in told.items()} if policy else {}
-    assert {name: shown[name] for name in told if name in shown} == expected
+    assert {name: spec[name] for name in told if name in spec} == expected
 
 
 @pytest.mark.parametrize("name", ["replicaSpecs", "replica_specs"])
@@ -181,13 +181,13 @@ def test_what_v1_has_no_place_for_survives_an_edit_in_v1() -> None:
     )
     stored = convert(body, "v1")
     stored["spec"]["tfReplicaSpecs"]["Worker"]["replicas"] = 3
-    shown = convert(stored, "v1alpha1")["spec"]
-    assert [entry["tfReplicaType"] for entry in shown["replicaSpecs"]] == ["WORKER", "MASTER"]
-    assert shown["replicaSpecs"][0]["replicas"] == 3
-    assert {name: shown[name] for name in ("RuntimeId", "modelName", "terminationPolicy")} == {
+    spec = convert(stored, "v1alpha1")["spec"]
+    assert [entry["tfReplicaType"] for entry in spec["replicaSpecs"]] == ["WORKER", "MASTER"]
+    assert spec["replicaSpecs"][0]["replicas"] == 3
+    assert {name: spec[name] for name in ("RuntimeId", "modelName", "terminationPolicy")} == {
         name: body["spec"][name] for name in ("RuntimeId", "modelName", "terminationPolicy")
     }
-    assert "cleanupPodPolicy" not in shown
+    assert "cleanupPodPolicy" not in spec
 
 
 def test_an_evaluator_is_kept_while_its_job_is_edited_in_v1alpha1() -> None:
@@ -196,9 +196,9 @@ def test_an_evaluator_is_kept_while_its_job_is_edited_in_v1alpha1() -> None:
         "apiVersion": "kubeflow.org/v1",
         "spec": {"tfReplicaSpecs": {"Chief": entry, "evaluator": entry}},
     }
-    shown = convert(stored, "v1alpha1")
-    assert [found["tfReplicaType"] for found in shown["spec"]["replicaSpecs"]] == ["MASTER"]
-    assert convert(shown, "v1") == stored
+    job = convert(stored, "v1alpha1")
+    assert [replica["tfReplicaType"] for replica in job["spec"]["replicaSpecs"]] == ["MASTER"]
+    assert convert(job, "v1") == stored
 
 
 def test_the_id_in_names_may_be_spelled_as_later_operators_did() -> None:
@@ -290,10 +290,10 @@ def test_the_operator_chooses_which_exit_codes_of_a_master_are_final(api: Served
 
 def test_a_job_of_v1_that_is_edited_in_v1alpha1_keeps_its_rules() -> None:
     stored = without_notes(convert(example(), "v1")) | {"metadata": {"name": "j", "uid": "u"}}
-    shown = convert(stored, "v1alpha1")
-    assert shown["metadata"]["annotations"][ORIGIN] == "v1"
-    assert "RuntimeId" not in shown["spec"]
-    assert convert(shown, "v1") == stored
+    job = convert(stored, "v1alpha1")
+    assert job["metadata"]["annotations"][ORIGIN] == "v1"
+    assert "RuntimeId" not in job["spec"]
+    assert convert(job, "v1") == stored
 
 
 def test_the_id_in_names_stays_when_the_given_one_is_removed() -> None:
@@ -318,7 +318,7 @@ def test_the_id_in_names_stays_when_the_given_one_is_removed() -> None:
     ],
 )
 def test_what_is_wrong_is_named_as_it_is_written(items: list[Any], problem: str) -> None:
-    assert problem in [str(found) for found in read(example(replicaSpecs=items)).problems]
+    assert problem in [str(error) for error in read(example(replicaSpecs=items)).problems]
 
 
 @pytest.mark.parametrize(("field", "value"), [("restarts", {"scope": "Job"}), ("avoidNodes", {"afterFailures": 1})])
@@ -335,7 +335,7 @@ def test_an_evaluator_that_was_added_in_v1_is_a_problem() -> None:
     stored = convert(example(), "v1")
     stored["spec"]["tfReplicaSpecs"]["Evaluator"] = {}
     assert "spec.tfReplicaSpecs.Evaluator: cannot be in a job that was created in v1alpha1" in [
-        str(found) for found in v1.API.read_object(stored).problems
+        str(problem) for problem in v1.API.read_object(stored).problems
     ]
 
 
@@ -354,10 +354,10 @@ def shown_status(**fields: Any) -> dict[str, Any]:
     assert v1.API.read_object(stored | {"status": status}).record == replace(
         report(read(example()), **fields).record, observed_generation=0
     )
-    found: dict[str, Any] = convert(stored | {"status": status}, "v1alpha1")["status"]
-    assert found.pop("operator") == status
-    del found["fixed"]
-    return found
+    older_status: dict[str, Any] = convert(stored | {"status": status}, "v1alpha1")["status"]
+    assert older_status.pop("operator") == status
+    del older_status["fixed"]
+    return older_status
 
 
 SUCCEEDED = {
@@ -394,8 +394,8 @@ def test_a_job_that_has_succeeded_shows_the_status_of_the_document() -> None:
 def test_phase_state_and_reason_follow_from_the_status_of_v1(
     fields: dict[str, Any], phase: str, state: str, reason: str
 ) -> None:
-    found = shown_status(**fields)
-    assert (found["phase"], found["state"], found["reason"]) == (phase, state, reason)
+    status = shown_status(**fields)
+    assert (status["phase"], status["state"], status["reason"]) == (phase, state, reason)
 
 
 def test_a_job_of_the_queue_says_when_it_was_queued_and_ran_as_the_fork_did() -> None:
@@ -428,8 +428,8 @@ def test_a_job_of_v1_with_a_chief_shows_it_as_the_master_and_leaves_out_counts_t
     stored = {**example(), "apiVersion": "kubeflow.org/v1", "spec": {"tfReplicaSpecs": replicas}}
     done = {ReplicaType.CHIEF: ReplicaRecord(completed=Indexes.of([0])), ReplicaType.WORKER: ReplicaRecord()}
     status = v1.API.write_status(report(v1.API.read_object(stored), phase=JobPhase.RUNNING, replicas=done), {})
-    shown = convert(stored | {"status": status}, "v1alpha1")["status"]["replicaStatuses"]
-    assert [(row["tf_replica_type"], row["state"]) for row in shown] == [("MASTER", "Succeeded")]
+    rows = convert(stored | {"status": status}, "v1alpha1")["status"]["replicaStatuses"]
+    assert [(row["tf_replica_type"], row["state"]) for row in rows] == [("MASTER", "Succeeded")]
 
 
 def test_a_job_that_was_never_reconciled_has_no_phase() -> None:
@@ -437,7 +437,7 @@ def test_a_job_that_was_never_reconciled_has_no_phase() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "phase", "condition"),
+    ("status", "phase", "condition"),
     [
         ({"phase": "Done", "state": "Succeeded"}, JobPhase.SUCCEEDED, "Succeeded"),
         ({"phase": "CleanUp", "state": "Succeeded"}, JobPhase.SUCCEEDED, "Succeeded"),
@@ -448,22 +448,22 @@ def test_a_job_that_was_never_reconciled_has_no_phase() -> None:
     ],
 )
 def test_a_job_that_ended_under_an_operator_of_that_time_stays_ended(
-    before: dict[str, Any], phase: JobPhase, condition: str | None
+    status: dict[str, Any], phase: JobPhase, condition: str | None
 ) -> None:
-    stored = convert(example(status=before), "v1")
+    stored = convert(example(status=status), "v1")
     assert v1.API.read_object(stored).record.phase is phase
     conditions = stored["status"].get("conditions", [])
     assert [(entry["type"], entry["message"]) for entry in conditions] == (
-        [(condition, before.get("reason", ""))] if condition else []
+        [(condition, status.get("reason", ""))] if condition else []
     )
-    shown = convert(stored, "v1alpha1")["status"]
-    assert shown == before | {"kinds": "TFJob.v1alpha1.kubeflow.org", "fixed": shown["fixed"]}
+    converted = convert(stored, "v1alpha1")["status"]
+    assert converted == status | {"kinds": "TFJob.v1alpha1.kubeflow.org", "fixed": converted["fixed"]}
     cleaned = JobReport(v1.API.read_object(stored), JobRecord(phase=phase, clean_up_time=NOW), NOW)
     if condition:
         stored["status"] = v1.API.write_status(cleaned, stored["status"])
-        shown = convert(stored, "v1alpha1")["status"]
-        assert shown["phase"] == ("Failed" if before["phase"] == "Failed" else "Done")
-        assert shown["reason"] == before.get("reason", "")
+        converted = convert(stored, "v1alpha1")["status"]
+        assert converted["phase"] == ("Failed" if status["phase"] == "Failed" else "Done")
+        assert converted["reason"] == status.get("reason", "")
 
 
 def test_a_tensorboard_survives_the_way_to_v1_and_runs_by_the_name_of_the_job_id():

@@ -45,8 +45,8 @@ def job(stored=None):
 
 def written(record, *, after=None, **fields):
     stored = after or STORED
-    found = JobReport(job(stored), record, NOW, **{"counts": {}, **fields})
-    return API.write_status(found, stored)
+    report = JobReport(job(stored), record, NOW, **{"counts": {}, **fields})
+    return API.write_status(report, stored)
 
 
 @pytest.mark.documents("mlkube/status")
@@ -65,11 +65,11 @@ def written(record, *, after=None, **fields):
     ],
 )
 def test_phase_and_state_follow_from_the_record_which_is_read_back(record, phase, state):
-    found = written(record)
+    stored_status = written(record)
 
-    assert (found["phase"], found["state"]) == (phase, state)
-    assert {name: found[name] for name in STORED} == STORED
-    assert status.read(found) == record
+    assert (stored_status["phase"], stored_status["state"]) == (phase, state)
+    assert {name: stored_status[name] for name in STORED} == STORED
+    assert status.read(stored_status) == record
 
 
 @pytest.mark.documents("mlkube/counts", "v1alpha1/replica-statuses")
@@ -85,7 +85,7 @@ def test_replicas_are_counted_in_the_order_of_the_spec_and_those_without_a_pod_r
 
 
 @pytest.mark.parametrize(
-    ("record", "said", "reason"),
+    ("record", "fields", "reason"),
     [
         (CREATED, {"note": " worker-0 waits"}, "worker-0 waits"),
         (RUNNING, {}, ""),
@@ -93,8 +93,8 @@ def test_replicas_are_counted_in_the_order_of_the_spec_and_those_without_a_pod_r
         (FAILED, {"message": "exit code 1"}, "exit code 1"),
     ],
 )
-def test_the_reason_says_why_it_waits_or_failed(record, said, reason):
-    assert written(record, **said)["reason"] == reason
+def test_the_reason_says_why_it_waits_or_failed(record, fields, reason):
+    assert written(record, **fields)["reason"] == reason
 
 
 def test_the_end_stays_as_it_was_told_when_the_clean_up_is_done():
@@ -143,6 +143,6 @@ def test_of_an_operator_of_that_time_only_the_end_is_believed(stored, phase):
     ],
 )
 def test_a_summary_says_where_a_job_stands_and_since_when_it_waits(stored, summary):
-    found = API.summarize({"creationTimestamp": "2026-01-01T00:00:00Z"}, b"{}", stored.encode())
+    job_summary = API.summarize({"creationTimestamp": "2026-01-01T00:00:00Z"}, b"{}", stored.encode())
 
-    assert (found.phase, found.waits_since, found.is_finished) == summary
+    assert (job_summary.phase, job_summary.waits_since, job_summary.is_finished) == summary

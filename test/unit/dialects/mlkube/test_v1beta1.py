@@ -26,8 +26,8 @@ def read(spec, status=None, **metadata):
     return API.read({"name": "j", "namespace": "n", "uid": "u", **metadata}, spec, status)
 
 
-def items(*found, **fields):
-    return {"replicaSpecs": list(found), **fields}
+def items(*replicas, **fields):
+    return {"replicaSpecs": list(replicas), **fields}
 
 
 @pytest.mark.documents("mlkube/printed-example")
@@ -86,7 +86,7 @@ def test_the_generated_runtime_id_follows_from_the_uid():
     ids = [read(items(MASTER), uid=str(uid)).runtime_id for uid in range(300)]
 
     assert ids == [read(items(MASTER), uid=str(uid)).runtime_id for uid in range(300)]
-    assert all(len(found) == 4 and found.isalnum() and found == found.lower() for found in ids)
+    assert all(len(text) == 4 and text.isalnum() and text == text.lower() for text in ids)
     assert len(set(ids)) > 290
 
 
@@ -137,9 +137,9 @@ def test_parameter_servers_without_a_container_of_their_own_get_one(template, na
     ],
 )
 def test_what_was_stored_past_the_rules_is_named(spec, problem):
-    found = [str(error) for error in validate(read(spec))]
+    messages = [str(error) for error in validate(read(spec))]
 
-    assert any(error.startswith(problem) for error in found), found
+    assert any(error.startswith(problem) for error in messages), messages
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_the_plan_of_a_job_shows_its_tensorboard_in_full(capsys, tmp_path):
     assert main.main(["plan", "-f", str(file)]) == 0
     assert "1 pod and 1 Service with a TensorBoard" in capsys.readouterr().out
     assert main.main(["plan", "-o", "yaml", "-f", str(file)]) == 0
-    shown = [body for body in yaml.safe_load_all(capsys.readouterr().out) if body]
-    service, deployment = shown[-2:]
+    bodies = [body for body in yaml.safe_load_all(capsys.readouterr().out) if body]
+    service, deployment = bodies[-2:]
     assert (service["kind"], service["spec"]["type"], deployment["kind"]) == ("Service", "ClusterIP", "Deployment")
     assert deployment["metadata"]["name"] == "tensorboard-76no"

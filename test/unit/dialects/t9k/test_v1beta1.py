@@ -49,16 +49,16 @@ def begun(*roles, **spec):
 
 
 def lived(moves, *roles, **spec):
-    seen = begun(*roles, **spec)
-    seen.settle()
+    simulator = begun(*roles, **spec)
+    simulator.settle()
     for move in moves:
-        move(seen)
-        seen.settle()
-    return seen
+        move(simulator)
+        simulator.settle()
+    return simulator
 
 
-def shown(seen):
-    status = seen.status
+def status_line(simulator):
+    status = simulator.status
     flags = "".join(entry["status"][0] for entry in status["conditions"])
     counts = "/".join(str(status["aggregate"][phase]) for phase in PHASES)
     return f"{status['phase']} {flags} {counts} {status['backoffCount']}"
@@ -154,26 +154,26 @@ WORKERS, CHIEF = replicas("worker", 4), replicas("chief", 1)
 )
 def test_a_status_says_where_the_job_stands(policy, spec, moves, expected):
     """Phase, conditions in their order, counts in the manual's order, and the restarts that count."""
-    assert shown(lived(moves, replicas("worker", 4, policy), **spec)) == expected
+    assert status_line(lived(moves, replicas("worker", 4, policy), **spec)) == expected
 
 
 @pytest.mark.documents("t9k/printed-aggregate")
 def test_the_replicas_of_each_phase_are_counted_as_in_the_manual():
-    seen = lived([runs("worker-0"), runs("worker-1")], replicas("worker", 3))
+    simulator = lived([runs("worker-0"), runs("worker-1")], replicas("worker", 3))
 
-    assert seen.status["aggregate"] == documented("status/aggregate")["status"]["aggregate"]
+    assert simulator.status["aggregate"] == documented("status/aggregate")["status"]["aggregate"]
 
 
 def test_a_job_with_a_chief_is_not_decided_by_its_workers():
     moves = [everything_runs, succeeds("worker-0")]
 
-    assert shown(lived(moves, CHIEF, WORKERS)) == "Running TTFFF 0/0/4/1/0/0/0 0"
-    assert shown(lived([*moves, succeeds("chief-0")], CHIEF, WORKERS)) == "Succeeded TFFTF 0/0/3/2/0/0/0 0"
+    assert status_line(lived(moves, CHIEF, WORKERS)) == "Running TTFFF 0/0/4/1/0/0/0 0"
+    assert status_line(lived([*moves, succeeds("chief-0")], CHIEF, WORKERS)) == "Succeeded TFFTF 0/0/3/2/0/0/0 0"
 
 
 def test_the_status_before_any_pod_names_what_is_to_come_and_what_is_in_its_way():
-    seen = begun(WORKERS)
-    report = seen.look().report
+    simulator = begun(WORKERS)
+    report = simulator.look().report
     status = API.write_status(report, {})
 
     assert (status["phase"], status["aggregate"]["creating"]) == ("Pending", 4)
@@ -187,8 +187,8 @@ def test_the_status_before_any_pod_names_what_is_to_come_and_what_is_in_its_way(
 
 @pytest.mark.documents("t9k/tasks")
 def test_what_fails_and_who_waits_is_said_for_each_replica():
-    seen = lived([everything_runs, fails("worker-1", 7)], replicas("worker", 2))
-    (task,) = seen.status["tasks"]
+    simulator = lived([everything_runs, fails("worker-1", 7)], replicas("worker", 2))
+    (task,) = simulator.status["tasks"]
 
     assert task == {
         "type": "worker",
@@ -197,38 +197,40 @@ def test_what_fails_and_who_waits_is_said_for_each_replica():
             {
                 "name": "t-worker-0",
                 "phase": "Running",
-                "uid": seen.pods["t-worker-0"].uid,
+                "uid": simulator.pods["t-worker-0"].uid,
                 "containers": [{"name": "tensorflow", "state": "Running"}],
             },
             {"name": "t-worker-1", "phase": "Creating"},
         ],
     }
-    assert condition(seen.status, "ReplicaFailure")["message"] == "worker-1 (pod t-worker-1) exited with code 7"
+    assert condition(simulator.status, "ReplicaFailure")["message"] == "worker-1 (pod t-worker-1) exited with code 7"
 
 
 def test_a_time_moves_with_the_status_or_the_reason_and_not_with_the_message():
-    seen = lived(
+    simulator = lived(
         [everything_runs, time_passes(60), fails("worker-1", 1), time_passes(60), is_starting("worker-1")], WORKERS
     )
-    seen.tamper({"status": {"conditions": [{**entry, "message": "other"} for entry in seen.status["conditions"]]}})
-    before = {entry["type"]: entry["lastTransitionTime"] for entry in seen.status["conditions"]}
-    seen.wait(60)
-    seen.settle()
+    simulator.tamper(
+        {"status": {"conditions": [{**entry, "message": "other"} for entry in simulator.status["conditions"]]}}
+    )
+    times = {entry["type"]: entry["lastTransitionTime"] for entry in simulator.status["conditions"]}
+    simulator.wait(60)
+    simulator.settle()
 
-    assert {entry["type"]: entry["lastTransitionTime"] for entry in seen.status["conditions"]} == before
-    assert condition(seen.status, "Running")["message"] == "All pods are running normally."
+    assert {entry["type"]: entry["lastTransitionTime"] for entry in simulator.status["conditions"]} == times
+    assert condition(simulator.status, "Running")["message"] == "All pods are running normally."
 
 
 def test_what_others_keep_in_a_status_stays():
-    seen = begun(WORKERS)
+    simulator = begun(WORKERS)
     theirs = [{"type": "Theirs", "status": "True"}, {"type": "Theirs", "status": "False"}]
     ours = {"type": "Failed", "status": "False", "reason": "-", "lastTransitionTime": "today"}
-    seen.tamper({"status": {"theirs": {"ready": True}, "conditions": [*theirs, ours]}})
-    seen.settle()
+    simulator.tamper({"status": {"theirs": {"ready": True}, "conditions": [*theirs, ours]}})
+    simulator.settle()
 
-    assert seen.status["theirs"] == {"ready": True}
-    assert seen.status["conditions"][5:] == theirs
-    assert condition(seen.status, "Failed")["lastTransitionTime"] == "2026-03-01T08:00:00Z"
+    assert simulator.status["theirs"] == {"ready": True}
+    assert simulator.status["conditions"][5:] == theirs
+    assert condition(simulator.status, "Failed")["lastTransitionTime"] == "2026-03-01T08:00:00Z"
 
 
 def test_of_a_long_message_about_the_tensorboard_one_line_is_kept():
@@ -260,14 +262,14 @@ def test_a_job_whose_main_pod_is_unknown_says_so_and_shows_its_containers():
 
 
 def test_an_edit_that_makes_a_resumed_job_invalid_ends_nothing():
-    seen = lived([everything_runs, pause, resume, everything_runs], WORKERS)
-    before = seen.status
-    seen.tamper({"spec": {"runPolicy": {"backoffLimit": -1}}})
-    seen.settle()
+    simulator = lived([everything_runs, pause, resume, everything_runs], WORKERS)
+    status = simulator.status
+    simulator.tamper({"spec": {"runPolicy": {"backoffLimit": -1}}})
+    simulator.settle()
 
-    assert condition(seen.status, "Failed")["status"] == "False"
-    assert condition(seen.status, "Paused") == condition(before, "Paused")
-    assert seen.status["aggregate"] == before["aggregate"]
+    assert condition(simulator.status, "Failed")["status"] == "False"
+    assert condition(simulator.status, "Paused") == condition(status, "Paused")
+    assert simulator.status["aggregate"] == status["aggregate"]
 
 
 @pytest.mark.parametrize(
@@ -284,21 +286,23 @@ def test_an_edit_that_makes_a_resumed_job_invalid_ends_nothing():
     ],
 )
 def test_a_job_that_the_product_has_ended_stays_as_it_is(status, phase, cause):
-    seen = begun(WORKERS)
-    seen.tamper({"status": status})
+    simulator = begun(WORKERS)
+    simulator.tamper({"status": status})
 
-    assert (seen.record.phase, seen.record.failure) == (phase, cause)
-    seen.settle()
-    assert (seen.status == status, seen.pods == {}) == ((True, True) if phase is not JobPhase.NEW else (False, False))
+    assert (simulator.record.phase, simulator.record.failure) == (phase, cause)
+    simulator.settle()
+    assert (simulator.status == status, simulator.pods == {}) == (
+        (True, True) if phase is not JobPhase.NEW else (False, False)
+    )
 
 
 def test_a_manifest_is_read_with_its_defaults():
-    found = API.read_object(over(documented("tensorflow-example"), {"metadata": HEAD}))
+    training_job = API.read_object(over(documented("tensorflow-example"), {"metadata": HEAD}))
 
-    (workers,) = found.replicas
+    (workers,) = training_job.replicas
     assert (workers.type, workers.count, workers.restart_policy) == (ReplicaType.WORKER, 4, RestartPolicy.ON_FAILURE)
-    assert (found.run_policy.clean_pods, found.run_policy.backoff_limit) == (CleanPodPolicy.NONE, None)
-    assert validate(found) == ()
+    assert (training_job.run_policy.clean_pods, training_job.run_policy.backoff_limit) == (CleanPodPolicy.NONE, None)
+    assert validate(training_job) == ()
 
 
 @pytest.mark.parametrize(
@@ -325,9 +329,9 @@ def test_a_manifest_is_read_with_its_defaults():
 )
 def test_each_problem_names_its_field_and_its_rule(spec, problem):
     body = job("t", WORKERS)
-    found = validate(API.read_object({**body, "spec": body["spec"] | spec}))
+    problems = validate(API.read_object({**body, "spec": body["spec"] | spec}))
 
-    assert str(found[0]).startswith(problem.replace("'Always'", "")) or problem in "; ".join(map(str, found))
+    assert str(problems[0]).startswith(problem.replace("'Always'", "")) or problem in "; ".join(map(str, problems))
 
 
 def test_a_large_job_writes_its_progress_seldom_and_its_status_fits():
@@ -349,9 +353,9 @@ def test_a_large_job_writes_its_progress_seldom_and_its_status_fits():
 @pytest.mark.documents("t9k/t9k-scheduler", "t9k/printed-scheduler")
 def test_a_job_that_asks_for_the_scheduler_of_t9k_gets_it_only_where_that_is_installed():
     body = over(documented("tensorflow-example"), documented("fragments/scheduler"))
-    seen = Simulator(body, api=API)
+    simulator = Simulator(body, api=API)
 
-    group, *children = make_plan(replace(seen.observe(), offered_scheduler="t9k-scheduler")).actions
+    group, *children = make_plan(replace(simulator.observe(), offered_scheduler="t9k-scheduler")).actions
     assert (group.resource.group, group.name) == ("scheduler.tensorstack.dev", "tensorflow-example")
     assert group.body()["spec"] == {"minMember": 4, "queue": "default", "priority": 50}
     pod = children[0].body()
@@ -363,11 +367,11 @@ def test_a_job_that_asks_for_the_scheduler_of_t9k_gets_it_only_where_that_is_ins
         "role": "worker",
     }
 
-    seen.settle()
-    assert seen.group is None
+    simulator.settle()
+    assert simulator.group is None
     sentence = "t9k-scheduler is not installed: the scheduler of the template places the pods, or the default one."
-    assert condition(seen.status, "Running")["message"] == f"The job is waiting for its replicas. {sentence}"
-    assert [message for _, _, message in seen.operator.recorder.events].count(sentence) == 1
+    assert condition(simulator.status, "Running")["message"] == f"The job is waiting for its replicas. {sentence}"
+    assert [message for _, _, message in simulator.operator.recorder.events].count(sentence) == 1
 
 
 def test_an_operator_that_is_killed_after_any_write_counts_no_restart_twice():
@@ -377,14 +381,16 @@ def test_an_operator_that_is_killed_after_any_write_counts_no_restart_twice():
     undisturbed = lived(moves, WORKERS, runPolicy=policy)
 
     for write in crash_points(undisturbed.writes, "T9k"):
-        seen = begun(WORKERS, runPolicy=policy)
-        seen.crash_after = write
-        seen.settle()
+        simulator = begun(WORKERS, runPolicy=policy)
+        simulator.crash_after = write
+        simulator.settle()
         for move in moves:
-            move(seen)
-            seen.settle()
-        assert (shown(seen), seen.shown_pods) == (shown(undisturbed), undisturbed.shown_pods), f"after write {write}"
-        assert max(record.restarts for record in seen.records) == 2
+            move(simulator)
+            simulator.settle()
+        assert (status_line(simulator), simulator.shown_pods) == (status_line(undisturbed), undisturbed.shown_pods), (
+            f"after write {write}"
+        )
+        assert max(record.restarts for record in simulator.records) == 2
 
 
 @pytest.mark.documents("t9k/resume")
@@ -428,11 +434,11 @@ def test_a_debugged_pod_runs_nothing_of_its_template_but_the_image(fragment, com
 )
 def test_metrics_count_its_jobs_in_the_phases_of_all_apis(moves, phase, waited, is_finished):
     """One that restarts waits since then, however long it ran before."""
-    seen = lived(moves, WORKERS)
-    found = API.summarize(seen.body["metadata"], b"{}", msgspec.json.encode(seen.status))
+    simulator = lived(moves, WORKERS)
+    summary = API.summarize(simulator.body["metadata"], b"{}", msgspec.json.encode(simulator.status))
 
-    since = found.waits_since and (seen.now - found.waits_since).total_seconds()
-    assert (found.phase, since, found.is_finished) == (phase, waited, is_finished)
+    since = summary.waits_since and (simulator.now - summary.waits_since).total_seconds()
+    assert (summary.phase, since, summary.is_finished) == (phase, waited, is_finished)
     assert phase in PHASES_OF_METRICS
 
 
@@ -445,8 +451,8 @@ def test_what_the_metrics_cannot_read_is_a_job_all_the_same():
 
 
 def test_a_job_that_cannot_be_run_has_failed_and_counts_nothing():
-    seen = begun(WORKERS)
-    seen.tamper({"spec": {"replicaSpecs": [replicas("worker", -1)]}})
-    seen.settle()
+    simulator = begun(WORKERS)
+    simulator.tamper({"spec": {"replicaSpecs": [replicas("worker", -1)]}})
+    simulator.settle()
 
-    assert shown(seen) == "Failed FFTFF 0/0/0/0/0/0/0 0"
+    assert status_line(simulator) == "Failed FFTFF 0/0/0/0/0/0/0 0"
