@@ -11,19 +11,19 @@ import pytest
 def own_logging():
     """Logging as it was before the test, for all that come after it."""
     root = logging.getLogger()
-    before = root.handlers[:], root.level, logging.raiseExceptions
+    state = root.handlers[:], root.level, logging.raiseExceptions
     yield
     logging.captureWarnings(capture=False)
-    root.handlers[:], logging.raiseExceptions = before[0], before[2]
-    root.setLevel(before[1])
+    root.handlers[:], logging.raiseExceptions = state[0], state[2]
+    root.setLevel(state[1])
 
 
 @pytest.fixture
 def own_signals():
     """The handlers of signals as they were before the test."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     yield
-    for number, handler in before.items():
+    for number, handler in handlers.items():
         signal.signal(number, handler)
 
 

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("own_signals")
 def started(monkeypatch):
     """The options of each process that would have been run."""
     options, thresholds = [], gc.get_threshold()
-    monkeypatch.setattr(run, "run", lambda chosen: options.append(chosen) or 3)
+    monkeypatch.setattr(run, "run", lambda run_options: options.append(run_options) or 3)
     yield options
     gc.set_threshold(*thresholds)
     gc.unfreeze()
@@ -64,12 +64,12 @@ def test_the_arguments_of_the_process_are_used_when_none_are_given(started, monk
 
 
 def test_the_collector_leaves_what_is_imported_alone_and_runs_rarely(started):
-    before = gc.get_threshold()[0]
+    threshold = gc.get_threshold()[0]
 
     command.main(["run", "--leader-elect=false"])
 
     assert gc.get_freeze_count() > 10_000
-    assert gc.get_threshold()[0] > 5 * before
+    assert gc.get_threshold()[0] > 5 * threshold
 
 
 def test_the_package_can_be_started_as_a_module():

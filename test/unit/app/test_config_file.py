@@ -46,17 +46,17 @@ def test_a_file_of_that_time_says_what_accelerators_need_and_its_program_is_ours
     ids=["empty", "an object", "no accelerators", "no program", "an accelerator that needs nothing"],
 )
 def test_what_is_not_said_stays_as_it_is(tmp_path, text):
-    found = read(tmp_path, text)
-    assert (found.server_program, found.server_image) == ("", "")
-    assert found.accelerators in {(), (Accelerator("example.org/gpu"),)}
+    config = read(tmp_path, text)
+    assert (config.server_program, config.server_image) == ("", "")
+    assert config.accelerators in {(), (Accelerator("example.org/gpu"),)}
 
 
 def test_the_program_and_image_of_default_servers_may_be_given(tmp_path):
     (tmp_path / "server.py").write_text("print()")
-    said = ControllerConfig(server_program="print()", server_image="registry/tensorflow:2")
+    config = ControllerConfig(server_program="print()", server_image="registry/tensorflow:2")
 
-    assert read(tmp_path, "{grpcServerFilePath: server.py, tfImage: 'registry/tensorflow:2'}") == said
-    assert read(tmp_path, f"{{grpcServerFilePath: {tmp_path}/server.py, tfImage: 'registry/tensorflow:2'}}") == said
+    assert read(tmp_path, "{grpcServerFilePath: server.py, tfImage: 'registry/tensorflow:2'}") == config
+    assert read(tmp_path, f"{{grpcServerFilePath: {tmp_path}/server.py, tfImage: 'registry/tensorflow:2'}}") == config
 
 
 def of_gpu(text):
@@ -136,9 +136,9 @@ def test_everything_that_is_wrong_is_reported_at_once(tmp_path):
 
 
 def test_a_file_that_has_not_changed_is_not_parsed_again(tmp_path, monkeypatch):
-    said = read(tmp_path, AZURE)
+    config = read(tmp_path, AZURE)
     monkeypatch.setattr("yaml.load", pytest.fail)
-    assert read(tmp_path, AZURE) == said
+    assert read(tmp_path, AZURE) == config
 
 
 class Mounted:
@@ -168,7 +168,7 @@ async def test_changes_are_followed_and_a_wrong_one_is_reported_once_and_changes
     assert (first.cluster_domain, first.accelerators) == ("cluster.local", (GPU,))
 
     following = asyncio.create_task(file.follow(clock))
-    said = []
+    readings = []
     with capture_logs() as records:
         for text in ("tfImage: i", "tfImage: !!bool ''", None, "tfImage: i", AZURE, "gone"):
             if text == "gone":
@@ -176,11 +176,11 @@ async def test_changes_are_followed_and_a_wrong_one_is_reported_once_and_changes
             elif text is not None:
                 mounted.write(text)
             await clock.advance(config_file.READ_EVERY)
-            said.append((file.settings().server_image, len(errors)))
+            readings.append((file.settings().server_image, len(errors)))
     following.cancel()
     with suppress(asyncio.CancelledError):
         await following
 
-    assert said == [("i", 0), ("i", 1), ("i", 1), ("i", 1), ("", 1), ("", 2)]
+    assert readings == [("i", 0), ("i", 1), ("i", 1), ("i", 1), ("", 1), ("", 2)]
     assert file.settings() == first
     assert [record["log_level"] for record in records] == ["info", "error", "info", "info", "error"]

@@ -68,12 +68,12 @@ async def test_the_right_to_list_the_objects_is_not_needed():
 
 
 @pytest.mark.parametrize(
-    ("conditions", "why"), [({"NamesAccepted": "False"}, "so it is"), ({}, "it is not established yet")]
+    ("conditions", "reason"), [({"NamesAccepted": "False"}, "so it is"), ({}, "it is not established yet")]
 )
-async def test_a_definition_that_is_never_served_is_an_error_with_the_reason(conditions, why, monkeypatch):
+async def test_a_definition_that_is_never_served_is_an_error_with_the_reason(conditions, reason, monkeypatch):
     monkeypatch.setattr(crd_apply, "SERVED_WITHIN", 2)
     async with Loopback(seen_as(**conditions)) as server:
-        with pytest.raises(NotServed, match=f"not served after 2 s: {why}"):
+        with pytest.raises(NotServed, match=f"not served after 2 s: {reason}"):
             await apply(CRD, at(server), HastyClock())
 
 
@@ -89,8 +89,8 @@ async def test_versions_that_wait_for_their_webhook_are_named():
     crd = CRD | {"spec": CRD["spec"] | conversion}
     crd["spec"]["versions"] = [{"name": name, "served": True} for name in ("v1", "v0")]
 
-    def answer(seen):
-        if seen.target.startswith("/apis/x/v0/"):
+    def answer(request):
+        if request.target.startswith("/apis/x/v0/"):
             return reply(500, b'{"kind":"Status","reason":"InternalError","message":"conversion webhook failed"}')
         established = [{"type": name, "status": status} for name, status in ESTABLISHED.items()]
         return reply(200, json.dumps({**crd, "status": {"conditions": established}}).encode())

@@ -63,8 +63,8 @@ async def test_pods_restart_in_place_from_kubernetes_1_36_on(version, can):
 )
 async def test_a_gang_scheduler_is_installed_if_its_pod_groups_are_served_and_may_be_listed(answers, name, warnings):
     clock = FakeClock()
-    found = [gang_schedulers.find(scheduler) for scheduler in gang_schedulers.BY_PREFERENCE]
-    servers = {scheduler.resource.api_version: ScriptedTransport(clock) for scheduler in found}
+    schedulers = [gang_schedulers.find(scheduler) for scheduler in gang_schedulers.BY_PREFERENCE]
+    servers = {scheduler.resource.api_version: ScriptedTransport(clock) for scheduler in schedulers}
     for server, answer in zip(servers.values(), answers, strict=True):
         server.script = [NOTHING if answer is ABSENT else POD_GROUPS]
         server.position = FORBIDDEN if answer is ABSENT else answer  # who asks for what is absent is refused

@@ -36,7 +36,7 @@ def test_a_program_finds_the_namespaces_and_the_service_of_a_cluster_and_a_servi
     while server.collect():
         pass
 
-    names = [found["metadata"]["name"] for found in call(server, "GET", "/api/v1/namespaces")[1]["items"]]
+    names = [namespace["metadata"]["name"] for namespace in call(server, "GET", "/api/v1/namespaces")[1]["items"]]
     assert names == ["default", "kube-node-lease", "kube-public", "kube-system"]
     code, service = call(server, "GET", "/api/v1/namespaces/default/services/kubernetes")
     assert (code, service["spec"]["clusterIP"], service["spec"]["ports"][0]["port"]) == (200, "10.96.0.1", 443)
@@ -45,8 +45,8 @@ def test_a_program_finds_the_namespaces_and_the_service_of_a_cluster_and_a_servi
     for port in (1, 2):
         for body in local.endpoints(f"https://127.0.0.1:{port}"):
             local.install(server, body)
-    found = call(server, "GET", "/api/v1/namespaces/default/endpoints/kubernetes")[1]["subsets"][0]
-    assert (found["addresses"], found["ports"][0]["port"]) == ([{"ip": "127.0.0.1"}], 2)
+    subset = call(server, "GET", "/api/v1/namespaces/default/endpoints/kubernetes")[1]["subsets"][0]
+    assert (subset["addresses"], subset["ports"][0]["port"]) == ([{"ip": "127.0.0.1"}], 2)
     slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
     assert call(server, "GET", f"{slices}/kubernetes")[1]["ports"][0]["port"] == 2
 

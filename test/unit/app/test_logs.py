@@ -90,7 +90,7 @@ def test_a_failure_shows_where_it_happened(log_format):
 
 @pytest.mark.parametrize("log_format", ["json", "console"])
 @pytest.mark.parametrize(
-    ("secret", "said"),
+    ("secret", "fields"),
     [
         (TOKEN, {"error": f"401 for {TOKEN}"}),
         ("c2VjcmV0c2VjcmV0", {"error": "sent Authorization: Bearer c2VjcmV0c2VjcmV0"}),
@@ -105,10 +105,10 @@ def test_a_failure_shows_where_it_happened(log_format):
     ],
     ids=["JWT", "bearer", "basic", "address", "private key", "query", "by name", "env", "template", "nested"],
 )
-def test_no_secret_gets_into_a_log(log_format, secret, said):
+def test_no_secret_gets_into_a_log(log_format, secret, fields):
     stream, log = configured(log_format)
 
-    log.warning("something was refused", **said)
+    log.warning("something was refused", **fields)
 
     assert secret not in stream.getvalue()
     assert logs.HIDDEN in stream.getvalue()

@@ -77,14 +77,14 @@ def test_a_process_may_write_before_it_is_elected_only_without_an_election(kubec
 
 def spied(monkeypatch, module, name):
     """What the class of this name is made with, each time."""
-    made, original = [], getattr(module, name)
+    calls, original = [], getattr(module, name)
 
     def make(*arguments, **options):
-        made.append(options)
+        calls.append(options)
         return original(*arguments, **options)
 
     monkeypatch.setattr(module, name, make)
-    return made
+    return calls
 
 
 def test_election_budget_and_time_to_drain_are_those_of_the_options(kubeconfig, monkeypatch):
@@ -94,7 +94,7 @@ def test_election_budget_and_time_to_drain_are_those_of_the_options(kubeconfig, 
     election = ElectionOptions(config=ElectionConfig(60, 40, 5))
     run.run(Options(kubeconfig=kubeconfig, election=election, **limits, **NOWHERE), make_controller=Idle)
 
-    assert [made["config"] for made in elections] == [election.config]
+    assert [options["config"] for options in elections] == [election.config]
     assert elections[0]["identity"].startswith("p_")
     assert {"qps": 7, "burst": 9} in budgets
     assert [life["drain_timeout"] for life in lives] == [3.5]

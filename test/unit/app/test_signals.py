@@ -31,8 +31,8 @@ async def test_the_second_signal_ends_the_process_even_when_its_loop_is_stuck(se
 
 
 async def test_a_process_that_never_got_a_signal_is_left_as_it_was():
-    before = signal.getsignal(signal.SIGTERM)
+    handler = signal.getsignal(signal.SIGTERM)
     with signals.stopping():
         pass
 
-    assert signal.getsignal(signal.SIGTERM) == before
+    assert signal.getsignal(signal.SIGTERM) == handler

@@ -44,22 +44,22 @@ NOT_SERVED = {"kubeflow.org/v1": "it belongs to v1alpha1, which is not one of --
     ],
 )
 def test_a_process_watches_for_tensorboards_what_its_options_ask_for_and_no_more(arguments, names, watched):
-    clock, chosen = FakeClock(), options.parse(arguments, {})
+    clock, run_options = FakeClock(), options.parse(arguments, {})
     informers = SharedInformerFactory(client=client_of(ScriptedTransport(clock), clock), clock=clock)
-    metrics = Metrics(controllers=tensorboards.frameworks(chosen), workers=1)
-    context = wiring.ControllerContext(None, informers, None, clock, chosen, metrics.controllers, None, None)
+    metrics = Metrics(controllers=tensorboards.frameworks(run_options), workers=1)
+    context = wiring.ControllerContext(None, informers, None, clock, run_options, metrics.controllers, None, None)
 
     assert set(tensorboards.make_controllers(context)) == names
     assert set(informers.idle_seconds()) == watched
 
 
 @pytest.mark.parametrize(
-    ("arguments", "found"),
+    ("arguments", "reason"),
     [
         (("--tensorboards=external", *V1ALPHA1), {}),
         (("--tensorboards=external", *V1BETA1), NOT_SERVED),
         (("--tensorboards=external", "--enable-scheme=tfjob,tfjob.mlkube.io"), NOT_SERVED),
     ],
 )
-def test_why_tensorboards_of_jobs_are_not_run_is_known_to_their_plans(arguments, found):
-    assert wiring.settings(options.parse(arguments, {})).without_tensorboards == found
+def test_why_tensorboards_of_jobs_are_not_run_is_known_to_their_plans(arguments, reason):
+    assert wiring.settings(options.parse(arguments, {})).without_tensorboards == reason

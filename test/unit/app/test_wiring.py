@@ -34,20 +34,20 @@ def test_plans_depend_on_what_the_options_say():
 @pytest.mark.usefixtures("own_logging", "own_signals")
 @pytest.mark.parametrize("gang_scheduler", ["", "volcano"])
 def test_the_controller_is_made_and_ends_with_the_process(kubeconfig, gang_scheduler):
-    def made(context, api):
+    def make(context, api):
         os.kill(os.getpid(), signal.SIGTERM)
         return wiring.make_controller(context, api)
 
     options = Options(kubeconfig=kubeconfig, gang_scheduler=gang_scheduler, metrics_address=None, health_address=None)
 
-    assert run.run(options, make_controller=made) == 0
+    assert run.run(options, make_controller=make) == 0
 
 
 @pytest.mark.usefixtures("own_logging", "own_signals")
 def test_the_controllers_of_a_process_share_every_budget_and_the_caches_of_children(kubeconfig):
     controllers = []
 
-    def made(context, api):
+    def make(context, api):
         os.kill(os.getpid(), signal.SIGTERM)
         controllers.append(wiring.make_controller(context, api))
         return controllers[-1]
@@ -55,7 +55,7 @@ def test_the_controllers_of_a_process_share_every_budget_and_the_caches_of_child
     apis = (registry.DEFAULT, toy_api.API)
     options = Options(kubeconfig=kubeconfig, apis=apis, metrics_address=None, health_address=None)
 
-    assert run.run(options, make_controller=made) == 0
+    assert run.run(options, make_controller=make) == 0
     one, other = controllers
     assert one.reconciler.executor.shares.slots is other.reconciler.executor.shares.slots
     assert one.reconciler.executor.writer.client is other.reconciler.executor.writer.client
@@ -68,7 +68,7 @@ def test_the_controllers_of_a_process_share_every_budget_and_the_caches_of_child
 def test_the_jobs_of_each_namespace_take_turns(kubeconfig):
     taken = []
 
-    def made(context, api):
+    def make(context, api):
         os.kill(os.getpid(), signal.SIGTERM)
         queue = (controller := wiring.make_controller(context, api)).queue
         queue.resume()
@@ -77,7 +77,7 @@ def test_the_jobs_of_each_namespace_take_turns(kubeconfig):
         taken.extend(str(queue._hand_out()) for _ in range(3))
         return controller
 
-    assert run.run(Options(kubeconfig=kubeconfig, metrics_address=None, health_address=None), make_controller=made) == 0
+    assert run.run(Options(kubeconfig=kubeconfig, metrics_address=None, health_address=None), make_controller=make) == 0
     assert taken == ["a/1", "b/1", "a/2"]
 
 
@@ -86,16 +86,16 @@ def test_the_jobs_of_each_namespace_take_turns(kubeconfig):
 def test_nothing_of_kueue_is_watched_unless_the_operator_makes_workloads(kubeconfig, kueue):
     watched = []
 
-    def made(context, api):
+    def make(context, api):
         os.kill(os.getpid(), signal.SIGTERM)
         controller = wiring.make_controller(replace(context, options=replace(context.options, kueue=kueue)), api)
         watched.extend(context.informers.sizes())
         return controller
 
-    assert run.run(Options(kubeconfig=kubeconfig, metrics_address=None, health_address=None), make_controller=made) == 0
-    found = {name.partition(" ")[0].partition(".")[0] for name in watched} - {"tfjobs", "pods", "services"}
+    assert run.run(Options(kubeconfig=kubeconfig, metrics_address=None, health_address=None), make_controller=make) == 0
+    kinds = {name.partition(" ")[0].partition(".")[0] for name in watched} - {"tfjobs", "pods", "services"}
     queues = {"workloads", "resourceflavors", "workloadpriorityclasses", "priorityclasses"}
-    assert found == (queues if kueue is Kueue.EXTERNAL else set())
+    assert kinds == (queues if kueue is Kueue.EXTERNAL else set())
 
 
 @pytest.mark.parametrize(

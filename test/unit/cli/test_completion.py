@@ -21,8 +21,8 @@ BASH = {
 }
 
 
-@pytest.mark.parametrize(("line", "found"), BASH.items(), ids=BASH.keys())
-def test_bash_completes_commands_options_values_and_jobs(line, found):
+@pytest.mark.parametrize(("line", "expected"), BASH.items(), ids=BASH.keys())
+def test_bash_completes_commands_options_values_and_jobs(line, expected):
     words = " ".join(f"'{word}'" for word in line.split(" "))
     jobs = "tfjob() { echo tfjob.kubeflow.org/mnist; }"
     script = f"{completion.bash(COMMANDS)}\n{jobs}\nCOMP_WORDS=({words}); COMP_CWORD={line.count(' ')}; _tfjob"
@@ -32,7 +32,7 @@ def test_bash_completes_commands_options_values_and_jobs(line, found):
         [bash, "-c", f'{script}; echo "${{COMPREPLY[@]}}"'], capture_output=True, text=True, check=True
     )
 
-    assert (done.stdout.strip(), done.stderr) == (found, "")
+    assert (done.stdout.strip(), done.stderr) == (expected, "")
 
 
 def test_what_is_packaged_is_the_grammar_of_the_parsers():

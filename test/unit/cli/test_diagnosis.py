@@ -39,13 +39,13 @@ OPERATORS = {
 }
 
 
-@pytest.mark.parametrize(("leases", "deployments", "well", "said"), OPERATORS.values(), ids=OPERATORS.keys())
-def test_an_operator_is_well_that_has_pods_and_a_leader(leases, deployments, well, said):
-    found = list(diagnosis.of_operator(leases, deployments, NOW))
+@pytest.mark.parametrize(("leases", "deployments", "well", "sentence"), OPERATORS.values(), ids=OPERATORS.keys())
+def test_an_operator_is_well_that_has_pods_and_a_leader(leases, deployments, well, sentence):
+    findings = list(diagnosis.of_operator(leases, deployments, NOW))
 
-    assert [finding.is_well for finding in found] == well
-    assert said in "".join(map(str, found))
-    assert all(finding.is_well or finding.step for finding in found)
+    assert [finding.is_well for finding in findings] == well
+    assert sentence in "".join(map(str, findings))
+    assert all(finding.is_well or finding.step for finding in findings)
 
 
 def test_a_crd_that_lacks_fields_of_this_release_is_found():
@@ -63,7 +63,7 @@ def test_a_crd_that_lacks_fields_of_this_release_is_found():
 
 
 @pytest.mark.parametrize(
-    ("by_operator", "by_kueue", "is_well", "said"),
+    ("by_operator", "by_kueue", "is_well", "sentence"),
     [
         (
             True,
@@ -81,20 +81,20 @@ def test_a_crd_that_lacks_fields_of_this_release_is_found():
         ),
     ],
 )
-def test_exactly_one_lets_jobs_wait_in_queues(by_operator, by_kueue, is_well, said):
-    found = diagnosis.of_queues(by_operator=by_operator, by_kueue=by_kueue)
+def test_exactly_one_lets_jobs_wait_in_queues(by_operator, by_kueue, is_well, sentence):
+    finding = diagnosis.of_queues(by_operator=by_operator, by_kueue=by_kueue)
 
-    assert (found.is_well, said in str(found)) == (is_well, True)
+    assert (finding.is_well, sentence in str(finding)) == (is_well, True)
 
 
 def test_permissions_that_are_missing_are_named():
-    asked = diagnosis.permissions(API)
+    permissions = diagnosis.permissions(API)
     assert diagnosis.of_permissions([], "team").is_well
-    found = diagnosis.of_permissions(
-        [permission for permission in asked if permission.verb in {"create", "get"}], "team"
+    finding = diagnosis.of_permissions(
+        [permission for permission in permissions if permission.verb in {"create", "get"}], "team"
     )
     assert "you lack permissions in namespace team: create tfjobs, get pods/log\n     -> ask an administrator" in str(
-        found
+        finding
     )
 
 

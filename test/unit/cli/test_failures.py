@@ -25,9 +25,9 @@ ERRORS = {
 }
 
 
-@pytest.mark.parametrize(("error", "said"), ERRORS.values(), ids=ERRORS.keys())
-def test_an_error_is_one_sentence_with_the_next_step(error, said):
-    found = failures.sentence(error)
+@pytest.mark.parametrize(("error", "words"), ERRORS.values(), ids=ERRORS.keys())
+def test_an_error_is_one_sentence_with_the_next_step(error, words):
+    sentence = failures.sentence(error)
 
-    assert said in found
-    assert "\n" not in found
+    assert words in sentence
+    assert "\n" not in sentence

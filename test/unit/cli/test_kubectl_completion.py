@@ -27,10 +27,10 @@ def jobs(cluster):
 def test_commands_options_values_and_jobs_are_completed(typed, expected):
     helps = {option.names[0]: option.help for it in COMMANDS if it.name == "wait" for option in it.options}
 
-    found = "|".join(kubectl_completion.lines(typed.split(" "), COMMANDS, jobs))
+    lines = "|".join(kubectl_completion.lines(typed.split(" "), COMMANDS, jobs))
 
     wait = next(command.help for command in COMMANDS if command.name == "wait")
-    assert found == expected.format(timeout=helps["--timeout"]).replace("wait for the state of a job", wait)
+    assert lines == expected.format(timeout=helps["--timeout"]).replace("wait for the state of a job", wait)
 
 
 def test_nothing_but_the_directive_is_printed_when_no_cluster_answers(capfd, monkeypatch, tmp_path):

@@ -31,11 +31,11 @@ CASES = {
 
 @pytest.mark.parametrize(("stream", "job", "environment", "alone", "text"), CASES.values(), ids=CASES.keys())
 def test_a_line_names_its_replica_where_there_are_several(stream, job, environment, alone, text):
-    found = stream()
+    output = stream()
 
-    Printer(read_job(job.body(), registry.DEFAULT), found, is_alone=alone, environment=environment).write(LINE)
+    Printer(read_job(job.body(), registry.DEFAULT), output, is_alone=alone, environment=environment).write(LINE)
 
-    assert found.getvalue() == text
+    assert output.getvalue() == text
 
 
 def test_what_is_no_text_stays_as_it_was_printed():

@@ -48,12 +48,12 @@ def test_wrong_usage_is_answered_with_exit_code_2(capsys, arguments):
 def test_nothing_is_a_question_for_help(capsys):
     with pytest.raises(SystemExit) as stopped:
         main.main([])
-    shown = capsys.readouterr().out
+    help_text = capsys.readouterr().out
     with pytest.raises(SystemExit):
         main.main(["--help"])
 
-    assert (stopped.value.code, capsys.readouterr().out) == (0, shown)
-    assert [name for name in main.COMMANDS if f"    {name}" not in shown] == []
+    assert (stopped.value.code, capsys.readouterr().out) == (0, help_text)
+    assert [name for name in main.COMMANDS if f"    {name}" not in help_text] == []
 
 
 SLOW = {"aiohttp", "asyncio", "msgspec", "structlog", "yaml", "tf_operator.client.jobs", "tf_operator.planning.plan"}
@@ -90,17 +90,17 @@ from aiohttp import connector
 print(connector._SSL_CONTEXT_VERIFIED.cert_store_stats()["x509_ca"], dict(os.environ) == before)
 """
     system = os.environ | {"SSL_CERT_FILE": str(tmp_path / "ca.pem")}
-    shown = subprocess.run([sys.executable, "-c", program], env=system, capture_output=True, text=True, check=True)
+    process = subprocess.run([sys.executable, "-c", program], env=system, capture_output=True, text=True, check=True)
 
-    assert shown.stdout == "0 True\n"
+    assert process.stdout == "0 True\n"
 
 
 def test_records_and_errors_leave_standard_output_to_the_command(capsys, monkeypatch):
     monkeypatch.setattr("sys.argv", ["tfjob", "list", "--kubeconfig", "/nowhere"])
     assert main.main() == 1
-    said = "tfjob: there is no kubeconfig at /nowhere; name a cluster with --context or --kubeconfig"
-    said += ", or start a server on this machine: tfjob local up\n"
-    assert capsys.readouterr() == ("", said)  # once, and as no record beside
+    sentence = "tfjob: there is no kubeconfig at /nowhere; name a cluster with --context or --kubeconfig"
+    sentence += ", or start a server on this machine: tfjob local up\n"
+    assert capsys.readouterr() == ("", sentence)  # once, and as no record beside
 
     Logger("a.module").warning("something is strange")
 
@@ -120,14 +120,14 @@ OUTPUTS = {"a full disk": (">/dev/full", "No space left on device"), "none": (">
 
 
 @pytest.mark.parametrize("line", ["--help", "--version", "completion bash", "plan -f -"])
-@pytest.mark.parametrize(("output", "why"), OUTPUTS.values(), ids=OUTPUTS.keys())
-def test_an_output_that_cannot_be_written_is_one_sentence(line, output, why):
+@pytest.mark.parametrize(("output", "cause"), OUTPUTS.values(), ids=OUTPUTS.keys())
+def test_an_output_that_cannot_be_written_is_one_sentence(line, output, cause):
     job = kube_yaml.write(tfjob("j").workers(1).body())
     buffered = os.environ | {"PYTHONUNBUFFERED": ""}
     command = [shutil.which("sh") or "/bin/sh", "-c", f"{sys.executable} -m tf_operator.cli {line} {output}"]
     ended = subprocess.run(command, env=buffered, input=job, capture_output=True, text=True, check=False)
 
-    assert (ended.returncode, ended.stderr) == (1, f"tfjob: cannot write to standard output: {why}\n")
+    assert (ended.returncode, ended.stderr) == (1, f"tfjob: cannot write to standard output: {cause}\n")
 
 
 @pytest.mark.parametrize(

@@ -31,10 +31,10 @@ CLAIM = {
 
 @pytest.fixture
 def cluster(monkeypatch):
-    found = EmbeddedJobs(SystemClock())
-    monkeypatch.setattr(session, "make_jobs", lambda arguments, _: found.client(namespace=arguments.namespace))
+    embedded = EmbeddedJobs(SystemClock())
+    monkeypatch.setattr(session, "make_jobs", lambda arguments, _: embedded.client(namespace=arguments.namespace))
     monkeypatch.setattr(target, "choose", lambda _: ClusterChoice(None, None, "the cluster of a test"))
-    return found
+    return embedded
 
 
 @pytest.fixture
@@ -140,23 +140,23 @@ USAGE = {
 }
 
 
-@pytest.mark.parametrize(("line", "said"), USAGE.items(), ids=USAGE.keys())
-def test_wrong_usage_ends_with_2(call, capsys, line, said):
+@pytest.mark.parametrize(("line", "sentence"), USAGE.items(), ids=USAGE.keys())
+def test_wrong_usage_ends_with_2(call, capsys, line, sentence):
     with pytest.raises(SystemExit) as ended:
         call(line)
 
-    assert (ended.value.code, said in capsys.readouterr().err) == (2, True)
+    assert (ended.value.code, sentence in capsys.readouterr().err) == (2, True)
 
 
 def test_a_manifest_is_submitted_with_what_the_job_needs(cluster, call, tmp_path):
     path = tmp_path / "jobs.yaml"
     path.write_text(f"{kube_yaml.write(CLAIM)}---\n{kube_yaml.write(tfjob('j').workers(1).body())}")
 
-    said = "tfjob.kubeflow.org/j\nPersistentVolumeClaim data created in in-process\n"
-    assert call(f"submit {path} -o name") == (0, said)
-    code, said = call(f"submit -f {path}")
-    assert (code, said.count("PersistentVolumeClaim data exists already and is left unchanged\n")) == (1, 1)
-    assert said.endswith("already exists; --replace deletes it first, --name chooses another name\n")
+    output = "tfjob.kubeflow.org/j\nPersistentVolumeClaim data created in in-process\n"
+    assert call(f"submit {path} -o name") == (0, output)
+    code, output = call(f"submit -f {path}")
+    assert (code, output.count("PersistentVolumeClaim data exists already and is left unchanged\n")) == (1, 1)
+    assert output.endswith("already exists; --replace deletes it first, --name chooses another name\n")
     path.write_text(kube_yaml.write({"apiVersion": "v9", "kind": "Thing", "metadata": {"name": "t"}}))
     path.write_text(f"{path.read_text()}---\n{kube_yaml.write(tfjob('k').workers(1).body())}")
     assert call(f"submit {path}") == (1, "tfjob: the API server has no Thing of v9\n")
@@ -182,10 +182,10 @@ def test_a_job_is_submitted_under_another_name_or_in_place_of_the_one_that_has_i
     first = cluster.find(TFJOBS, "j")["metadata"]["uid"]
 
     assert call(f"submit {path} --name other -o name") == (0, "tfjob.kubeflow.org/other\n")
-    code, said = call(f"submit {path} --replace -o name")
+    code, output = call(f"submit {path} --replace -o name")
 
     deleted = "TFJob j exists already: deleting it in in-process; its pods end first\n"
-    assert (code, said) == (0, f"tfjob.kubeflow.org/j\n{deleted}")
+    assert (code, output) == (0, f"tfjob.kubeflow.org/j\n{deleted}")
     assert cluster.find(TFJOBS, "j")["metadata"]["uid"] != first
     assert call(f"submit {path} --name Bad")[0] == 1
     path.write_text("---\n".join(kube_yaml.write(tfjob(name).workers(1).body()) for name in "ab"))
@@ -194,9 +194,9 @@ def test_a_job_is_submitted_under_another_name_or_in_place_of_the_one_that_has_i
 
 def submitted_elsewhere(call, path):
     path.write_text(kube_yaml.write(tfjob("k").workers(1).in_namespace("team").body()))
-    code, said = call(f"submit {path} -n default")
+    code, output = call(f"submit {path} -n default")
     assert code == 1
-    return said
+    return output
 
 
 @pytest.fixture
@@ -302,37 +302,37 @@ def test_explain_shows_the_last_lines_where_nothing_else_says_why(cluster, call,
 
     lines = "  Log:       chief-0 | step 1\n             chief-0 | ?[31mno data\n"
     assert (code, lines in printed) == (0, has_log), printed
-    assert [asked["tail_lines"] for asked in cluster.log_options] == [10] * has_log
-    assert [asked["previous"] for asked in cluster.log_options] == [phase == "Running"] * has_log
+    assert [options["tail_lines"] for options in cluster.log_options] == [10] * has_log
+    assert [options["previous"] for options in cluster.log_options] == [phase == "Running"] * has_log
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "sentence"),
     [
         (errors.Forbidden(403, errors.Status(message="you may not")), "Logs may not be read here"),
         (errors.NotFound(404, errors.Status(message="it is gone")), ""),
     ],
     ids=["forbidden", "gone"],
 )
-def test_a_log_that_cannot_be_read_leaves_the_rest_of_the_explanation(cluster, call, error, said):
+def test_a_log_that_cannot_be_read_leaves_the_rest_of_the_explanation(cluster, call, error, sentence):
     cluster.pod(cluster.job("j"), "chief-0", "Failed", containerStatuses=[terminated(3)])
     cluster.report("j", "Failed")
     cluster.logs["j-chief-0"] = [error]
 
     code, printed = call("explain j")
 
-    assert (code, "ended with exit code 3" in printed, said in printed, "Log:" in printed) == (0, True, True, False)
+    assert (code, "ended with exit code 3" in printed, sentence in printed, "Log:" in printed) == (0, True, True, False)
 
 
 @pytest.mark.parametrize(
-    ("kill", "phase", "said"),
+    ("kill", "phase", "sentence"),
     [
         (None, "Succeeded", "still running, by cleanPodPolicy None: ps-0; tfjob delete j ends them"),
         (list, "Succeeded", "still running, and stopped now: ps-0; in a cluster they go on, by cleanPodPolicy None"),
         (list, "Failed", "to look around after the end: tfjob local up, and tfjob run again"),
     ],
 )
-async def test_run_ends_with_what_is_left_and_names_no_server_that_ends_with_it(run, kill, phase, said):
+async def test_run_ends_with_what_is_left_and_names_no_server_that_ends_with_it(run, kill, phase, sentence):
     cluster, begin, printed = run
     running = begin(kill=kill)
     await cluster.clock.idle()
@@ -343,7 +343,7 @@ async def test_run_ends_with_what_is_left_and_names_no_server_that_ends_with_it(
     await running
 
     errors = printed().err
-    assert said in errors
+    assert sentence in errors
     assert kill is None or "tfjob logs" not in errors
 
 
@@ -352,7 +352,7 @@ STOPPED = "is stopped and deleted"
 
 
 @pytest.mark.parametrize(
-    ("options", "answer", "said"),
+    ("options", "answer", "sentence"),
     [
         ({}, "", LEFT),
         ({"kill": list}, "", STOPPED),
@@ -361,7 +361,7 @@ STOPPED = "is stopped and deleted"
     ],
     ids=["nobody is there", "it cannot be left", "to be stopped", "to go on, then to be left"],
 )
-async def test_ctrl_c_stops_or_leaves_the_job(run, monkeypatch, options, answer, said):
+async def test_ctrl_c_stops_or_leaves_the_job(run, monkeypatch, options, answer, sentence):
     cluster, begin, printed = run
     reader, writer = os.pipe()
     with os.fdopen(reader) as typed, os.fdopen(writer, "w") as keyboard:
@@ -376,8 +376,8 @@ async def test_ctrl_c_stops_or_leaves_the_job(run, monkeypatch, options, answer,
             await cluster.clock.idle()
         code = await running
 
-    assert (code, cluster.find(TFJOBS, "j") is not None) == (130, said == LEFT)
-    assert said in printed().err
+    assert (code, cluster.find(TFJOBS, "j") is not None) == (130, sentence == LEFT)
+    assert sentence in printed().err
 
 
 class ClosedPipe(io.StringIO):

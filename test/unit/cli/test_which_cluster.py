@@ -39,7 +39,7 @@ FURTHER = {"wait": "--for running", "ui": "--no-browser"}
 
 def verbs():
     """Each verb that is for a cluster, as it is typed, and whether it says of itself that it changes something."""
-    (action,) = [found for found in main.make_parser()._actions if isinstance(found, argparse._SubParsersAction)]
+    (action,) = [entry for entry in main.make_parser()._actions if isinstance(entry, argparse._SubParsersAction)]
     for name, parser in action.choices.items():
         if any(group.title == "cluster" for group in parser._action_groups):
             yield pytest.param((typed(name, parser), parser.get_default("changes")), id=name)
@@ -72,7 +72,7 @@ class Situation:
     """The cluster that is read; empty: none."""
     changes: str = "prod-eu"
     """The cluster that is changed; empty: none."""
-    said: str = ""
+    refusal: str = ""
     """What a refusal says."""
     notes: bool = False
     """Whether a command that reads says which cluster it is for."""
@@ -85,14 +85,14 @@ SITUATIONS = {
     "it runs, and its kubeconfig has another current context": Situation(
         local="shared", reads="local", changes="local"
     ),
-    "it was killed": Situation(local="killed", last="local", changes="", said=UP, notes=True),
-    "it was killed, and nothing was remembered": Situation(local="killed", changes="", said=UP, notes=True),
-    "it was ended": Situation(local="down", last="local", changes="", said=UP, notes=True),
-    "it is starting": Situation(local="starting", changes="", said="is starting", notes=True),
-    "it was purged after commands for it": Situation(last="local", changes="", said=UP, notes=True),
+    "it was killed": Situation(local="killed", last="local", changes="", refusal=UP, notes=True),
+    "it was killed, and nothing was remembered": Situation(local="killed", changes="", refusal=UP, notes=True),
+    "it was ended": Situation(local="down", last="local", changes="", refusal=UP, notes=True),
+    "it is starting": Situation(local="starting", changes="", refusal="is starting", notes=True),
+    "it was purged after commands for it": Situation(last="local", changes="", refusal=UP, notes=True),
     "it was killed, and a context is named": Situation(local="killed", flags="--context prod-eu"),
     "it was killed, and its context is named": Situation(
-        local="killed", flags="--context tfjob-local", reads="", changes="", said="tfjob local up starts it"
+        local="killed", flags="--context tfjob-local", reads="", changes="", refusal="tfjob local up starts it"
     ),
     "it was killed, and a kubeconfig is named": Situation(
         local="killed", flags="--kubeconfig staging", reads="staging", changes="staging"
@@ -106,7 +106,7 @@ SITUATIONS = {
         variable="nowhere:prod-eu",
         last="kubeconfig",
         changes="",
-        said="name the cluster (--context prod-eu)",
+        refusal="name the cluster (--context prod-eu)",
         notes=True,
     ),
     "the first of several files has gone, and the command before was for the same cluster": Situation(
@@ -114,25 +114,25 @@ SITUATIONS = {
     ),
     "the second of several files has gone": Situation(variable="prod-eu:nowhere", last="kubeconfig", notes=True),
     "KUBECONFIG names a server that was purged, and another cluster": Situation(
-        variable="local:prod-eu", reads="", changes="", said="tfjob local up starts it"
+        variable="local:prod-eu", reads="", changes="", refusal="tfjob local up starts it"
     ),
     "KUBECONFIG is empty, and a local server was killed": Situation(
-        local="killed", variable=":", changes="", said=UP, notes=True
+        local="killed", variable=":", changes="", refusal=UP, notes=True
     ),
     "KUBECONFIG is empty, and a local server runs": Situation(
         local="runs", variable=":", reads="local", changes="local"
     ),
-    "KUBECONFIG is empty": Situation(variable=":", changes="", said="KUBECONFIG names no file", notes=True),
+    "KUBECONFIG is empty": Situation(variable=":", changes="", refusal="KUBECONFIG names no file", notes=True),
     "kubectl tfjob, and KUBECONFIG is empty": Situation(
-        variable=":", program="kubectl-tfjob", changes="", said="KUBECONFIG names no file", notes=True
+        variable=":", program="kubectl-tfjob", changes="", refusal="KUBECONFIG names no file", notes=True
     ),
-    "what was remembered is damaged": Situation(last="damaged", changes="", said="is damaged", notes=True),
+    "what was remembered is damaged": Situation(last="damaged", changes="", refusal="is damaged", notes=True),
     "KUBECONFIG names another cluster, and a server that was purged": Situation(variable="prod-eu:local"),
     "KUBECONFIG names a server that was killed": Situation(
-        local="killed", variable="local", reads="", changes="", said="tfjob local up starts it (or unset KUBECONFIG)"
+        local="killed", variable="local", reads="", changes="", refusal="tfjob local up starts it (or unset KUBECONFIG)"
     ),
     "KUBECONFIG names a server with a folder of its own that was killed": Situation(
-        variable="own", reads="", changes="", said="starts it (or unset KUBECONFIG)"
+        variable="own", reads="", changes="", refusal="starts it (or unset KUBECONFIG)"
     ),
     "kubectl tfjob, and a local server runs": Situation(local="runs", program="kubectl-tfjob"),
     "kubectl tfjob, and it was killed": Situation(local="killed", program="kubectl-tfjob"),
@@ -144,7 +144,7 @@ SITUATIONS = {
         last="kubeconfig",
         reads="pod",
         changes="",
-        said="name the cluster (--context in-cluster)",
+        refusal="name the cluster (--context in-cluster)",
         notes=True,
     ),
     "in a pod that is named": Situation(
@@ -165,7 +165,7 @@ class Clusters:
     def __init__(self, monkeypatch, home, *, is_local_up):
         self._servers = {}
         self._is_local_up = is_local_up
-        self.asked = []
+        self.targets = []
         self.changed = []
         monkeypatch.setattr(connection, "Connection", self.connect)
         monkeypatch.setattr(kubeconfig, "make_tls", lambda *_, **__: False)
@@ -198,7 +198,7 @@ class Clusters:
         return ""
 
     def send(self, request, **options):
-        self.asked.append(self._name)
+        self.targets.append(self._name)
         if request.verb not in READS and request.path.rpartition("/")[2] not in HARMLESS:
             self.changed.append(self._name)
         return self._inner.send(request, **options)
@@ -250,7 +250,7 @@ def arrange(situation, home, monkeypatch):
     if situation.local == "killed":
         alive = ProcessIdentity.is_alive.fget
         monkeypatch.setattr(
-            ProcessIdentity, "is_alive", property(lambda found: found.pid != os.getpid() and alive(found))
+            ProcessIdentity, "is_alive", property(lambda identity: identity.pid != os.getpid() and alive(identity))
         )
     own = StateFolder(home / "own")
     own.create()
@@ -297,22 +297,22 @@ def test_a_verb_is_for_the_cluster_that_is_meant_and_says_so(home, monkeypatch, 
     code = main.main(command)
 
     printed = capsys.readouterr()
-    said, expected = printed.out + printed.err, situation.changes if changes else situation.reads
+    output, expected = printed.out + printed.err, situation.changes if changes else situation.reads
     if line.startswith("run ") and not (
         situation.flags or situation.variable.strip(":") or "kubectl" in situation.program
     ):
         # Without a cluster the job runs on this machine, in the server that runs, or in one of its own.
         expected = "local" if situation.local in {"runs", "shared"} else ""
-        assert (code, set(clusters.asked)) == (0, {"local"} if expected else set())
+        assert (code, set(clusters.targets)) == (0, {"local"} if expected else set())
         return
-    assert set(clusters.asked) == ({expected} if expected else set()), said
-    assert bool(clusters.changed) is (changes and bool(expected)), said
+    assert set(clusters.targets) == ({expected} if expected else set()), output
+    assert bool(clusters.changed) is (changes and bool(expected)), output
     if not expected:
-        assert (code, situation.said in said, printed.out) == (1, True, ""), said
+        assert (code, situation.refusal in output, printed.out) == (1, True, ""), output
     else:
         names = {"pod": "the cluster of this pod", "local": f"the local server at {HOSTS['local']}"}
-        assert (f" in {names.get(expected, expected)}" in said) >= changes, said
-        assert (f"tfjob: this is {names.get(expected, expected)} (" in said) is situation.notes
+        assert (f" in {names.get(expected, expected)}" in output) >= changes, output
+        assert (f"tfjob: this is {names.get(expected, expected)} (" in output) is situation.notes
 
 
 def test_a_cluster_is_named_once(home, monkeypatch, capsys):
@@ -339,7 +339,7 @@ def test_a_name_out_of_a_variable_that_is_empty_means_no_cluster(home, monkeypat
     assert f"argument {flag}: is empty, and names no cluster" in capsys.readouterr().err
     with pytest.raises(NotPossible, match=f"{flag[2:]} is empty, and names no cluster"):
         AsyncTFJobs(**{flag[2:]: ""})
-    assert clusters.asked == []
+    assert clusters.targets == []
 
 
 def test_a_refusal_speaks_of_the_local_server_although_another_cluster_was_named_since(home, monkeypatch, capsys):
@@ -361,7 +361,7 @@ def test_completion_leaves_the_note_to_the_next_command(home, monkeypatch, capsy
     assert "tfjob: this is prod-eu" in capsys.readouterr().err
 
 
-OF_PYTHON = {name: found for name, found in SITUATIONS.items() if found.program == "tfjob"}
+OF_PYTHON = {name: situation for name, situation in SITUATIONS.items() if situation.program == "tfjob"}
 
 
 @pytest.mark.parametrize("situation", OF_PYTHON.values(), ids=OF_PYTHON.keys())
@@ -377,11 +377,11 @@ async def test_the_python_client_chooses_and_refuses_as_the_command_does(home, m
             return
         jobs = await stack.enter_async_context(AsyncTFJobs(**options))
         await jobs.get("train")
-        for found in (jobs, jobs.of_kind("tfjob")):
+        for client in (jobs, jobs.of_kind("tfjob")):
             if situation.changes:
-                await found.suspend("train")
+                await client.suspend("train")
             else:
                 with pytest.raises(ClusterNotNamed, match="nothing was changed, because"):
-                    await found.suspend("train")
+                    await client.suspend("train")
 
-    assert (set(clusters.asked), bool(clusters.changed)) == ({situation.reads}, bool(situation.changes))
+    assert (set(clusters.targets), bool(clusters.changed)) == ({situation.reads}, bool(situation.changes))

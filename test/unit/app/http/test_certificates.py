@@ -19,7 +19,7 @@ from tf_operator.app.http.certificates import CertificateError, GivenCertificate
 OPEN_FILES = Path("/proc/self/fd")
 
 
-def shown(context):
+def certificate_of(context):
     """The certificate that a client is shown."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
@@ -39,8 +39,8 @@ def shown(context):
 
 
 def names(context):
-    found = shown(context).extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    return found.get_values_for_type(x509.DNSName)
+    alternatives = certificate_of(context).extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    return alternatives.get_values_for_type(x509.DNSName)
 
 
 class Files:
@@ -52,7 +52,7 @@ class Files:
         self.authority = trustme.CA()
         self.link = folder / "data"
 
-    def given(self):
+    def certificate(self):
         return GivenCertificate("the webhook", self.link / "tls.crt", self.link / "tls.key")
 
     def write(self, name, *, key_of=None):
@@ -75,78 +75,78 @@ def files(tmp_path):
 
 
 def test_a_given_certificate_is_read_again_only_when_it_has_changed(files):
-    given = files.given()
-    context = given.context()
+    certificate = files.certificate()
+    context = certificate.context()
     assert names(context) == ["one.example"]
-    assert given.context() is context
+    assert certificate.context() is context
     assert context.minimum_version == ssl.TLSVersion.TLSv1_2
 
     files.write("two.example")
     with capture_logs() as logs:
-        assert names(given.context()) == ["two.example"]
+        assert names(certificate.context()) == ["two.example"]
     assert [record["event"] for record in logs] == ["the certificate of the webhook was renewed"]
 
 
 def test_an_incomplete_renewal_changes_nothing_and_is_logged_once(files):
-    given = files.given()
+    certificate = files.certificate()
     files.write("two.example", key_of=files.authority.issue_cert("other.example"))
     with capture_logs() as logs:
-        assert names(given.context()) == ["one.example"]
-        given.context()
+        assert names(certificate.context()) == ["one.example"]
+        certificate.context()
     assert [record["log_level"] for record in logs] == ["warning"]
     assert "cannot be used" in logs[0]["error"]
 
     files.link.unlink()
-    assert names(given.context()) == ["one.example"]
+    assert names(certificate.context()) == ["one.example"]
     files.write("three.example")
-    assert names(given.context()) == ["three.example"]
+    assert names(certificate.context()) == ["three.example"]
 
 
 def test_a_certificate_whose_first_read_fails_is_read_again(files, monkeypatch):
-    given = files.given()
+    certificate = files.certificate()
     files.write("two.example")
     with monkeypatch.context() as busy, capture_logs() as logs:
         busy.setattr(
             certificates, "_server_context", lambda *_: (_ for _ in ()).throw(OSError(24, "Too many open files"))
         )
-        old = [given.context(), given.context()]
+        old = [certificate.context(), certificate.context()]
     assert [record["error"].rpartition(": ")[2] for record in logs] == ["Too many open files"]
     assert [names(context) for context in old] == [["one.example"]] * 2
 
-    assert names(given.context()) == ["two.example"]
-    assert given.context() is given.context()
+    assert names(certificate.context()) == ["two.example"]
+    assert certificate.context() is certificate.context()
 
 
 def test_a_certificate_that_cannot_be_used_at_the_start_is_an_error_that_names_it(files):
     files.write("one.example", key_of=files.authority.issue_cert("other.example"))
     with pytest.raises(CertificateError, match="key values mismatch"):
-        files.given()
+        files.certificate()
 
     files.link.unlink()
     with pytest.raises(CertificateError, match=r"tls\.crt with .*tls\.key cannot be used: No such file or directory"):
-        files.given()
+        files.certificate()
 
 
 def test_an_own_certificate_names_the_operator_is_valid_for_a_year_and_no_authority(clock):
-    before = set(OPEN_FILES.iterdir())
+    open_files = set(OPEN_FILES.iterdir())
     own = OwnCertificate("tf-operator", clock)
-    assert set(OPEN_FILES.iterdir()) <= before, "its key leaves no open file"
+    assert set(OPEN_FILES.iterdir()) <= open_files, "its key leaves no open file"
 
-    found = shown(own.context())
+    certificate = certificate_of(own.context())
     assert names(own.context()) == ["tf-operator"]
-    assert found.not_valid_before_utc < clock.now()
-    assert found.not_valid_after_utc == clock.now() + certificates.VALID_FOR
-    assert not found.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    assert certificate.not_valid_before_utc < clock.now()
+    assert certificate.not_valid_after_utc == clock.now() + certificates.VALID_FOR
+    assert not certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
 
 
 async def test_an_own_certificate_is_renewed_long_before_it_expires(clock):
     own = OwnCertificate("tf-operator", clock)
-    first = shown(own.context())
+    first = certificate_of(own.context())
     await clock.advance(certificates.RENEW_AFTER - 1)
-    assert shown(own.context()) == first
+    assert certificate_of(own.context()) == first
 
     await clock.advance(2)
-    assert shown(own.context()) != first
+    assert certificate_of(own.context()) != first
 
 
 def test_without_the_package_that_makes_certificates_the_error_says_what_to_install(monkeypatch):

@@ -29,12 +29,12 @@ class Apiserver:
     """Knows one token, and allows it everything."""
 
     async def create(self, _resource, _namespace, body):
-        known = body["spec"].get("token", "good") == "good"
-        return {"status": {"authenticated": known, "user": {"username": "anna"}, "allowed": True}}
+        is_known = body["spec"].get("token", "good") == "good"
+        return {"status": {"authenticated": is_known, "user": {"username": "anna"}, "allowed": True}}
 
 
 @pytest.fixture
-async def made():
+async def make_endpoints():
     """A function that makes endpoints for some addresses."""
     clock, metrics = FakeClock(), Metrics()
     monitor = LoopMonitor(clock, metrics.loop)
@@ -85,38 +85,42 @@ async def test_metrics_have_the_headers_of_their_format_and_compression():
     assert gzip.decompress(packed.body) == b"# EOF\n"
 
 
-async def test_many_scrapes_of_many_jobs_cost_one_sample_and_one_rendering(made, monkeypatch):
+async def test_many_scrapes_of_many_jobs_cost_one_sample_and_one_rendering(make_endpoints, monkeypatch):
     for number in range(10_000):
-        made.metrics.jobs["tensorflow"].phases.on_add(StoredJob(JobMeta(f"job-{number}", "ns", str(number), "1")))
-    samples, renderings, collect = [], [], made.metrics.registry.collect
-    monkeypatch.setattr(made.metrics, "sample", lambda: samples.append(1))
-    monkeypatch.setattr(made.metrics.registry, "collect", lambda: renderings.append(1) or collect())
-    (endpoint, _) = made(ONE, OTHER)
+        make_endpoints.metrics.jobs["tensorflow"].phases.on_add(
+            StoredJob(JobMeta(f"job-{number}", "ns", str(number), "1"))
+        )
+    samples, renderings, collect = [], [], make_endpoints.metrics.registry.collect
+    monkeypatch.setattr(make_endpoints.metrics, "sample", lambda: samples.append(1))
+    monkeypatch.setattr(make_endpoints.metrics.registry, "collect", lambda: renderings.append(1) or collect())
+    (endpoint, _) = make_endpoints(ONE, OTHER)
     replies = await asyncio.gather(*(endpoint.pages["/metrics"](REQUEST) for _ in range(endpoints.SCRAPES_AT_ONCE)))
 
     assert (len(samples), len(renderings)) == (1, 1)
     assert all(b'phase="New"} 10000.0' in reply.body for reply in replies)
 
 
-def paths(found):
-    return [(endpoint.address, sorted(endpoint.pages)) for endpoint in found]
+def paths(listeners):
+    return [(endpoint.address, sorted(endpoint.pages)) for endpoint in listeners]
 
 
-async def test_metrics_and_probes_have_an_address_each_metrics_first(made):
-    assert paths(made(ONE, OTHER)) == [(ONE, ["/metrics"]), (OTHER, ["/healthz", "/readyz", "/readyz/loops"])]
+async def test_metrics_and_probes_have_an_address_each_metrics_first(make_endpoints):
+    assert paths(make_endpoints(ONE, OTHER)) == [(ONE, ["/metrics"]), (OTHER, ["/healthz", "/readyz", "/readyz/loops"])]
 
 
-async def test_one_address_may_have_all_pages(made):
-    assert paths(made(ONE, ONE)) == [(ONE, ["/healthz", "/metrics", "/readyz", "/readyz/loops"])]
+async def test_one_address_may_have_all_pages(make_endpoints):
+    assert paths(make_endpoints(ONE, ONE)) == [(ONE, ["/healthz", "/metrics", "/readyz", "/readyz/loops"])]
 
 
-async def test_any_port_twice_is_two_ports(made):
-    assert len(made(ANY, ANY)) == 2
+async def test_any_port_twice_is_two_ports(make_endpoints):
+    assert len(make_endpoints(ANY, ANY)) == 2
 
 
 @pytest.mark.parametrize(("there", "here"), [(None, OTHER), (ONE, None), (None, None)])
-async def test_what_has_no_address_is_nowhere(made, there, here):
-    assert [found.address for found in made(there, here)] == [address for address in (there, here) if address]
+async def test_what_has_no_address_is_nowhere(make_endpoints, there, here):
+    assert [endpoint.address for endpoint in make_endpoints(there, here)] == [
+        address for address in (there, here) if address
+    ]
 
 
 def status(address, token):
@@ -131,22 +135,22 @@ def status(address, token):
             return refusal.code
 
 
-async def test_protected_metrics_are_served_by_tls_to_tokens_that_are_allowed(made):
-    with server.serving(*made(ANY, None, Protection())) as (address,):
-        before = await asyncio.to_thread(status, address, "good")
-        made.reviewer.use(Apiserver())
-        after = [await asyncio.to_thread(status, address, token) for token in ("good", "bad")]
+async def test_protected_metrics_are_served_by_tls_to_tokens_that_are_allowed(make_endpoints):
+    with server.serving(*make_endpoints(ANY, None, Protection())) as (address,):
+        early_status = await asyncio.to_thread(status, address, "good")
+        make_endpoints.reviewer.use(Apiserver())
+        statuses = [await asyncio.to_thread(status, address, token) for token in ("good", "bad")]
 
-    assert (before, after) == (503, [200, 401])
+    assert (early_status, statuses) == (503, [200, 401])
 
 
-async def test_probes_beside_protected_metrics_stay_open(made):
-    metrics, probes = made(ANY, ANY, Protection())
+async def test_probes_beside_protected_metrics_stay_open(make_endpoints):
+    metrics, probes = make_endpoints(ANY, ANY, Protection())
 
     assert metrics.tls
     assert not probes.tls
 
 
-async def test_a_certificate_that_is_not_there_is_an_error_before_anything_is_served(made):
+async def test_a_certificate_that_is_not_there_is_an_error_before_anything_is_served(make_endpoints):
     with pytest.raises(CertificateError, match=r"/nowhere/tls\.crt"):
-        made(ANY, None, Protection("/nowhere/tls.crt", "/nowhere/tls.key"))
+        make_endpoints(ANY, None, Protection("/nowhere/tls.crt", "/nowhere/tls.key"))

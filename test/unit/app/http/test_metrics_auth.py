@@ -19,13 +19,13 @@ class Apiserver:
     def __init__(self, *, tokens=("good", "guest"), allowed=("good",)):
         self.tokens = set(tokens)
         self.allowed = set(allowed)
-        self.asked = []
+        self.questions = []
         self.down = None
         self.answer = asyncio.Event()
         self.answer.set()
 
     async def create(self, resource, _namespace, body):
-        self.asked.append(resource.plural)
+        self.questions.append(resource.plural)
         await self.answer.wait()
         if self.down:
             raise self.down
@@ -37,7 +37,7 @@ class Apiserver:
     @property
     def reviews(self):
         """How many tokens were reviewed."""
-        return self.asked.count("tokenreviews")
+        return self.questions.count("tokenreviews")
 
 
 @pytest.fixture
@@ -196,9 +196,9 @@ async def test_tokens_are_not_kept(door):
     await door.authorize("good")
     await door.authorize("guest")
 
-    kept = [*door._allowed._entries, *door._denied._entries]
-    assert len(kept) == 2
-    assert not {b"good", b"guest"} & set(kept)
+    entries = [*door._allowed._entries, *door._denied._entries]
+    assert len(entries) == 2
+    assert not {b"good", b"guest"} & set(entries)
 
 
 def asking(authorization=None):

@@ -65,9 +65,9 @@ def test_head_has_no_body_and_other_methods_are_not_allowed():
 def test_two_addresses_have_two_sets_of_pages():
     one, other = server.Endpoint(ANYWHERE, {"/a": answer}), server.Endpoint(Address("localhost", 0), {"/b": answer})
     with server.serving(one, other) as addresses:
-        found = [[fetch(address, path)[0] for path in ("/a", "/b")] for address in addresses]
+        statuses = [[fetch(address, path)[0] for path in ("/a", "/b")] for address in addresses]
 
-    assert found == [[200, 404], [404, 200]]
+    assert statuses == [[200, 404], [404, 200]]
 
 
 @pytest.mark.parametrize(

@@ -91,12 +91,12 @@ async def test_the_series_of_a_namespace_go_some_time_after_its_last_job(registr
     jobs_anywhere.phases.on_add(stored("1", "gone"))
     jobs_anywhere.failed("gone", "TFJobFailed")
     jobs_anywhere.restarted("gone", replica_type="PS", reason="Disrupted")
-    before = series(registry, "gone")
+    old_series = series(registry, "gone")
     jobs_anywhere.phases.on_delete(stored("1", "gone"), final_state_known=True)
 
     await clock.advance(KEPT_FOR - 1)
     jobs_anywhere.sample()
-    assert series(registry, "gone").keys() == before.keys()
+    assert series(registry, "gone").keys() == old_series.keys()
 
     await clock.advance(1)
     jobs_anywhere.sample()
@@ -136,6 +136,6 @@ async def test_namespaces_without_jobs_go_a_few_at_a_time(registry, clock, jobs_
     left = []
     for _ in range(3):
         jobs_anywhere.sample()
-        shown = {sample.labels["job_namespace"] for family in registry.collect() for sample in family.samples}
-        left.append(sum(name.startswith("ns-") for name in shown))
+        namespaces = {sample.labels["job_namespace"] for family in registry.collect() for sample in family.samples}
+        left.append(sum(name.startswith("ns-") for name in namespaces))
     assert left == [70, 20, 0]

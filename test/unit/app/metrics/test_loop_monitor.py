@@ -104,13 +104,13 @@ async def test_work_that_a_stuck_loop_has_not_begun_in_time_is_never_done(regist
 
 
 def test_a_loop_that_has_ended_does_nothing(registry):
-    async def made():
+    async def make_monitor():
         return LoopMonitor(SystemClock(), LoopMetrics(registry))
 
     async def work():
         raise AssertionError
 
-    monitor = asyncio.run(made())
+    monitor = asyncio.run(make_monitor())
     assert asyncio.run(monitor.run(work, within=5)) is None
 
 

@@ -21,9 +21,11 @@ def stored(namespace):
 
 def new_jobs(registry):
     """How many jobs in the phase New each series counts."""
-    found = [sample for family in registry.collect() if family.name == "tf_operator_jobs" for sample in family.samples]
+    samples = [
+        sample for family in registry.collect() if family.name == "tf_operator_jobs" for sample in family.samples
+    ]
     counts = Counter()
-    for one in found:
+    for one in samples:
         if one.labels["phase"] == "New":
             counts[one.labels["job_namespace"]] += one.value
     return dict(counts)

@@ -25,31 +25,31 @@ class Cluster:
         """A job is in this phase from now on, and has waited so long."""
         since = None if age is None else self.clock.now() - timedelta(seconds=age)
         summary = JobSummary(phase, since)
-        now, before = StoredJob(JobMeta(name, namespace, name, "1"), summary=summary), self.jobs.get(name)
+        now, former = StoredJob(JobMeta(name, namespace, name, "1"), summary=summary), self.jobs.get(name)
         self.jobs[name] = now
-        if before:
-            self.metrics.phases.on_update(before, now)
+        if former:
+            self.metrics.phases.on_update(former, now)
         else:
             self.metrics.phases.on_add(now)
 
     def gone(self, name):
         self.metrics.phases.on_delete(self.jobs.pop(name), final_state_known=True)
 
-    def shown(self, metric, namespace="ns"):
+    def values(self, metric, namespace="ns"):
         """The values of a metric that are not 0, by phase."""
         labels = {"job_namespace": namespace, "framework": "tensorflow"}
-        found = {
+        values = {
             phase: self.registry.get_sample_value(metric, {**labels, "phase": phase}) for phase in (*PHASES, OTHER)
         }
-        return {phase: value for phase, value in found.items() if value}
+        return {phase: value for phase, value in values.items() if value}
 
     @property
     def counts(self):
-        return self.shown("tf_operator_jobs")
+        return self.values("tf_operator_jobs")
 
     @property
     def ages(self):
-        return self.shown("tf_operator_oldest_pending_job_age_seconds")
+        return self.values("tf_operator_oldest_pending_job_age_seconds")
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_jobs_are_counted_by_namespace_and_phase_as_they_change(cluster):
     cluster.job("d", "Failed", namespace="other")
     cluster.metrics.phases.on_add(cluster.jobs["b"])  # again
     assert cluster.counts == {"Created": 1, "Succeeded": 1}
-    assert cluster.shown("tf_operator_jobs", "other") == {"Failed": 1}
+    assert cluster.values("tf_operator_jobs", "other") == {"Failed": 1}
 
 
 def test_conditions_of_others_make_one_series_however_many_there_are(cluster):
@@ -81,9 +81,9 @@ def test_conditions_of_others_make_one_series_however_many_there_are(cluster):
 
 @pytest.mark.parametrize("phase", WAITING_PHASES)
 def test_the_age_is_that_of_the_job_that_has_waited_longest(cluster, phase):
-    shown = "" if phase == "New" else phase
+    stored_phase = "" if phase == "New" else phase
     for name, age in (("a", 5), ("b", 70), ("c", 6)):
-        cluster.job(name, shown, age=age)
+        cluster.job(name, stored_phase, age=age)
     assert cluster.ages == {phase: 70}
 
     cluster.job("b", "Running")
@@ -106,7 +106,7 @@ def test_jobs_that_change_for_ever_leave_nothing_behind(cluster):
     cluster.job("old", "Created", age=10_000)
     for number in range(1000):
         cluster.job("new", "Created", age=number)
-    (earliest,) = [found for phase, found in cluster.metrics._series["ns"]._pending.items() if phase == "Created"]
+    (earliest,) = [heap for phase, heap in cluster.metrics._series["ns"]._pending.items() if phase == "Created"]
 
     assert len(earliest._heap) < 50
     assert cluster.ages == {"Created": 10_000}

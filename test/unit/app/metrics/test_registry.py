@@ -69,10 +69,10 @@ def test_jobs_are_counted_under_the_framework_of_their_api():
     for controller in metrics.controllers.values():
         controller.jobs.created("")
 
-    found = {
+    counts = {
         framework: metrics.registry.get_sample_value(
             "training_operator_jobs_created_total", {"job_namespace": "", "framework": framework}
         )
         for framework in ("tensorflow", "pytorch")
     }
-    assert found == {"tensorflow": 1, "pytorch": 2}
+    assert counts == {"tensorflow": 1, "pytorch": 2}

@@ -44,7 +44,7 @@ def test_the_defaults_are_a_production_set_up():
 
 
 def test_every_flag_finds_its_place():
-    found = parse(
+    parsed = parse(
         "--namespace=a",
         "--gang-scheduler-name=volcano",
         "--controller-threads=4",
@@ -72,7 +72,7 @@ def test_every_flag_finds_its_place():
         "--log-level=debug",
     )
 
-    assert found == Options(
+    assert parsed == Options(
         namespaces=("a",),
         gang_scheduler="volcano",
         workers=4,
@@ -92,9 +92,9 @@ def test_every_flag_finds_its_place():
 
 
 def test_a_certificate_has_the_names_of_a_kubernetes_secret():
-    found = parse("--metrics-secure", "--metrics-cert-path=/certificates").metrics_protection
+    protection = parse("--metrics-secure", "--metrics-cert-path=/certificates").metrics_protection
 
-    assert found == Protection("/certificates/tls.crt", "/certificates/tls.key")
+    assert protection == Protection("/certificates/tls.crt", "/certificates/tls.key")
 
 
 @pytest.mark.parametrize(
@@ -115,9 +115,9 @@ def test_flags_are_written_as_in_go(arguments):
 
 def test_the_queue_keeps_room_for_who_has_waited_unless_it_is_switched_off():
     """Gangs that the queue places, as there is no gang scheduler, have the same rules."""
-    found = parse("--job-queue", "--job-queue-shrink-after=1s", "--job-queue-reserve-after=90s")
-    assert found.job_queue == found.queue_rules
-    assert (found.queue_rules.shrink_after, found.queue_rules.reserve_after) == (
+    parsed = parse("--job-queue", "--job-queue-shrink-after=1s", "--job-queue-reserve-after=90s")
+    assert parsed.job_queue == parsed.queue_rules
+    assert (parsed.queue_rules.shrink_after, parsed.queue_rules.reserve_after) == (
         timedelta(seconds=1),
         timedelta(seconds=90),
     )
@@ -141,7 +141,7 @@ def test_a_namespace_may_be_given_again_and_counts_once():
 
 
 def test_the_environment_takes_the_place_of_a_default():
-    found = parse(
+    parsed = parse(
         KUBEFLOW_NAMESPACE="team",
         USE_KUBE_CONFIG="/home/kubeconfig",
         MY_POD_NAMESPACE="kubeflow",
@@ -149,17 +149,17 @@ def test_the_environment_takes_the_place_of_a_default():
         CUSTOM_CLUSTER_DOMAIN=".cluster.local",
     )
 
-    assert found.namespaces == ("team",)
-    assert found.kubeconfig == "/home/kubeconfig"
-    assert found.election.namespace == "kubeflow"
-    assert found.pod_name == "tf-operator-0"
-    assert found.cluster_domain == "cluster.local"
+    assert parsed.namespaces == ("team",)
+    assert parsed.kubeconfig == "/home/kubeconfig"
+    assert parsed.election.namespace == "kubeflow"
+    assert parsed.pod_name == "tf-operator-0"
+    assert parsed.cluster_domain == "cluster.local"
 
 
 def test_the_command_line_wins_over_the_environment():
-    found = parse("--namespace=b", "--kubeconfig=x", KUBEFLOW_NAMESPACE="a", USE_KUBE_CONFIG="y")
+    parsed = parse("--namespace=b", "--kubeconfig=x", KUBEFLOW_NAMESPACE="a", USE_KUBE_CONFIG="y")
 
-    assert (found.namespaces, found.kubeconfig) == (("b",), "x")
+    assert (parsed.namespaces, parsed.kubeconfig) == (("b",), "x")
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_an_invalid_variable_is_named():
 
 
 def test_the_arguments_of_a_deployed_go_operator_are_accepted_each_with_one_line_of_warning():
-    found = parse(
+    parsed = parse(
         "--leader-elect",
         "--webhook-server-port=9443",
         "--webhook-service-name",
@@ -257,8 +257,8 @@ def test_the_arguments_of_a_deployed_go_operator_are_accepted_each_with_one_line
         "--controller-threads=2",
     )
 
-    assert found.workers == 2
-    assert found.warnings == (
+    assert parsed.workers == 2
+    assert parsed.warnings == (
         "--webhook-server-port changes nothing: there is no webhook: the checks are in the CRD",
         "--webhook-service-name changes nothing: there is no webhook: the checks are in the CRD",
         "--pytorch-init-container-max-tries changes nothing: this operator runs TensorFlow jobs only",
@@ -308,15 +308,16 @@ def test_the_exit_codes_of_the_fork_are_a_choice_for_kinds_that_have_a_version_v
 
 
 @pytest.mark.parametrize(
-    ("level", "found"), [("debug", "debug"), ("5", "debug"), ("info", "info"), ("warn", "warning"), ("panic", "error")]
+    ("level", "expected"),
+    [("debug", "debug"), ("5", "debug"), ("info", "info"), ("warn", "warning"), ("panic", "error")],
 )
-def test_zaps_levels_are_understood(level, found):
-    assert parse(f"--zap-log-level={level}").log_level == found
+def test_zaps_levels_are_understood(level, expected):
+    assert parse(f"--zap-log-level={level}").log_level == expected
 
 
-@pytest.mark.parametrize(("value", "found"), [("", "json"), ("=true", "json"), ("=false", "console")])
-def test_the_format_of_logs_may_be_said_as_before(value, found):
-    assert parse("--log-format=console", f"--json-log-format{value}").log_format == found
+@pytest.mark.parametrize(("value", "expected"), [("", "json"), ("=true", "json"), ("=false", "console")])
+def test_the_format_of_logs_may_be_said_as_before(value, expected):
+    assert parse("--log-format=console", f"--json-log-format{value}").log_format == expected
 
 
 @pytest.mark.parametrize(
@@ -330,8 +331,8 @@ def test_the_format_of_logs_may_be_said_as_before(value, found):
     ids=["on", "off", "a name", "none"],
 )
 def test_a_gang_scheduler_is_looked_for_where_none_is_named(arguments, name, is_found):
-    found = parse(*arguments)
-    assert (found.gang_scheduler, found.finds_gang_scheduler) == (name, is_found)
+    parsed = parse(*arguments)
+    assert (parsed.gang_scheduler, parsed.finds_gang_scheduler) == (name, is_found)
     assert refusal("--enable-gang-scheduling=x") == "--enable-gang-scheduling=x: must be true or false"
 
 

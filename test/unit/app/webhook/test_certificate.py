@@ -41,24 +41,24 @@ class Cluster:
     async def get(self, resource, key):
         if str(resource) not in self.objects:
             raise NotFound(404, Status(message="there is no such Secret"))
-        found = copy.deepcopy(self.objects[str(resource)])
+        body = copy.deepcopy(self.objects[str(resource)])
         if self.after_read:
             self.after_read(resource)
-        return found
+        return body
 
     async def merge_patch(self, resource, key, body):
         if resource is self.refused:
             raise Forbidden(403, Status(message="not this one"))
-        found = self.objects[str(resource)]
-        if body["metadata"]["resourceVersion"] != found["metadata"]["resourceVersion"]:
+        present = self.objects[str(resource)]
+        if body["metadata"]["resourceVersion"] != present["metadata"]["resourceVersion"]:
             raise Conflict(409, Status(message="it has changed"))
         self.patched.append(str(resource))
-        found["metadata"]["resourceVersion"] += "1"
+        present["metadata"]["resourceVersion"] += "1"
         if resource is SECRETS:
-            found["data"] = {name: text for name, text in (found["data"] | body["data"]).items() if text}
+            present["data"] = {name: text for name, text in (present["data"] | body["data"]).items() if text}
         else:
             config = body["spec"]["conversion"]["webhook"]["clientConfig"]
-            found["spec"]["conversion"]["webhook"]["clientConfig"] |= config
+            present["spec"]["conversion"]["webhook"]["clientConfig"] |= config
 
 
 class Standby:
@@ -74,13 +74,13 @@ def make(cluster, clock, leader=None):
     return KeptCertificate(cluster, leader or cluster, secret=SECRET, crds=[CRD.name], host="localhost", clock=clock)
 
 
-async def kept(cluster, clock, leader=None, *, seconds=certificate.EVERY):
+async def certificate_after(cluster, clock, leader=None, *, seconds=certificate.EVERY):
     """After some seconds."""
-    found = make(cluster, clock, leader)
-    keeping = asyncio.create_task(found.keep())
+    own_certificate = make(cluster, clock, leader)
+    keeping = asyncio.create_task(own_certificate.keep())
     await clock.advance(seconds)
     keeping.cancel()
-    return found
+    return own_certificate
 
 
 def stored(cluster):
@@ -99,19 +99,19 @@ def with_webhook(text=""):
     }
 
 
-def encoded(found):
-    return {name: base64.b64encode(value).decode() for name, value in found.data().items()}
+def encoded(own_keys):
+    return {name: base64.b64encode(value).decode() for name, value in own_keys.data().items()}
 
 
 @pytest.mark.parametrize("leader", [None, Standby()], ids=["a leader", "a standby"])
 async def test_any_replica_fills_an_empty_secret_once_and_writes_its_authority_into_the_crd(clock, leader):
     cluster = Cluster(with_webhook())
-    found = await kept(cluster, clock, leader, seconds=3 * certificate.EVERY)
+    own_certificate = await certificate_after(cluster, clock, leader, seconds=3 * certificate.EVERY)
 
     assert cluster.patched == [str(SECRETS), str(CRDS)]
     assert stored(cluster)["other"] == b"x"
     assert bundle(cluster) == keys.Keys.read(stored(cluster)).bundle != b""
-    assert (found.trouble(), found.context()) == ("", found.context())
+    assert (own_certificate.trouble(), own_certificate.context()) == ("", own_certificate.context())
 
 
 async def test_of_replicas_that_fill_an_empty_secret_at_once_one_wins_and_all_serve_the_same(clock):
@@ -135,7 +135,7 @@ async def test_of_replicas_that_fill_an_empty_secret_at_once_one_wins_and_all_se
 async def test_a_standby_replaces_a_certificate_that_is_of_no_use(clock, host, age):
     useless = keys.next_keys(keys.Keys(), host, clock.now() - keys.VALID_FOR * age)
     cluster = Cluster(with_webhook(base64.b64encode(useless.bundle).decode()), encoded(useless))
-    await kept(cluster, clock, Standby())
+    await certificate_after(cluster, clock, Standby())
 
     assert cluster.patched == [str(SECRETS), str(CRDS)]
     assert bundle(cluster) == stored(cluster)["ca.crt"] != useless.bundle
@@ -145,10 +145,10 @@ async def test_a_standby_serves_what_it_finds_and_leaves_what_can_wait_to_the_le
     old = keys.next_keys(keys.Keys(), "localhost", clock.now() - keys.VALID_FOR * 0.7)
     more = old.bundle + keys.next_keys(keys.Keys(), "localhost", clock.now()).bundle
     cluster = Cluster(with_webhook(base64.b64encode(more).decode()), encoded(old))
-    found = await kept(cluster, clock, Standby())
-    assert (found.trouble(), cluster.patched) == ("", [])
+    own_certificate = await certificate_after(cluster, clock, Standby())
+    assert (own_certificate.trouble(), cluster.patched) == ("", [])
 
-    await kept(cluster, clock)
+    await certificate_after(cluster, clock)
     assert cluster.patched == [str(SECRETS), str(CRDS)]
     assert stored(cluster)["next.crt"] != b""
 
@@ -166,11 +166,11 @@ async def test_an_authority_that_was_read_before_a_renewal_is_not_written_after_
             cluster.objects[str(CRDS)]["metadata"]["resourceVersion"] = "2"
 
     cluster.after_read = renew
-    found = make(cluster, clock, Standby())
-    await found._look()
-    assert (cluster.patched, found._is_trusted) == ([], False)
+    own_certificate = make(cluster, clock, Standby())
+    await own_certificate._look()
+    assert (cluster.patched, own_certificate._is_trusted) == ([], False)
 
-    await found._look()
+    await own_certificate._look()
     assert (cluster.patched, bundle(cluster)) == ([str(CRDS)], second.bundle)
 
 
@@ -184,13 +184,13 @@ async def test_a_leader_that_has_lost_its_lease_renews_nothing(clock):
 
         get = cluster.get
 
-    await kept(cluster, clock, Deposed())
+    await certificate_after(cluster, clock, Deposed())
     assert cluster.patched == []
 
 
 async def test_a_write_of_the_crd_loses_against_any_other_that_came_first(clock):
-    found = keys.next_keys(keys.Keys(), "localhost", clock.now())
-    cluster = Cluster(with_webhook(), encoded(found))
+    own_keys = keys.next_keys(keys.Keys(), "localhost", clock.now())
+    cluster = Cluster(with_webhook(), encoded(own_keys))
 
     def apply(resource):
         if resource is CRDS:
@@ -208,12 +208,12 @@ async def test_a_new_certificate_waits_until_its_authority_could_be_written_into
     cluster = Cluster(with_webhook(base64.b64encode(old.bundle).decode()), encoded(old))
     cluster.refused = CRDS
     for _ in range(10):
-        await kept(cluster, clock)
+        await certificate_after(cluster, clock)
     waiting = keys.Keys.read(stored(cluster)).waiting
     assert (stored(cluster)["tls.crt"], waiting == keys.Pair()) == (old.served.certificate, False)
 
     cluster.refused = None
-    await kept(cluster, clock)
+    await certificate_after(cluster, clock)
     assert cluster.patched[-3:] == [str(SECRETS), str(CRDS), str(SECRETS)]
     assert stored(cluster)["tls.crt"] == waiting.certificate
 
@@ -233,7 +233,7 @@ async def test_an_authority_that_somebody_removes_from_the_crd_is_put_back(clock
 
 async def test_a_crd_without_a_webhook_is_left_alone(clock):
     cluster = Cluster({"strategy": "None"})
-    await kept(cluster, clock)
+    await certificate_after(cluster, clock)
 
     assert cluster.patched == [str(SECRETS)]
 
@@ -242,14 +242,14 @@ async def test_a_missing_secret_is_reported_once_and_looked_for_again(clock):
     cluster = Cluster({"strategy": "None"})
     secret = cluster.objects.pop(str(SECRETS))
     with structlog.testing.capture_logs() as logs:
-        found = await kept(cluster, clock)
+        own_certificate = await certificate_after(cluster, clock)
     assert [entry["error"] for entry in logs] == ["there is no such Secret"]
-    assert found.trouble() == "the webhook has no certificate yet: there is no such Secret"
+    assert own_certificate.trouble() == "the webhook has no certificate yet: there is no such Secret"
     with pytest.raises(NoCertificate):
-        found.context()
+        own_certificate.context()
 
     cluster.objects[str(SECRETS)] = secret
-    assert (await kept(cluster, clock)).trouble() == ""
+    assert (await certificate_after(cluster, clock)).trouble() == ""
 
 
 async def test_a_pair_that_openssl_refuses_is_reported_and_does_not_end_the_process(clock, monkeypatch):
@@ -258,7 +258,8 @@ async def test_a_pair_that_openssl_refuses_is_reported_and_does_not_end_the_proc
 
     monkeypatch.setattr(certificate, "_server_context", refuse)
     cluster = Cluster({"strategy": "None"})
-    assert (await kept(cluster, clock)).trouble().startswith("the webhook has no certificate yet: ('key too small'")
+    own_certificate = await certificate_after(cluster, clock)
+    assert own_certificate.trouble().startswith("the webhook has no certificate yet: ('key too small'")
 
 
 @pytest.mark.parametrize(
@@ -274,35 +275,37 @@ async def test_the_webhook_of_somebody_else_keeps_its_authority_and_is_reported_
     conversion = {"strategy": "Webhook", "webhook": {"clientConfig": config | {"caBundle": "AAAA"}}}
     cluster = Cluster(conversion)
     with structlog.testing.capture_logs() as logs:
-        found = await kept(cluster, clock, seconds=5 * certificate.EVERY)
+        own_certificate = await certificate_after(cluster, clock, seconds=5 * certificate.EVERY)
 
     assert cluster.patched == [str(SECRETS)]
     assert bundle(cluster) == b"\0\0\0"
     (record,) = (entry for entry in logs if entry["log_level"] == "warning")
     assert (record["crd"], record["host"], record["own"]) == (CRD.name, host, "localhost")
-    assert (found.trouble(), found.outage()) == ("", f"{CRD.name} names another webhook, {host}")
+    assert (own_certificate.trouble(), own_certificate.outage()) == ("", f"{CRD.name} names another webhook, {host}")
 
     cluster.objects[str(CRDS)]["spec"]["conversion"] = with_webhook()
-    await found._look()
-    assert (found.outage(), bundle(cluster)) == ("", keys.Keys.read(stored(cluster)).bundle)
+    await own_certificate._look()
+    assert (own_certificate.outage(), bundle(cluster)) == ("", keys.Keys.read(stored(cluster)).bundle)
 
 
 async def test_a_service_is_the_one_of_its_name_and_namespace(clock):
     service = {"name": "webhook", "namespace": "kubeflow"}
     cluster = Cluster({"strategy": "Webhook", "webhook": {"clientConfig": {"service": service}}})
-    found = KeptCertificate(cluster, cluster, secret=SECRET, crds=[CRD.name], host="webhook.kubeflow.svc", clock=clock)
-    await found._look()
+    own_certificate = KeptCertificate(
+        cluster, cluster, secret=SECRET, crds=[CRD.name], host="webhook.kubeflow.svc", clock=clock
+    )
+    await own_certificate._look()
     assert cluster.patched == [str(SECRETS), str(CRDS)]
 
 
 async def test_a_certificate_that_expires_while_it_cannot_be_renewed_answers_nothing(clock):
     cluster = Cluster(with_webhook())
-    found = await kept(cluster, clock)
-    assert found.outage() == ""
+    own_certificate = await certificate_after(cluster, clock)
+    assert own_certificate.outage() == ""
 
     cluster.refused = SECRETS
     await clock.advance(keys.VALID_FOR.total_seconds() + 1)
-    assert (found.trouble(), found.outage()) == ("", "the webhook's certificate has expired: ")
+    assert (own_certificate.trouble(), own_certificate.outage()) == ("", "the webhook's certificate has expired: ")
 
 
 @pytest.mark.parametrize(
@@ -312,8 +315,8 @@ def test_a_certificate_from_files_answers_nothing_once_it_has_expired(tmp_path, 
     issued = trustme.CA().issue_cert("localhost", not_after=datetime.now(UTC) + timedelta(hours=lasts))
     issued.private_key_and_cert_chain_pem.write_to_path(tmp_path / "tls.crt")
     issued.private_key_pem.write_to_path(tmp_path / "tls.key")
-    found = endpoint._FromFiles("the webhook", tmp_path / "tls.crt", tmp_path / "tls.key")
-    assert (found.trouble(), found.outage()) == ("", outage)
+    own_certificate = endpoint._FromFiles("the webhook", tmp_path / "tls.crt", tmp_path / "tls.key")
+    assert (own_certificate.trouble(), own_certificate.outage()) == ("", outage)
 
 
 async def test_a_secret_that_is_emptied_is_a_renewal_and_no_replica_serves_what_the_api_server_does_not_know(clock):

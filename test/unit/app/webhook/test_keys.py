@@ -17,7 +17,7 @@ GARBAGE = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 
 
 def authorities(bundle):
-    return {found.subject for found in x509.load_pem_x509_certificates(bundle)}
+    return {authority.subject for authority in x509.load_pem_x509_certificates(bundle)}
 
 
 def issuer(pair):
@@ -107,20 +107,20 @@ def test_what_is_stored_is_read_back_and_changed_no_more():
 
 
 def test_an_api_server_that_is_a_minute_behind_always_knows_what_is_served():
-    keys, seen = next_keys(Keys(), HOST, START), {}
+    keys, history = next_keys(Keys(), HOST, START), {}
     now, steps = START, 0
     while now < START + timedelta(days=1000):
-        seen[now] = keys
-        known = [entry for moment, entry in seen.items() if moment <= now - timedelta(minutes=1)][-1:] or [keys]
-        assert issuer(keys.served) in authorities(known[0].bundle)
-        assert issuer(known[0].served) in authorities(keys.bundle)  # another replica may serve it still
+        history[now] = keys
+        known_keys = [entry for moment, entry in history.items() if moment <= now - timedelta(minutes=1)][-1:] or [keys]
+        assert issuer(keys.served) in authorities(known_keys[0].bundle)
+        assert issuer(known_keys[0].served) in authorities(keys.bundle)  # another replica may serve it still
         assert keys.served.parsed.not_valid_after_utc > now + timedelta(days=100)
         assert len(authorities(keys.bundle)) <= 2
         after = next_keys(keys, HOST, now)
         steps += after is not keys
         now += timedelta(seconds=20) if after is not keys or len(authorities(after.bundle)) == 2 else timedelta(days=5)
         keys = after
-        seen = dict(list(seen.items())[-10:])
+        history = dict(list(history.items())[-10:])
     assert steps == 3 * 4  # renewed four times in a thousand days
 
 
@@ -145,11 +145,11 @@ def test_an_api_server_that_is_a_minute_behind_always_knows_what_is_served():
 def test_a_secret_that_cannot_be_used_is_replaced_at_once(spoil):
     keys = next_keys(Keys(), HOST, START)
 
-    found = next_keys(spoil(keys), HOST, START + timedelta(days=1))
+    replacement = next_keys(spoil(keys), HOST, START + timedelta(days=1))
 
-    (authority,) = x509.load_pem_x509_certificates(found.bundle)
-    found.served.parsed.verify_directly_issued_by(authority)
-    assert found.served.certificate != keys.served.certificate
+    (authority,) = x509.load_pem_x509_certificates(replacement.bundle)
+    replacement.served.parsed.verify_directly_issued_by(authority)
+    assert replacement.served.certificate != keys.served.certificate
 
 
 def test_an_authority_that_somebody_has_removed_is_put_back():

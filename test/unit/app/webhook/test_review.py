@@ -18,7 +18,7 @@ DEEPEST = 5000
 DEEP = '{"a":' * DEEPEST + "1" + "}" * DEEPEST
 
 
-def asked(*objects, version="kubeflow.org/v1beta1"):
+def review_of(*objects, version="kubeflow.org/v1beta1"):
     texts = ",".join(text if isinstance(text, str) else json.dumps(text) for text in objects)
     return f'{{"request": {{"uid": "u-1", "desiredAPIVersion": "{version}", "objects": [{texts}]}}}}'.encode()
 
@@ -32,13 +32,13 @@ def job(name, **spec):
 
 
 def test_all_objects_of_a_review_are_converted_in_their_order():
-    found = json.loads(answered(asked(job("a", runPolicy={"cleanPodPolicy": "All"}), job("b"))))
+    answer = json.loads(answered(review_of(job("a", runPolicy={"cleanPodPolicy": "All"}), job("b"))))
 
-    assert (found["apiVersion"], found["kind"]) == ("apiextensions.k8s.io/v1", "ConversionReview")
-    assert (found["response"]["uid"], found["response"]["result"]) == ("u-1", {"status": "Success"})
+    assert (answer["apiVersion"], answer["kind"]) == ("apiextensions.k8s.io/v1", "ConversionReview")
+    assert (answer["response"]["uid"], answer["response"]["result"]) == ("u-1", {"status": "Success"})
     assert [
         (entry["apiVersion"], entry["metadata"]["name"], entry["spec"]["cleanPodPolicy"])
-        for entry in found["response"]["convertedObjects"]
+        for entry in answer["response"]["convertedObjects"]
     ] == [("kubeflow.org/v1beta1", "a", "All"), ("kubeflow.org/v1beta1", "b", "None")]
 
 
@@ -53,12 +53,12 @@ def test_an_object_too_deep_for_any_decoder_is_carried_along(place):
         else f'{text.split(chr(34) + "spec")[0]}"spec": {inner}}}'
     )
 
-    found = answered(asked(text, job("b")))
+    answer = answered(review_of(text, job("b")))
 
-    assert found.startswith(b'{"apiVersion":"apiextensions.k8s.io/v1"')
-    assert b'"status":"Success"' in found
-    assert b'"name":"b"' in found
-    assert found.count(b"kubeflow.org/v1beta1") == 2
+    assert answer.startswith(b'{"apiVersion":"apiextensions.k8s.io/v1"')
+    assert b'"status":"Success"' in answer
+    assert b'"name":"b"' in answer
+    assert answer.count(b"kubeflow.org/v1beta1") == 2
 
 
 @pytest.mark.parametrize(("levels", "is_carried_along"), [(9_990, True), (9_991, False)])
@@ -66,20 +66,20 @@ def test_what_the_api_server_could_not_read_in_the_answer_is_left_empty(levels, 
     """It reads and stores 10,000 levels, and fails the whole list where an answer has more."""
     deep = '{"a":' * levels + "1" + "}" * levels
     text = json.dumps(job("deep", tfReplicaSpecs={"Worker": {"template": "?"}})).replace('"?"', deep)
-    found = answered(asked(text, job("b")))
+    answer = answered(review_of(text, job("b")))
 
-    assert raw_json.depth_of(found) < 10_000
-    assert (deep.encode() in found) == is_carried_along
-    assert (b'"template":{}' in found) != is_carried_along
-    assert b'"name":"b"' in found
+    assert raw_json.depth_of(answer) < 10_000
+    assert (deep.encode() in answer) == is_carried_along
+    assert (b'"template":{}' in answer) != is_carried_along
+    assert b'"name":"b"' in answer
 
 
 @pytest.mark.parametrize(
     "body",
     [
         *(b"", b"{}", b"[]", b'{"request": {}}', DEEP.encode(), b'{"request":' + DEEP.encode() + b"}"),
-        *(asked(text) for text in ('{"a": 1e999}', f'{{"a": {DEEP}, "b": nope}}', f'{{"a": {DEEP}, "\\x": 1}}')),
-        asked('{"a": "?"}').replace(b"?", b"\xff"),
+        *(review_of(text) for text in ('{"a": 1e999}', f'{{"a": {DEEP}, "b": nope}}', f'{{"a": {DEEP}, "\\x": 1}}')),
+        review_of('{"a": "?"}').replace(b"?", b"\xff"),
     ],
 )
 def test_what_is_no_review_is_refused_with_the_reason(body):
@@ -88,14 +88,14 @@ def test_what_is_no_review_is_refused_with_the_reason(body):
 
 
 @pytest.mark.parametrize(
-    ("found", "version", "message"),
+    ("item", "version", "message"),
     [
         (job("a"), "kubeflow.org/v9", "a: apiVersion: there is no version 'v9' of TFJob in kubeflow.org"),
         (5, "kubeflow.org/v1", "an object of the review is none"),
     ],
 )
-def test_a_review_that_cannot_be_answered_fails_with_a_sentence_for_the_user(found, version, message):
-    response = json.loads(answered(asked(found, version=version)))["response"]
+def test_a_review_that_cannot_be_answered_fails_with_a_sentence_for_the_user(item, version, message):
+    response = json.loads(answered(review_of(item, version=version)))["response"]
 
     assert response == {"uid": "u-1", "result": {"status": "Failed", "message": message}, "convertedObjects": []}
 
@@ -103,7 +103,7 @@ def test_a_review_that_cannot_be_answered_fails_with_a_sentence_for_the_user(fou
 def written(body, clock, older):
     """The response to whoever writes this, or reads what is stored."""
     convert = review.refusing_new(v1.API.conversion, clock, lambda: older)
-    return json.loads(asyncio.run(review.answer(asked(body, version="kubeflow.org/v1"), convert)))["response"]
+    return json.loads(asyncio.run(review.answer(review_of(body, version="kubeflow.org/v1"), convert)))["response"]
 
 
 @pytest.mark.parametrize(

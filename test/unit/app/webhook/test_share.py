@@ -36,11 +36,11 @@ class Reviews:
 
 @pytest.fixture
 async def reviews():
-    found = Reviews()
-    yield found
-    for task in found.tasks:
+    own_reviews = Reviews()
+    yield own_reviews
+    for task in own_reviews.tasks:
         task.cancel()
-    await asyncio.gather(*found.tasks, return_exceptions=True)
+    await asyncio.gather(*own_reviews.tasks, return_exceptions=True)
 
 
 async def test_reviews_take_a_quarter_of_the_time_and_are_answered_one_after_the_other(reviews):

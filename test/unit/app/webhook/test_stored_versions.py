@@ -22,11 +22,11 @@ class Cluster:
         self.answers = list(answers)
 
     async def get(self, _resource, _key):
-        found = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        if isinstance(found, Exception):
-            raise found
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Exception):
+            raise answer
         versions = [{"name": name, "storage": name == "v1"} for name in ("v1", "v1beta1", "v1alpha1")]
-        return {"spec": {"versions": versions}, "status": {"storedVersions": found}}
+        return {"spec": {"versions": versions}, "status": {"storedVersions": answer}}
 
 
 DENIED = Forbidden(403, Status(message="not you"))
@@ -43,15 +43,15 @@ DENIED = Forbidden(403, Status(message="not you"))
     ids=["until they are migrated", "when the API server is back", "nothing without the right", "with a later right"],
 )
 async def test_older_stored_versions_are_reported(clock, answers, reported):
-    found, cluster = [], Cluster(*answers)
+    reports, cluster = [], Cluster(*answers)
     with structlog.testing.capture_logs() as logs:
         watching = asyncio.create_task(
-            stored_versions.watch(["tfjobs.x"], cluster, clock, lambda crd, older: found.append((crd, older)))
+            stored_versions.watch(["tfjobs.x"], cluster, clock, lambda crd, older: reports.append((crd, older)))
         )
         await clock.advance(2 * stored_versions.EVERY)
         watching.cancel()
 
-    assert found == [("tfjobs.x", older) for older in reported]
+    assert reports == [("tfjobs.x", older) for older in reported]
     assert len(logs) == (DENIED in answers)
 
 

@@ -51,18 +51,18 @@ def test_jobs_are_rewritten_and_other_objects_printed_as_they_are(convert):
 )
 def test_a_job_of_the_documents_has_the_same_pods_as_a_tfjob_and_is_converted_once(convert, file, changed):
     """The kubelet restarts what a T9k job replaces by a new pod: its pods alone have another restart policy."""
-    given = (EXAMPLES / file).read_text()
-    code, once, err = convert(given)
+    manifest = (EXAMPLES / file).read_text()
+    code, once, err = convert(manifest)
 
     assert (code, yaml.safe_load(once)["apiVersion"]) == (0, "kubeflow.org/v1")
     assert [line.split(": ")[:3] for line in err.splitlines()] == [["job.yaml", "warning", changed]] * bool(changed)
     assert convert(once) == (0, once, "")
-    before, after = (pods(convert(text, "-o", "yaml", command="plan")[1]) for text in (given, once))
-    assert len(before) >= 1
+    expected, actual = (pods(convert(text, "-o", "yaml", command="plan")[1]) for text in (manifest, once))
+    assert len(expected) >= 1
     if file.startswith("t9k"):
-        assert {pod.pop("restartPolicy") for pod in before.values()} == {"Never"}
-        assert {pod.pop("restartPolicy") for pod in after.values()} == {"OnFailure"}
-    assert after == before
+        assert {pod.pop("restartPolicy") for pod in expected.values()} == {"Never"}
+        assert {pod.pop("restartPolicy") for pod in actual.values()} == {"OnFailure"}
+    assert actual == expected
 
 
 def pods(text):

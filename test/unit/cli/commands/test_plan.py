@@ -19,9 +19,9 @@ JOB = tfjob("j").workers(2)
 def plan(capsys, tmp_path):
     """Call it with objects, in one file each, and with flags: the exit code, what it printed and its complaints."""
 
-    def run(*given):
+    def run(*parts):
         arguments = []
-        for number, thing in enumerate(given):
+        for number, thing in enumerate(parts):
             if isinstance(thing, str):
                 arguments.append(thing)
             else:

@@ -26,9 +26,9 @@ def call(monkeypatch, capsys):
     cluster = EmbeddedJobs(SystemClock())
 
     def interrupted():
-        found = asyncio.Event()
-        found.set()
-        return found
+        event = asyncio.Event()
+        event.set()
+        return event
 
     def run(line):
         code = main.main(line.split())

@@ -20,10 +20,10 @@ def test_the_manifest_is_valid_and_has_the_replicas_that_were_asked_for(workers,
     text = Starter("j", workers=workers, ps=ps, has_chief=has_chief).manifest()
     (body,) = kube_yaml.read(text)
 
-    seen = validate.check(body)
+    findings = validate.check(body)
 
-    assert (seen.errors, seen.warnings) == ((), ())
-    counts = {str(spec.type): spec.count for spec in seen.job.replicas}
+    assert (findings.errors, findings.warnings) == ((), ())
+    counts = {str(spec.type): spec.count for spec in findings.job.replicas}
     assert counts == {kind: n for kind, n in {"Chief": int(has_chief), "PS": ps, "Worker": workers}.items() if n}
     assert text.count("# A container of this name decides") == 1
 

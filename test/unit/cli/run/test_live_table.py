@@ -37,13 +37,13 @@ def test_the_table_shows_the_replicas_below_their_lines(monkeypatch, count):
     table.resume()
     table.close()
 
-    shown = stream.getvalue()
-    assert "worker-0 | loss 0.1\n" in shown
-    assert "warning: no [secret]\n" in shown
-    assert "all is well" not in shown
-    assert "TFJob default/j  Running  2m  1 restart\n" in re.sub(" +\n", "\n", shown)
-    assert re.search(r"worker-1 +is running +0 +n", shown)
-    assert ("20 more" in shown) is (count == 40)
+    screen = stream.getvalue()
+    assert "worker-0 | loss 0.1\n" in screen
+    assert "warning: no [secret]\n" in screen
+    assert "all is well" not in screen
+    assert "TFJob default/j  Running  2m  1 restart\n" in re.sub(" +\n", "\n", screen)
+    assert re.search(r"worker-1 +is running +0 +n", screen)
+    assert ("20 more" in screen) is (count == 40)
 
 
 @pytest.mark.parametrize("is_finished", [False, True], ids=["that goes on", "that has ended"])

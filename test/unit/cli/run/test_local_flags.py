@@ -31,8 +31,8 @@ def test_all_of_it_is_in_every_pod_template_and_the_manifest_is_left_as_it_is(tm
 
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "python").symlink_to(sys.executable)
-    chosen = flags([f"/training/={tmp_path}"], str(tmp_path), str(tmp_path / "env"))
-    replicas = local_flags.prepared(body, chosen)["spec"]["tfReplicaSpecs"]
+    run_flags = flags([f"/training/={tmp_path}"], str(tmp_path), str(tmp_path / "env"))
+    replicas = local_flags.prepared(body, run_flags)["spec"]["tfReplicaSpecs"]
 
     mount = {"name": "tfjob-run-0", "mountPath": "/training"}
     variables = [{"name": "A", "value": "1=$$2"}, {"name": "B", "value": ""}]
@@ -49,7 +49,7 @@ def test_all_of_it_is_in_every_pod_template_and_the_manifest_is_left_as_it_is(tm
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("run_flags", "message"),
     [
         (flags(["training=."]), "--mount training=.: must be PATH=FOLDER"),
         (flags(["/=."]), "--mount /=.: must be"),
@@ -59,6 +59,6 @@ def test_all_of_it_is_in_every_pod_template_and_the_manifest_is_left_as_it_is(tm
         (flags(env_file=__file__), f"--env-file {__file__}: line 1 must be NAME=VALUE"),
     ],
 )
-def test_a_flag_that_is_wrong_is_named_with_its_rule(given, message):
+def test_a_flag_that_is_wrong_is_named_with_its_rule(run_flags, message):
     with pytest.raises(local_flags.LocalFlagError, match=re.escape(message)):
-        local_flags.prepared({}, given)
+        local_flags.prepared({}, run_flags)

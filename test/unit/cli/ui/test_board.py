@@ -28,21 +28,21 @@ def cluster():
 
 
 @pytest.fixture
-async def shown(cluster):
+async def live_board(cluster):
     """The board, while it runs."""
     async with cluster.client() as jobs:
         scopes = {registry.DEFAULT: (EVERYWHERE,)}
-        made = board.of(scopes, client=jobs.client, clock=cluster.clock, title="here")
-        running = asyncio.ensure_future(made.run())
+        jobs_board = board.of(scopes, client=jobs.client, clock=cluster.clock, title="here")
+        running = asyncio.ensure_future(jobs_board.run())
         await cluster.clock.idle()
-        yield made
+        yield jobs_board
         running.cancel()
 
 
-async def test_a_page_gets_all_rows_then_what_changes(cluster, shown):
+async def test_a_page_gets_all_rows_then_what_changes(cluster, live_board):
     cluster.job("a")
     await cluster.clock.idle()
-    page = shown.opened()
+    page = live_board.opened()
 
     assert read(page.news()) == [
         ("head", {"title": "here", "note": "", "kinds": [KIND]}),
@@ -63,10 +63,10 @@ async def test_a_page_gets_all_rows_then_what_changes(cluster, shown):
     assert read(page.news()) == [("gone", [f"{KIND}/default/a"])]
 
 
-async def test_what_a_page_has_not_read_is_one_name_for_each_job(cluster, shown):
+async def test_what_a_page_has_not_read_is_one_name_for_each_job(cluster, live_board):
     cluster.job("a")
-    page, closed = shown.opened(), shown.opened()
-    shown.closed(closed)
+    page, closed = live_board.opened(), live_board.opened()
+    live_board.closed(closed)
     for number in range(50):
         cluster.report("a", "Running", restarts=number)
         cluster.report("a", "Created")
@@ -75,17 +75,17 @@ async def test_what_a_page_has_not_read_is_one_name_for_each_job(cluster, shown)
     assert (len(page.waiting), len(closed.waiting)) == (1, 0)
 
 
-async def test_the_text_of_a_tenant_is_cut_and_made_visible(cluster, shown):
+async def test_the_text_of_a_tenant_is_cut_and_made_visible(cluster, live_board):
     hostile = "\x1b[2J\u202e\x07<script>" + "x" * 5000
     cluster.job("a", status={"conditions": [{"type": "Running", "status": "True", "message": hostile}]})
     await cluster.clock.idle()
 
-    ((_, (row,)),) = [found for found in read(shown.opened().news()) if found[0] == "rows"]
+    ((_, (row,)),) = [section for section in read(live_board.opened().news()) if section[0] == "rows"]
     assert row["message"] == f"??<script>{'x' * 187}..."
 
 
-async def test_rows_that_may_be_old_are_said_to_be(cluster, shown, monkeypatch):
-    page = shown.opened()
+async def test_rows_that_may_be_old_are_said_to_be(cluster, live_board, monkeypatch):
+    page = live_board.opened()
     page.news()
 
     def refuse(*_, **__):

@@ -24,9 +24,9 @@ def test_a_token_is_exchanged_once_and_only_for_the_right_one(guard):
     cookie = guard.redeem(token(guard))
 
     assert cookie.endswith(f"; Path={guard.path}; HttpOnly; SameSite=Strict")
-    for given in (token(guard), {"token": ""}, {}):
+    for query in (token(guard), {"token": ""}, {}):
         with pytest.raises(NotLetIn, match="works once"):
-            guard.redeem(given)
+            guard.redeem(query)
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,8 @@ def cluster():
 
 @pytest.fixture
 async def jobs(cluster):
-    async with cluster.client() as found:
-        yield found
+    async with cluster.client() as client:
+        yield client
 
 
 @pytest.fixture
@@ -45,29 +45,29 @@ async def running(cluster):
 
 class Refusals(dict):
     def __init__(self):
-        self.asked = []
+        self.paths = []
 
 
 @pytest.fixture
 def refusals(monkeypatch):
-    """Errors by a part of a path: requests for such paths end in it. ``asked`` are the paths."""
-    found, send = Refusals(), LogTransport.send
+    """Errors by a part of a path: requests for such paths end in it. ``paths`` are those asked for."""
+    by_part, send = Refusals(), LogTransport.send
 
     def answer(transport, request, **options):
-        found.asked.append(request.path)
-        for part, error in found.items():
+        by_part.paths.append(request.path)
+        for part, error in by_part.items():
             if part in request.path:
                 raise error
         return send(transport, request, **options)
 
     monkeypatch.setattr(LogTransport, "send", answer)
-    return found
+    return by_part
 
 
 def read(cursor):
     """The value of each section that has news."""
-    found = [frame.decode().split("\n") for frame in cursor.news()]
-    return {lines[0].removeprefix("event: "): json.loads(lines[1].removeprefix("data: ")) for lines in found}
+    frames = [frame.decode().split("\n") for frame in cursor.news()]
+    return {lines[0].removeprefix("event: "): json.loads(lines[1].removeprefix("data: ")) for lines in frames}
 
 
 async def test_a_page_shows_the_job_its_replicas_and_its_first_failure(cluster, jobs, running):
@@ -134,9 +134,9 @@ async def test_what_may_not_be_read_is_named_and_the_rest_shown_and_a_right_that
     assert [row["state"] for row in first["replicas"]["rows"]] == ["may not be read"] * 2
     assert [entry["what"] for entry in first["timeline"]] == ["Running", "Created"]
 
-    del refusals.asked[:]
+    del refusals.paths[:]
     await cluster.clock.advance(600)
-    assert len(refusals.asked) < 100
+    assert len(refusals.paths) < 100
     refusals.clear()
     await cluster.clock.advance(20)
     later = read(page)
@@ -156,7 +156,7 @@ EXPIRED = (
     ids=["gone", "not there yet", "expired", "not logged in", "no right"],
 )
 async def test_a_page_says_why_it_may_be_old_and_recovers_by_itself(cluster, jobs, running, refusals, case):
-    error, said, is_open = case
+    error, words, is_open = case
     cluster.job("j")
     feed = JobFeed(jobs, "j", cluster.clock)
     page = JobCursor(feed)
@@ -168,11 +168,11 @@ async def test_a_page_says_why_it_may_be_old_and_recovers_by_itself(cluster, job
         await running(feed)
     await cluster.clock.advance(300)
     problem = read(page)["problem"]
-    assert (problem.startswith(said), "What is shown may be old" in problem) == (True, is_open)
+    assert (problem.startswith(words), "What is shown may be old" in problem) == (True, is_open)
 
-    del refusals.asked[:]
+    del refusals.paths[:]
     await cluster.clock.advance(600)
-    assert (len(refusals.asked) < 900, page.is_ended) == (True, False)
+    assert (len(refusals.paths) < 900, page.is_ended) == (True, False)
     refusals.clear()
     await cluster.clock.advance(30)
     later = read(page)
@@ -211,8 +211,8 @@ async def test_of_a_log_the_last_lines_are_kept_and_the_others_counted(cluster, 
     assert read(page)["lines"] == [["worker-0", "red <i>"], ["worker-0", f"{'x' * 3997}..."]]
     for number in range(5):
         feed._add("worker-0", str(number))
-    found = read(page)
-    assert (found["skipped"], found["lines"]) == (2, [["worker-0", str(number)] for number in (2, 3, 4)])
+    news = read(page)
+    assert (news["skipped"], news["lines"]) == (2, [["worker-0", str(number)] for number in (2, 3, 4)])
     assert (read(late)["lines"][0], len(feed.lines)) == (["worker-0", "2"], 3)
 
 
@@ -232,8 +232,8 @@ async def test_of_a_large_job_one_log_is_read_and_a_bounded_number_of_replicas_s
     page = JobCursor(await running(JobFeed(jobs, "j", cluster.clock)))
 
     assert read(logs)["log"]["replica"] == "chief-0"
-    shown = read(page)["replicas"]
-    assert (len(shown["rows"]), shown["count"]) == (1000, 1501)
+    replicas = read(page)["replicas"]
+    assert (len(replicas["rows"]), replicas["count"]) == (1000, 1501)
 
 
 class Endless(LogFeed):

@@ -45,7 +45,7 @@ class Rights(InMemory):
 
 
 @pytest.mark.parametrize(
-    ("allowed", "named", "shown", "note"),
+    ("allowed", "named", "expected", "note"),
     [
         ({ALL}, "", {KUBEFLOW: [""]}, ""),
         ({ALL, OTHER_KIND}, "", {KUBEFLOW: [""], MLKUBE: [""]}, ""),
@@ -55,26 +55,26 @@ class Rights(InMemory):
         ({DEFAULT}, "", {KUBEFLOW: ["default"]}, "shown: default."),
     ],
 )
-async def test_jobs_are_shown_where_they_may_be_listed(allowed, named, shown, note):
+async def test_jobs_are_shown_where_they_may_be_listed(allowed, named, expected, note):
     async with AsyncTFJobs(named, transport=Rights(allowed), clock=FakeClock()) as jobs:
-        found = await scopes.visible(jobs, (KUBEFLOW, MLKUBE), named)
+        view = await scopes.visible(jobs, (KUBEFLOW, MLKUBE), named)
 
-    assert {api: [scope.namespace for scope in places] for api, places in found.scopes.items()} == shown
-    assert (note in found.note, bool(found.note), found.refusal) == (True, bool(note), "")
+    assert {api: [scope.namespace for scope in places] for api, places in view.scopes.items()} == expected
+    assert (note in view.note, bool(view.note), view.refusal) == (True, bool(note), "")
 
 
 @pytest.mark.parametrize(("allowed", "named", "tried"), [({TEAM}, "", "default"), (set(), "team", "team")])
 async def test_where_nothing_may_be_listed_the_missing_right_is_named_and_waited_for(allowed, named, tried):
     async with AsyncTFJobs(named, transport=Rights(allowed), clock=FakeClock()) as jobs:
-        found = await scopes.visible(jobs, (KUBEFLOW, MLKUBE), named)
+        view = await scopes.visible(jobs, (KUBEFLOW, MLKUBE), named)
 
-    assert found.scopes == {KUBEFLOW: (Scope(tried),)}
+    assert view.scopes == {KUBEFLOW: (Scope(tried),)}
     path = TFJOBS.format(f"namespaces/{tried}/")
-    assert found.refusal == f"you may not list {path}; tfjob doctor finds out what is missing"
+    assert view.refusal == f"you may not list {path}; tfjob doctor finds out what is missing"
 
 
 async def test_of_several_kinds_that_may_not_be_listed_the_first_is_named():
     async with AsyncTFJobs("team", transport=Rights(set(), serves_both=True), clock=FakeClock()) as jobs:
-        found = await scopes.visible(jobs, (KUBEFLOW, MLKUBE), "team")
+        view = await scopes.visible(jobs, (KUBEFLOW, MLKUBE), "team")
 
-    assert TEAM in found.refusal
+    assert TEAM in view.refusal

@@ -23,8 +23,8 @@ JOB = "tfjob.kubeflow.org/default/j"
 class Browser:
     """Asks a site, with the cookie that it has got."""
 
-    def __init__(self, made, guard):
-        self.site = made
+    def __init__(self, app, guard):
+        self.site = app
         self.guard = guard
         self.headers = {"Host": "127.0.0.1:8090"}
         self.entrance = guard.url.partition("8090")[2]
@@ -49,9 +49,9 @@ class Browser:
 
 @pytest.fixture
 def cluster():
-    made = EmbeddedJobs(FakeClock())
-    made.job()
-    return made
+    embedded = EmbeddedJobs(FakeClock())
+    embedded.job()
+    return embedded
 
 
 @pytest.fixture
@@ -59,12 +59,14 @@ async def browser(cluster):
     """A browser, and the site as it runs."""
     async with cluster.client() as jobs, asyncio.TaskGroup() as tasks:
         guard = BrowserGuard(8090)
-        shown = board.of({registry.DEFAULT: (EVERYWHERE,)}, client=jobs.client, clock=cluster.clock, title="t")
-        running = tasks.create_task(shown.run())
+        jobs_board = board.of({registry.DEFAULT: (EVERYWHERE,)}, client=jobs.client, clock=cluster.clock, title="t")
+        running = tasks.create_task(jobs_board.run())
         feeds = SharedFeeds(tasks)
-        made = Browser(site.Site(guard, board=shown, connect=jobs.of_kind, feeds=feeds, clock=cluster.clock), guard)
-        yield made
-        for task in (running, *made.streams):
+        visitor = Browser(
+            site.Site(guard, board=jobs_board, connect=jobs.of_kind, feeds=feeds, clock=cluster.clock), guard
+        )
+        yield visitor
+        for task in (running, *visitor.streams):
             task.cancel()
 
 
@@ -159,10 +161,10 @@ ANSWERS = {
 }
 
 
-@pytest.mark.parametrize(("asked", "outcome"), ANSWERS.items(), ids=map(str, ANSWERS))
-async def test_a_request_is_answered_without_a_way_out_of_the_pages(browser, asked, outcome):
+@pytest.mark.parametrize(("question", "outcome"), ANSWERS.items(), ids=map(str, ANSWERS))
+async def test_a_request_is_answered_without_a_way_out_of_the_pages(browser, question, outcome):
     await browser.enter()
-    method, path = asked
+    method, path = question
 
     answer = await browser.ask(path.format(path=browser.guard.path), method)
 
