@@ -17,14 +17,14 @@ def folder(tmp_path):
     return folder
 
 
-def handshake(found, host):
+def handshake(credentials, host):
     """Connect both ends in memory, with OpenSSL's strict rules."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.verify_flags |= ssl.VERIFY_X509_STRICT
-    context.load_verify_locations(cadata=found.authority.decode())
+    context.load_verify_locations(cadata=credentials.authority.decode())
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     client = context.wrap_bio(to_client, to_server, server_hostname=host)
-    server = found.tls.wrap_bio(to_server, to_client, server_side=True)
+    server = credentials.tls.wrap_bio(to_server, to_client, server_side=True)
     for side in (client, server, client, server):
         try:
             side.do_handshake()
@@ -53,7 +53,7 @@ def test_credentials_are_kept_until_half_of_their_time_is_over(folder, clock):
 def test_what_is_damaged_is_made_again(folder, clock, name, damage):
     certificate.credentials(folder, clock.now())
     folder.write(name, damage)
-    found = certificate.credentials(folder, clock.now())
+    credentials = certificate.credentials(folder, clock.now())
 
-    assert len(found.token) == 64
+    assert len(credentials.token) == 64
     assert damage not in (folder.read(name), b"never")

@@ -13,34 +13,34 @@ from tf_operator.local import short_paths
 @pytest.fixture
 def place(tmp_path, monkeypatch):
     """Where links are."""
-    found = tmp_path / "p"
-    found.mkdir()
-    monkeypatch.setattr(short_paths, "PLACE", found)
-    return found
+    folder = tmp_path / "p"
+    folder.mkdir()
+    monkeypatch.setattr(short_paths, "PLACE", folder)
+    return folder
 
 
 @pytest.fixture
 def deep(tmp_path):
     """A folder in which no socket could be made."""
-    found = tmp_path / ("x" * 100) / "node"
-    (found / "tmp").mkdir(parents=True)
-    return found
+    folder = tmp_path / ("x" * 100) / "node"
+    (folder / "tmp").mkdir(parents=True)
+    return folder
 
 
 def test_a_deep_folder_is_reached_by_a_short_path(place, deep):
-    found = short_paths.short(deep / "tmp", within=deep)
-    assert (found.resolve(), found.parent.parent) == ((deep / "tmp").resolve(), place)
-    assert short_paths.short(deep / "tmp", within=deep) == found
+    path = short_paths.short(deep / "tmp", within=deep)
+    assert (path.resolve(), path.parent.parent) == ((deep / "tmp").resolve(), place)
+    assert short_paths.short(deep / "tmp", within=deep) == path
     short_paths.remove(deep)
     short_paths.remove(deep)
     assert list(place.iterdir()) == []
 
 
 def test_sockets_can_be_made_there(deep):
-    found = short_paths.short(deep / "tmp", within=deep)
+    path = short_paths.short(deep / "tmp", within=deep)
     try:
         with socket.socket(socket.AF_UNIX) as listener:
-            listener.bind(f"{found}/{'x' * 31}")
+            listener.bind(f"{path}/{'x' * 31}")
     finally:
         short_paths.remove(deep)
 

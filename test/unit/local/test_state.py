@@ -24,16 +24,16 @@ def folder(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("variable", "expected"),
     [
         ("/elsewhere", "/elsewhere/tf-operator/local"),
         ("", "/home/me/.local/state/tf-operator/local"),
         ("not/absolute", "/home/me/.local/state/tf-operator/local"),
     ],
 )
-def test_the_folder_is_where_the_xdg_specification_wants_it(monkeypatch, given, expected):
+def test_the_folder_is_where_the_xdg_specification_wants_it(monkeypatch, variable, expected):
     monkeypatch.setenv("HOME", "/home/me")
-    assert state.default_folder({"XDG_STATE_HOME": given}) == Path(expected)
+    assert state.default_folder({"XDG_STATE_HOME": variable}) == Path(expected)
 
 
 def test_a_folder_is_owned_from_its_creation(folder):
@@ -54,7 +54,7 @@ def test_a_server_in_another_container_is_known_by_its_lock_and_left_alone(folde
         with pytest.raises(AlreadyOwned, match=where), folder.owned():
             pass
         sent = []
-        monkeypatch.setattr(os, "kill", lambda *what: sent.append(what))
+        monkeypatch.setattr(os, "kill", lambda *arguments: sent.append(arguments))
         assert main.main(["local", "down", f"--state-dir={folder.path}"]) == 1
         assert (where in capsys.readouterr().err, sent) == (True, [])
         assert main.main(["local", "up", f"--state-dir={folder.path}"]) == 0
@@ -115,10 +115,10 @@ def test_a_folder_that_others_can_read_is_closed_to_them(folder):
     folder.create()
 
 
-@pytest.mark.parametrize("what", ["link", "file", "foreign", "full", "planted"])
-def test_a_folder_that_is_not_its_own_is_refused(folder, what, monkeypatch):
+@pytest.mark.parametrize("flaw", ["link", "file", "foreign", "full", "planted"])
+def test_a_folder_that_is_not_its_own_is_refused(folder, flaw, monkeypatch):
     folder.path.parent.mkdir()
-    match what:
+    match flaw:
         case "link":
             (folder.path.parent / "target").mkdir()
             folder.path.symlink_to("target")
@@ -148,11 +148,11 @@ def test_nothing_that_somebody_else_says_in_a_folder_is_believed(folder, monkeyp
     theirs, own, sent = folder.path / "token" if planted == "token" else folder.path, Path.lstat, []
 
     def lstat(path):
-        found = own(path)
-        return os.stat_result((*found[:4], found.st_uid + 1, *found[5:10])) if path == theirs else found
+        status = own(path)
+        return os.stat_result((*status[:4], status.st_uid + 1, *status[5:10])) if path == theirs else status
 
     monkeypatch.setattr(Path, "lstat", lstat)
-    monkeypatch.setattr(os, "kill", lambda *what: sent.append(what))
+    monkeypatch.setattr(os, "kill", lambda *arguments: sent.append(arguments))
     assert main.main(["local", verb, f"--state-dir={folder.path}"]) == 1
 
     out, err = capsys.readouterr()
@@ -192,8 +192,8 @@ def test_a_damaged_record_is_that_of_no_server(folder, content):
 def test_a_process_that_has_ended_is_not_alive_while_nobody_has_waited_for_it(monkeypatch, proc):
     monkeypatch.setattr(process_identity, "_PROC", Path(proc))
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    found = ProcessIdentity(process.pid, ProcessIdentity.current().started)
-    assert not found.is_alive or proc != "/proc"  # the number of another process; ps knows seconds only
+    identity = ProcessIdentity(process.pid, ProcessIdentity.current().started)
+    assert not identity.is_alive or proc != "/proc"  # the number of another process; ps knows seconds only
     assert ProcessIdentity(process.pid, start_time(process.pid)).is_alive
 
     os.kill(process.pid, 9)

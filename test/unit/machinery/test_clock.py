@@ -89,22 +89,22 @@ async def test_a_timeout_that_does_not_pass_leaves_no_timer(clock, seconds):
 
 @pytest.mark.parametrize("seconds", [0, -1])
 async def test_a_sleep_of_no_time_yields_to_others_and_needs_no_timer(clock, seconds):
-    seen = []
-    asyncio.get_running_loop().call_soon(seen.append, "other")
+    order = []
+    asyncio.get_running_loop().call_soon(order.append, "other")
 
     await clock.sleep(seconds)
 
-    assert seen == ["other"]
+    assert order == ["other"]
     assert clock.pending == 0
 
 
 async def test_the_system_clock_is_in_utc_and_sleeps_for_real():
     clock = SystemClock()
-    before = clock.monotonic()
+    start = clock.monotonic()
 
     await clock.sleep(0.01)
 
-    assert clock.monotonic() - before >= 0.009
+    assert clock.monotonic() - start >= 0.009
     assert clock.now().tzinfo is UTC
 
 

@@ -50,5 +50,5 @@ def test_a_record_of_a_failure_shows_no_variables(capsys):
     except LookupError:
         log.Logger("x").exception("failed", length=len(value))
 
-    shown = capsys.readouterr().out
-    assert ("LookupError" in shown, value in shown) == (True, False)
+    output = capsys.readouterr().out
+    assert ("LookupError" in output, value in output) == (True, False)

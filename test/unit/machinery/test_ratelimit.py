@@ -34,7 +34,7 @@ def test_a_forgotten_key_starts_at_the_base_again():
 
 
 @pytest.mark.parametrize(
-    ("base", "cap", "before", "then"),
+    ("base", "cap", "failures", "then"),
     [
         pytest.param(0.001, 1000, 5, 0.032, id="milliseconds, below the cap"),
         pytest.param(0.001, 1000, 1000, 1000, id="milliseconds, a thousand failures"),
@@ -44,14 +44,14 @@ def test_a_forgotten_key_starts_at_the_base_again():
         pytest.param(90, 60, 0, 60, id="a base above the cap"),
     ],
 )
-def test_the_delay_stops_at_the_cap_and_never_overflows(base, cap, before, then):
+def test_the_delay_stops_at_the_cap_and_never_overflows(base, cap, failures, then):
     """client-go: TestItemExponentialFailureRateLimiterOverFlow."""
     limiter = ExponentialBackoff[str](base=base, cap=cap)
-    for _ in range(before):
+    for _ in range(failures):
         limiter.delay("one")
 
     assert limiter.delay("one") == pytest.approx(then)
-    assert limiter.retries("one") == before + 1
+    assert limiter.retries("one") == failures + 1
 
 
 # --- TokenBucket ------------------------------------------------------------------------------------------

@@ -10,9 +10,9 @@ from tf_operator.machinery import sockets
 
 @pytest.fixture
 def listener():
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        found.setblocking(False)
-        yield found
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.setblocking(False)
+        yield server
 
 
 async def test_a_connection_that_comes_in_the_turn_in_which_accepting_ends_waits_for_who_accepts_next(listener):

@@ -40,7 +40,7 @@ MESSAGES = {
 
 
 @pytest.mark.parametrize(("text", "line"), MESSAGES.values(), ids=MESSAGES.keys())
-def test_the_cause_is(text, line):
+def test_the_cause_is_the_line_that_says_most(text, line):
     assert termination_message.summary(text) == line
 
 

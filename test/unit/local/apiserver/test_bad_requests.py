@@ -81,8 +81,8 @@ def broken(value, chance, *, depth=0):
         return [broken(item, chance, depth=depth + 1) for item in value]
     if not isinstance(value, dict):
         return value
-    found = {name: broken(item, chance, depth=depth + 1) for name, item in value.items()}
-    return found | ({chance.choice(FIELDS): chance.choice(JUNK)} if chance.random() < 0.1 else {})
+    fields = {name: broken(item, chance, depth=depth + 1) for name, item in value.items()}
+    return fields | ({chance.choice(FIELDS): chance.choice(JUNK)} if chance.random() < 0.1 else {})
 
 
 def bad_request(chance):
@@ -98,22 +98,22 @@ def bad_request(chance):
 
 @pytest.fixture(scope="module")
 def server():
-    made = ApiServer(FakeClock(), kinds=catalog.KINDS)
-    toy_kinds.call(made, "POST", "/api/v1/namespaces", {"metadata": {"name": "default"}})
-    toy_kinds.call(made, "POST", CRDS, GOOD[CRDS])
-    toy_kinds.call(made, "POST", "/api/v1/namespaces", {"metadata": {"name": "kept"}})
-    toy_kinds.call(made, "POST", "/api/v1/namespaces/kept/configmaps", {"metadata": {"name": "a"}, "data": {"a": "b"}})
-    return made
+    api = ApiServer(FakeClock(), kinds=catalog.KINDS)
+    toy_kinds.call(api, "POST", "/api/v1/namespaces", {"metadata": {"name": "default"}})
+    toy_kinds.call(api, "POST", CRDS, GOOD[CRDS])
+    toy_kinds.call(api, "POST", "/api/v1/namespaces", {"metadata": {"name": "kept"}})
+    toy_kinds.call(api, "POST", "/api/v1/namespaces/kept/configmaps", {"metadata": {"name": "a"}, "data": {"a": "b"}})
+    return api
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_a_hundred_bad_requests_end_in_a_status_each_and_nothing_is_lost(server, seed):
-    chance, kept = random.Random(seed), toy_kinds.call(server, "GET", "/api/v1/namespaces/kept/configmaps/a")
+    chance, stored = random.Random(seed), toy_kinds.call(server, "GET", "/api/v1/namespaces/kept/configmaps/a")
     for request in [bad_request(chance) for _ in range(100)]:
         answer = server.handle(request)
         if isinstance(answer, Response):
-            found = msgspec.json.decode(answer.body)
-            assert answer.code < 400 or (found["kind"], found["code"]) == ("Status", answer.code)
-            assert found.get("reason") != "InternalError", (request, request.body)
+            body = msgspec.json.decode(answer.body)
+            assert answer.code < 400 or (body["kind"], body["code"]) == ("Status", answer.code)
+            assert body.get("reason") != "InternalError", (request, request.body)
         server.collect()
-    assert toy_kinds.call(server, "GET", "/api/v1/namespaces/kept/configmaps/a") == kept
+    assert toy_kinds.call(server, "GET", "/api/v1/namespaces/kept/configmaps/a") == stored

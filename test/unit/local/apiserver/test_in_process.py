@@ -90,21 +90,21 @@ async def test_faults_are_injected_between_client_and_server(clock):
 
 
 async def test_a_watch_wakes_with_each_change_and_ends_in_time(client, clock):
-    seen = []
+    types = []
 
     async def read():
         request = requests.watch(TOYS, Scope("team"), resource_version="1", timeout_seconds=100)
         async with client.stream(request) as chunks:
             async for chunk in chunks:
-                seen.extend(msgspec.json.decode(line)["type"] for line in chunk.splitlines())
+                types.extend(msgspec.json.decode(line)["type"] for line in chunk.splitlines())
 
     reading = asyncio.ensure_future(read())
     await clock.idle()
     await client.create(TOYS, "team", {"metadata": {"name": "car"}})
     await clock.idle()
-    assert seen == ["ADDED"]
+    assert types == ["ADDED"]
     await clock.advance(99)
-    assert seen == ["ADDED", "BOOKMARK"]
+    assert types == ["ADDED", "BOOKMARK"]
     assert not reading.done()
     await clock.advance(1)
     assert reading.done()
@@ -112,13 +112,13 @@ async def test_a_watch_wakes_with_each_change_and_ends_in_time(client, clock):
 
 async def test_a_watch_can_be_given_lines_and_breaks_off_when_another_server_goes_on(clock):
     transport = InProcess(toy_kinds.server(clock), clock)
-    seen = []
+    lines = []
 
     async def read():
         request = requests.watch(TOYS, Scope("team"), resource_version="1", timeout_seconds=100)
         async with client_of(transport, clock).stream(request) as chunks:
             async for chunk in chunks:
-                seen.extend(chunk.splitlines())
+                lines.extend(chunk.splitlines())
 
     reading = asyncio.ensure_future(read())
     await clock.idle()
@@ -127,6 +127,6 @@ async def test_a_watch_can_be_given_lines_and_breaks_off_when_another_server_goe
     transport.go_on_with(toy_kinds.server(clock))
     await clock.idle()
 
-    assert (seen, transport.watches) == ([b"noise"], ())
+    assert (lines, transport.watches) == ([b"noise"], ())
     with pytest.raises(errors.ReplyLost, match="restarted"):
         await reading

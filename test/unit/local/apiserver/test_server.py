@@ -70,8 +70,8 @@ def test_a_change_of_the_wish_is_a_new_generation_and_status_is_not(server):
     assert patch(f"{TOYS}/car/status", {"spec": {"wheels": 9}, "status": {"sold": True}}) == (2, "5")
     assert patch(f"{TOYS}/car", {"spec": {"wheels": 3}}) == (2, "5"), "nothing has changed"
     assert patch(f"{TOYS}/car", {"metadata": {"labels": {"a": "b"}}}) == (2, "6")
-    found = call(server, "GET", f"{TOYS}/car")[1]
-    assert (found["spec"], found["status"]) == ({"wheels": 3}, {"sold": True})
+    stored = call(server, "GET", f"{TOYS}/car")[1]
+    assert (stored["spec"], stored["status"]) == ({"wheels": 3}, {"sold": True})
 
 
 def test_an_update_replaces_the_version_that_it_names(server):
@@ -83,8 +83,8 @@ def test_an_update_replaces_the_version_that_it_names(server):
 
 def test_version_zero_is_none(server):
     none = [{"metadata": {"name": "box", "resourceVersion": version}} for version in ("0", "", "00", "x")]
-    for made in none:
-        assert call(server, "POST", BOXES, made)[0] == 201
+    for body in none:
+        assert call(server, "POST", BOXES, body)[0] == 201
         delete = call(server, "DELETE", f"{BOXES}/box", {"gracePeriodSeconds": 0})
         assert delete[0] == 200
     assert call(server, "POST", BOXES, {"metadata": {"name": "box", "resourceVersion": "1"}})[0] == 500
@@ -128,8 +128,8 @@ def test_an_unknown_field_is_dropped_where_nobody_asks_for_its_validation(server
 
 def test_a_dry_run_does_not_look_at_the_version_of_a_new_object(server):
     body = {"metadata": {"name": "box", "resourceVersion": "7"}}
-    code, made = call(server, "POST", BOXES, body, dryRun="All")
-    assert (code, made["metadata"]["resourceVersion"]) == (201, "7")
+    code, box = call(server, "POST", BOXES, body, dryRun="All")
+    assert (code, box["metadata"]["resourceVersion"]) == (201, "7")
     assert call(server, "POST", BOXES, body)[0] == 500
 
 
@@ -152,8 +152,8 @@ def test_a_field_that_stands_twice_is_warned_of_and_under_strict_refused(server,
 
 def test_yaml_may_have_tabs_where_go_takes_them(server):
     body = b"metadata: {\n\tname: a\n}\nspec:\tx\n"
-    code, made = call(server, "POST", BOXES, body, content_type="application/yaml")
-    assert (code, made["metadata"]["name"], made["spec"]) == (201, "a", "x")
+    code, box = call(server, "POST", BOXES, body, content_type="application/yaml")
+    assert (code, box["metadata"]["name"], box["spec"]) == (201, "a", "x")
     bad = call(server, "POST", BOXES, b"metadata:\n\tname: b\n", content_type="application/yaml")
     assert bad[0] == 400
 
@@ -177,11 +177,11 @@ def test_a_scale_is_read_from_an_object_and_written_to_it(server):
     assert call(server, "GET", path)[1]["message"].endswith('the spec replicas field ".spec.wheels" does not exist')
     call(server, "PATCH", f"{TOYS}/car", {"spec": {"wheels": 4}}, content_type=MERGE)
     call(server, "PATCH", f"{TOYS}/car/status", {"status": {"wheels": 3, "selector": "a=b"}}, content_type=MERGE)
-    found = call(server, "GET", path)[1]
-    assert (found["kind"], found["spec"]) == ("Scale", {"replicas": 4})
-    assert found["status"] == {"replicas": 3, "selector": "a=b"}
-    assert call(server, "PUT", path, {**found, "spec": {"replicas": 6}})[1]["spec"] == {"replicas": 6}
-    assert call(server, "PUT", path, found)[0] == 409
+    scale = call(server, "GET", path)[1]
+    assert (scale["kind"], scale["spec"]) == ("Scale", {"replicas": 4})
+    assert scale["status"] == {"replicas": 3, "selector": "a=b"}
+    assert call(server, "PUT", path, {**scale, "spec": {"replicas": 6}})[1]["spec"] == {"replicas": 6}
+    assert call(server, "PUT", path, scale)[0] == 409
     assert call(server, "PATCH", path, {"spec": {"replicas": -1}}, content_type=MERGE)[0] == 422
     assert call(server, "GET", f"{TOYS}/car")[1]["spec"] == {"wheels": 6}
 
@@ -207,9 +207,9 @@ def test_an_update_creates_where_the_kind_allows_it(server):
 def test_an_answer_has_the_form_that_is_accepted(server, path, form, kind):
     call(server, "POST", TOYS, toy(wheels=4))
     accept = f"application/json;as={form};v=v1;g=meta.k8s.io"
-    code, found = call(server, "GET", path, accept=accept)
-    assert (code, found["kind"]) == (406 if kind == "Status" else 200, kind)
-    assert "wheels" not in str(found)
+    code, answer = call(server, "GET", path, accept=accept)
+    assert (code, answer["kind"]) == (406 if kind == "Status" else 200, kind)
+    assert "wheels" not in str(answer)
 
 
 class Applier:
@@ -258,7 +258,7 @@ LONG = b'{"metadata":{"name":"' + b"x" * 3 * 1024 * 1024 + b'"}}'
 
 
 @pytest.mark.parametrize(
-    ("asked", "expected"),
+    ("arguments", "expected"),
     [
         (("GET", f"{TOYS}/plane"), (404, "NotFound", 'toys.toys.io "plane" not found')),
         (("GET", f"{BOXES}/plane"), (404, "NotFound", 'boxes "plane" not found')),
@@ -296,10 +296,10 @@ LONG = b'{"metadata":{"name":"' + b"x" * 3 * 1024 * 1024 + b'"}}'
         (("POST", "/apis/toys.io/v1/toys", toy()), (404, "NotFound", "")),
     ],
 )
-def test_an_error_is_a_status_in_the_words_of_the_real_server(server, asked, expected):
+def test_an_error_is_a_status_in_the_words_of_the_real_server(server, arguments, expected):
     call(server, "POST", TOYS, toy())
     call(server, "POST", BOXES, toy())
-    code, status = call(server, *asked)
+    code, status = call(server, *arguments)
     assert (code, status["kind"], status["code"], status["reason"]) == (expected[0], "Status", *expected[:2])
     assert expected[2] in status["message"]
 

@@ -40,9 +40,9 @@ def test_all_pods_of_a_job_read_the_same_ports_in_tf_config():
     text, addresses = json.dumps({"cluster": cluster}), Addresses(is_free=lambda _port: True)
     first, second = (names(addresses, uid=uid).replaced(text) for uid in "ab")
     assert first == second
-    found = json.loads(first)["cluster"]
-    assert len({*found["ps"], *found["worker"]}) == 4
-    assert names(addresses).port_of(2222) == int(found["worker"][0].rpartition(":")[2])
+    hosts = json.loads(first)["cluster"]
+    assert len({*hosts["ps"], *hosts["worker"]}) == 4
+    assert names(addresses).port_of(2222) == int(hosts["worker"][0].rpartition(":")[2])
 
 
 def test_ports_in_use_are_passed_over_and_kept_until_no_pod_mentions_them():

@@ -59,11 +59,11 @@ def pod(name, job=""):
 
 async def test_each_job_is_warned_of_once(tables, clock):
     tables[0].write_text(table(("00000000:4E20", "0A"), ("00000000:4E22", "0A"), ("0100007F:4E23", "0A")))
-    said = []
-    recorder = SimpleNamespace(event=lambda subject, *what, **words: said.append((subject, what, words)))
-    found = [Listener(pod(f"a-{index}", "a"), [20000 + 2 * index]) for index in range(2)]
-    found += [Listener(pod("inside", "b"), [20003]), Listener(pod("alone"), [20002]), Listener(pod("ended"), [])]
-    watch = ListenerWatch(SimpleNamespace(clock=clock, recorder=recorder), lambda: found)
+    events = []
+    recorder = SimpleNamespace(event=lambda subject, *arguments, **words: events.append((subject, arguments, words)))
+    programs = [Listener(pod(f"a-{index}", "a"), [20000 + 2 * index]) for index in range(2)]
+    programs += [Listener(pod("inside", "b"), [20003]), Listener(pod("alone"), [20002]), Listener(pod("ended"), [])]
+    watch = ListenerWatch(SimpleNamespace(clock=clock, recorder=recorder), lambda: programs)
 
     looking = asyncio.create_task(watch.run())
     for _ in range(3):
@@ -71,18 +71,18 @@ async def test_each_job_is_warned_of_once(tables, clock):
         await clock.advance(3)
     looking.cancel()
 
-    assert [(subject.kind, subject.key.name, what) for subject, what, _ in said] == [
+    assert [(subject.kind, subject.key.name, arguments) for subject, arguments, _ in events] == [
         ("TFJob", "a", ("Warning",)),
         ("Pod", "alone", ("Warning",)),
     ]
-    assert said[0][2]["reason"] == "ListensOnAllInterfaces"
-    assert "programs of TFJob a listen on all interfaces, as at port 20000" in said[0][2]["message"]
+    assert events[0][2]["reason"] == "ListensOnAllInterfaces"
+    assert "programs of TFJob a listen on all interfaces, as at port 20000" in events[0][2]["message"]
 
 
 async def test_a_machine_without_a_network_needs_no_warning_until_it_has_one(tables, clock, monkeypatch):
     tables[0].write_text(table(("00000000:4E20", "0A")))
-    said = []
-    recorder = SimpleNamespace(event=lambda *what, **words: said.append(what))
+    events = []
+    recorder = SimpleNamespace(event=lambda *arguments, **words: events.append(arguments))
     watch = ListenerWatch(SimpleNamespace(clock=clock, recorder=recorder), lambda: [Listener(pod("a"), [20000])])
 
     def without_descriptors():
@@ -93,7 +93,7 @@ async def test_a_machine_without_a_network_needs_no_warning_until_it_has_one(tab
         monkeypatch.setattr(listeners.socket, "if_nameindex", networks)
         await clock.idle()
         await clock.advance(3)
-        counts.append(len(said))
+        counts.append(len(events))
     looking.cancel()
 
     assert counts == [0, 0, 1]

@@ -17,7 +17,7 @@ def pod(*tolerations):
 
 
 @pytest.mark.parametrize(
-    ("node", "tolerations", "why"),
+    ("node", "tolerations", "reason"),
     [
         ({}, [], ""),
         ({"unschedulable": True}, [], CORDONED),
@@ -35,5 +35,5 @@ def pod(*tolerations):
         ({"taints": [GPU, {"key": "b", "effect": "NoSchedule"}]}, [{"key": "gpu", "operator": "Exists"}], TAINTED),
     ],
 )
-def test_a_pod_is_taken_if_it_tolerates_the_taints_of_the_node(node, tolerations, why):
-    assert refusal(msgspec.convert({"metadata": {}, "spec": node}, CachedObject), pod(*tolerations)) == why
+def test_a_pod_is_taken_if_it_tolerates_the_taints_of_the_node(node, tolerations, reason):
+    assert refusal(msgspec.convert({"metadata": {}, "spec": node}, CachedObject), pod(*tolerations)) == reason

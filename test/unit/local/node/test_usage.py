@@ -34,11 +34,11 @@ class Machine:
         """Processors and pages of the container after so many seconds, and since when that is."""
         session = ContainerSession("main", leader, self.began + timedelta(seconds=began))
         pods = [(POD, [session]), (POD, [])]
-        (found,) = self.meter.metrics(pods, self.began + timedelta(seconds=seconds))
-        (container,) = found["containers"]
+        (metrics,) = self.meter.metrics(pods, self.began + timedelta(seconds=seconds))
+        (container,) = metrics["containers"]
         usage = container["usage"]
         assert (container["name"], usage["cpu"][-1], usage["memory"][-2:]) == ("main", "n", "Ki")
-        return int(usage["cpu"][:-1]) / 1e9, int(usage["memory"][:-2]) * 1024 // PAGE, float(found["window"][:-1])
+        return int(usage["cpu"][:-1]) / 1e9, int(usage["memory"][:-2]) * 1024 // PAGE, float(metrics["window"][:-1])
 
 
 def test_all_processes_of_a_container_are_added_up_and_no_other(machine):
@@ -51,13 +51,13 @@ def test_all_processes_of_a_container_are_added_up_and_no_other(machine):
 
 
 def test_processor_time_is_that_of_the_last_seconds_however_often_somebody_asks(machine):
-    seen = []
+    readings = []
     for second, cpu in ((5, 5.0), (12, 12.0), (13, 12.0), (22, 12.0), (23, 12.0), (40, 12.0)):
         machine.process(7, 7, cpu=cpu)
         cores, _, window = machine.used(second)
-        seen.append((round(cores, 2), window))
+        readings.append((round(cores, 2), window))
 
-    assert seen == [(1.0, 5.0), (1.0, 12.0), (0.92, 13.0), (0.0, 10.0), (0.0, 11.0), (0.0, 18.0)]
+    assert readings == [(1.0, 5.0), (1.0, 12.0), (0.92, 13.0), (0.0, 10.0), (0.0, 11.0), (0.0, 18.0)]
 
 
 def test_a_number_that_another_process_has_now_begins_again(machine):

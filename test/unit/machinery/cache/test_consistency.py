@@ -206,9 +206,9 @@ def test_a_history_of_writes_and_events(world, steps):
 
 
 @pytest.mark.parametrize("version", ["", "0", "-5", "1e3", "0101", "٣", "abc", "9" * 20, "9" * 5000])
-@pytest.mark.parametrize("known", [None, "50"], ids=["new", "known"])
-def test_an_invalid_version_of_a_write_forces_a_live_read(world, version, known):
-    world.of["pods"].versions |= {"p": known} if known else {}
+@pytest.mark.parametrize("cached_version", [None, "50"], ids=["new", "known"])
+def test_an_invalid_version_of_a_write_forces_a_live_read(world, version, cached_version):
+    world.of["pods"].versions |= {"p": cached_version} if cached_version else {}
     wrote("p", version)(world)
 
     reaches("500")(world)

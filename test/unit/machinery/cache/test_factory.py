@@ -28,8 +28,8 @@ def serving(clock, **scripts):
 
 def make_informers(**scripts):
     clock = FakeClock()
-    made = SharedInformerFactory(client=serving(clock, **scripts), clock=clock, chance=lambda: 0.5)
-    return clock, made
+    informers = SharedInformerFactory(client=serving(clock, **scripts), clock=clock, chance=lambda: 0.5)
+    return clock, informers
 
 
 @asynccontextmanager
@@ -120,16 +120,16 @@ async def test_a_refresh_is_over_when_each_of_them_was_relisted():
     informers.get(OTHERS, decode=READ_THING)
     async with running(clock, informers):
         assert informers.awaited() == []
-        asked = asyncio.ensure_future(informers.refresh())
+        refresh = asyncio.ensure_future(informers.refresh())
 
         await clock.advance(6)
         assert len(things.store) == 1
         assert informers.awaited() == ["others"]
-        assert not asked.done()
+        assert not refresh.done()
 
         await clock.advance(1)
         assert informers.awaited() == []
-        assert asked.done()
+        assert refresh.done()
 
 
 async def test_an_informer_that_is_not_required_is_not_waited_for():
@@ -189,11 +189,11 @@ async def test_a_bug_in_one_informer_ends_all_of_them():
 
 async def test_an_informer_that_is_requested_too_late_would_never_run_and_is_refused():
     clock, informers = make_informers()
-    known = informers.get(THINGS, decode=READ_THING)
+    informer = informers.get(THINGS, decode=READ_THING)
     async with running(clock, informers):
         with pytest.raises(RuntimeError, match="ask for others before"):
             informers.get(OTHERS, decode=READ_THING)
-        assert informers.get(THINGS, decode=READ_THING) is known
+        assert informers.get(THINGS, decode=READ_THING) is informer
 
 
 async def test_each_informer_has_its_own_metrics_by_its_name(clock):

@@ -98,7 +98,7 @@ class Harness:
         ),
     ],
 )
-async def test_a_watch_notifies_handlers_of(steps, notified):
+async def test_a_watch_notifies_handlers_of_each_change_once(steps, notified):
     history = HistoryKeeper()
 
     async with Harness(Watch(*steps, 1e9), handlers=[history]) as harness:
@@ -142,7 +142,7 @@ async def test_a_watch_notifies_handlers_of(steps, notified):
         ),
     ],
 )
-async def test_a_relist_notifies_handlers_of(first, second, notified):
+async def test_a_relist_notifies_handlers_of_the_difference(first, second, notified):
     """client-go: TestReflectorReplacesStoreOnUnsafeDelete, TestRealFIFO_ReplaceMakesDeletions."""
     history, watches = HistoryKeeper(), (Watch(*first, mark(5), 3.0), EXPIRED, Watch(*second, 1e9))
 
@@ -155,19 +155,19 @@ async def test_a_relist_notifies_handlers_of(first, second, notified):
 
 async def test_no_handler_sees_a_part_of_a_list():
     """client-go: TestRealFIFO_ReplaceAtomic."""
-    seen = []
+    notices = []
 
     class Witness(Diary):
         def _write(self, entry, item):
             names = "".join(sorted(thing.metadata.name for thing in harness.store))
-            seen.append((entry, names, harness.store.resource_version_in(""), harness.informer.has_synced))
+            notices.append((entry, names, harness.store.resource_version_in(""), harness.informer.has_synced))
 
     harness = Harness(Watch(added(A) + added(B), mark(5), 3.0), EXPIRED, Watch(added(C) + added(A), mark(9), 1e9))
     harness.informer.add_handler(Witness())
     async with harness:
         await harness.clock.advance(10)
 
-    assert seen == [
+    assert notices == [
         ("+a@1", "ab", "5", False),
         ("+b@2", "ab", "5", False),
         ("-b@2?", "ac", "9", True),
@@ -239,16 +239,16 @@ async def test_a_handler_that_is_added_by_a_handler_is_notified_of_everything_on
 
 
 async def test_store_and_version_have_changed_before_handlers_are_notified():
-    seen = []
+    notices = []
 
     class Witness(Diary):
         def _write(self, entry, item):
-            seen.append((entry, harness.store.version_of(item.metadata.uid), harness.store.resource_version_in("")))
+            notices.append((entry, harness.store.version_of(item.metadata.uid), harness.store.resource_version_in("")))
 
     harness = Harness(Watch(mark(5), added(thing("a", 9)), modified(thing("a", 10)), deleted(thing("a", 11)), 1e9))
     harness.informer.add_handler(Witness())
     async with harness:
-        assert seen == [("+a@9", "9", "9"), ("a@9>10", "10", "10"), ("-a@11", None, "11")]
+        assert notices == [("+a@9", "9", "9"), ("a@9>10", "10", "10"), ("-a@11", None, "11")]
 
 
 # --- Synced -----------------------------------------------------------------------------------------------
@@ -374,16 +374,16 @@ async def test_a_reflector_that_fails_or_is_cancelled_from_within_ends_the_infor
 
 async def refreshing(harness):
     """A refresh that has begun, and has done what it can at once."""
-    asked = asyncio.get_running_loop().create_task(harness.informer.refresh())
+    refresh = asyncio.get_running_loop().create_task(harness.informer.refresh())
     await harness.clock.idle()
-    return asked
+    return refresh
 
 
 UNAVAILABLE = [errors.Unreachable("refused"), errors.refused(503, b"{}"), errors.refused(401, b"{}")]
 
 
 @pytest.mark.parametrize(
-    ("script", "before", "moments"),
+    ("script", "seconds_before", "moments"),
     [
         pytest.param(
             # half-open: 80 s of silence would pass before the reflector itself noticed
@@ -412,21 +412,21 @@ UNAVAILABLE = [errors.Unreachable("refused"), errors.refused(503, b"{}"), errors
         ),
     ],
 )
-async def test_a_refresh_waits_for(script, before, moments):
+async def test_a_refresh_waits_for_a_list_of_its_own(script, seconds_before, moments):
     async with Harness(*script) as harness:
-        await harness.notified(before)
-        asked = await refreshing(harness)
+        await harness.notified(seconds_before)
+        refresh = await refreshing(harness)
 
         for seconds, notified, is_done in moments:
             assert await harness.notified(seconds) == notified
-            assert (asked.done(), harness.informer.is_awaited) == (is_done, not is_done)
+            assert (refresh.done(), harness.informer.is_awaited) == (is_done, not is_done)
         assert not harness.informer.is_stale("ns")
 
 
 async def test_a_cancelled_refresh_is_not_awaited_and_does_no_harm():
     async with Harness(Watch(mark(5), 1e9), Watch(2.0, mark(10), 1e9)) as harness:
-        asked = await refreshing(harness)
-        asked.cancel()
+        refresh = await refreshing(harness)
+        refresh.cancel()
         await harness.clock.idle()
         assert not harness.informer.is_awaited
         assert harness.informer.is_stale("ns")
@@ -438,11 +438,11 @@ async def test_a_cancelled_refresh_is_not_awaited_and_does_no_harm():
 
 async def test_a_refresh_before_the_informer_runs_is_its_initial_list():
     harness = Harness(Watch(added(A), mark(5), 1e9))
-    asked = await refreshing(harness)
-    assert not asked.done()
+    refresh = await refreshing(harness)
+    assert not refresh.done()
 
     async with harness:
-        assert asked.done()
+        assert refresh.done()
         assert len(harness.server.queries) == 1
 
 
@@ -458,8 +458,8 @@ async def test_a_refresh_does_not_wait_for_a_refused_namespace_which_is_stale_un
     blue = [Watch(mark(8), 1e9), Watch(mark(12), 1e9)]
 
     async with two_namespaces(red, blue) as harness:
-        asked = await refreshing(harness)
-        assert asked.done()
+        refresh = await refreshing(harness)
+        assert refresh.done()
         assert (harness.informer.is_stale("red"), harness.informer.is_stale("blue")) == (True, False)
         assert len(harness.store) == 1, "nothing is deleted for a refusal"
 
@@ -473,12 +473,12 @@ async def test_a_refresh_does_not_wait_for_a_namespace_whose_list_fails_for_long
     red = [Watch(added(in_namespace("red", "a", 1)), mark(10), 1e9), *broken]
 
     async with two_namespaces(red, [Watch(mark(8), 1e9), Watch(mark(12), 1e9)]) as harness:
-        asked = await refreshing(harness)
+        refresh = await refreshing(harness)
         await harness.clock.advance(9)
-        assert not asked.done()
+        assert not refresh.done()
 
         await harness.clock.advance(30)
-        assert asked.done()
+        assert refresh.done()
         assert (harness.informer.is_stale("red"), harness.informer.is_stale("blue")) == (True, False)
 
 

@@ -74,9 +74,9 @@ def test_the_pool_is_bounded(monkeypatch):
     monkeypatch.setattr("tf_operator.machinery.cache.interning.MOST_INTERNED", 10)
     pool = InternPool()
 
-    kept = [pool.intern(f"value-{number}") for number in range(95)]
+    values = [pool.intern(f"value-{number}") for number in range(95)]
 
-    assert kept[94] == "value-94"
+    assert values[94] == "value-94"
     assert len(pool) <= 10
 
 

@@ -38,8 +38,8 @@ def parts(script, scope=EVERYWHERE):
 
 
 async def read(script, scope=EVERYWHERE):
-    async with parts(script, scope) as found:
-        return [(part.is_first, len(part.items), part.resource_version) async for part in found]
+    async with parts(script, scope) as stream:
+        return [(part.is_first, len(part.items), part.resource_version) async for part in stream]
 
 
 async def test_a_list_is_read_in_pages_of_one_moment_and_never_from_a_stale_cache():
@@ -109,20 +109,20 @@ async def test_a_body_that_is_larger_than_meant_comes_in_parts_of_one_list(monke
     monkeypatch.setattr(list_body, "MOST_HELD", 1000)
     script = Script(page([thing(f"o{number}", number + 1) for number in range(50)], version=9))
 
-    found = await read(script)
+    summary = await read(script)
 
-    assert [(is_first, version) for is_first, _, version in found] == [(True, ""), (False, "9")]
-    assert sum(count for _, count, _ in found) == 50
+    assert [(is_first, version) for is_first, _, version in summary] == [(True, ""), (False, "9")]
+    assert sum(count for _, count, _ in summary) == 50
 
 
 async def test_the_list_begins_again_with_larger_pages_when_its_token_has_expired():
     """client-go: TestReflectorFullListIfExpired, for a continue token. In one piece it might have any size."""
     server = Server([10] * 5000, expires_after=[2, 1])
 
-    found = await read(server)
+    summary = await read(server)
 
-    begins = [at for at, (is_first, _, _) in enumerate(found) if is_first]
-    assert sum(count for _, count, _ in found[begins[-1] :]) == 5000
+    begins = [at for at, (is_first, _, _) in enumerate(summary) if is_first]
+    assert sum(count for _, count, _ in summary[begins[-1] :]) == 5000
     assert (len(begins), server.limits) == (3, [10, 100, 500, 500, 500, 2000, 2000, 2000, 8000])
 
 
@@ -138,8 +138,8 @@ async def crawl(clock, body, *, size, pause):
 
         yield chunks()
 
-    async with aclosing(pager.parts(open_page, THINGS, EVERYWHERE, clock=clock)) as found:
-        return [part async for part in found]
+    async with aclosing(pager.parts(open_page, THINGS, EVERYWHERE, clock=clock)) as stream:
+        return [part async for part in stream]
 
 
 @pytest.mark.parametrize("pause", [1e9, 1.0], ids=["silent", "a byte a second"])

@@ -81,7 +81,7 @@ class Harness:
         return {item.metadata.name: item.metadata.resource_version for item in self.store}
 
     @property
-    def asked(self):
+    def requests(self):
         """What each request was: a page, a streamed list, or a watch from a version."""
         return [kind_of(query) for query in self.server.queries]
 
@@ -186,18 +186,18 @@ AFTER_LOSS = Watch(added(thing("b", 7)), mark(8), 1e9)
         ),
     ],
 )
-async def test_a_reflector_requests(script, moments):
+async def test_a_reflector_chooses_its_next_request_by_what_it_got(script, moments):
     """client-go: TestWatchListFallback..."""
-    asked = []
+    expected = []
     async with Harness(*script) as harness:
         for seconds, more, names in moments:
             await harness.clock.advance(seconds)
-            asked += more.split(", ")
-            assert (harness.asked, harness.names) == (asked, names)
+            expected += more.split(", ")
+            assert (harness.requests, harness.names) == (expected, names)
 
 
 @pytest.mark.parametrize(
-    ("ending", "seconds", "asked"),
+    ("ending", "seconds", "expected"),
     [
         pytest.param([errors.ReplyLost("reset")], 10, ["stream", "watch 50", "stream"], id="cut off"),
         pytest.param(
@@ -210,7 +210,7 @@ async def test_a_reflector_requests(script, moments):
         pytest.param([1e9], 90, ["stream", "watch 50", "stream"], id="silent"),
     ],
 )
-async def test_a_history_that_went_back_is_noticed_by_the_next_watch(ending, seconds, asked):
+async def test_a_history_that_went_back_is_noticed_by_the_next_watch(ending, seconds, expected):
     """Etcd was restored: the apiserver accepts a watch from version 50, and is silent up to it, for days perhaps."""
     watches = [Watch(added(A), mark(50), SERVED, *ending[:1]), *ending[1:], Watch(1e9), AFTER_LOSS]
 
@@ -218,7 +218,7 @@ async def test_a_history_that_went_back_is_noticed_by_the_next_watch(ending, sec
         harness.server.position = 20
         await harness.clock.advance(SERVED + seconds)
 
-        assert (harness.asked, harness.names) == (asked, {"b": "7"})
+        assert (harness.requests, harness.names) == (expected, {"b": "7"})
 
 
 # --- Lists page by page -----------------------------------------------------------------------------------
@@ -229,7 +229,7 @@ async def test_a_list_that_fails_between_two_pages_leaves_the_store_as_it_was():
 
     async with Harness(NO_STREAMS, *lists, chance=0.999) as harness:
         await harness.clock.advance(4.5)
-        assert harness.asked[-1] == "list 100 t"
+        assert harness.requests[-1] == "list 100 t"
         assert harness.names == {"a": "1"}
         assert harness.reflector._relist is None, "what was read is not kept while nothing happens"
 
@@ -263,7 +263,7 @@ async def test_a_watch_that_ends_is_followed_by_one_from_where_it_ended():
     async with Harness(first, Watch(added(thing("c", 41)), 1e9)) as harness:
         await harness.clock.advance(SERVED + 1)
 
-        assert harness.asked == ["stream", "watch 40"]
+        assert harness.requests == ["stream", "watch 40"]
         assert harness.server.queries[1] == {
             "watch": "true",
             "allowWatchBookmarks": "true",
@@ -284,7 +284,7 @@ async def test_a_page_ends_the_idle_time():
     async with Harness(errors.Unreachable("no"), NO_STREAMS, page([], version=5, token="t"), Hang()) as harness:
         await harness.clock.advance(100)
 
-        assert harness.asked[-1] == "list 100 t"
+        assert harness.requests[-1] == "list 100 t"
         assert 95 < harness.reflector.idle_seconds < 100
 
 
@@ -311,7 +311,7 @@ async def test_a_short_failure_is_followed_by_a_watch_from_the_same_version(trou
     async with Harness(*script, chance=0.5) as harness:
         await harness.clock.advance(SERVED + 10)
 
-        assert harness.asked == ["stream", *["watch 5"] * 4]
+        assert harness.requests == ["stream", *["watch 5"] * 4]
         assert harness.names == {"a": "1", "c": "9"}
 
 
@@ -322,7 +322,7 @@ async def test_a_history_that_went_on_is_followed_without_a_relist():
     async with Harness(*script, chance=0.5) as harness:
         await harness.clock.advance(SERVED + 370)
 
-        assert harness.asked == ["stream", "watch 50", "watch 64"]
+        assert harness.requests == ["stream", "watch 50", "watch 64"]
         assert harness.server.times_asked_for_position == 1, "not after a watch that ended at its time"
 
 
@@ -351,7 +351,7 @@ async def test_the_version_of_the_apiserver_is_requested_again_when_that_fails()
         harness.server.position = 60
         await harness.clock.advance(5)
         assert harness.server.times_asked_for_position == 2
-        assert harness.asked == ["stream", "watch 50", "watch 50"]
+        assert harness.requests == ["stream", "watch 50", "watch 50"]
 
 
 @pytest.mark.parametrize(
@@ -366,10 +366,10 @@ async def test_a_lasting_failure_at_one_version_leads_to_a_relist(trouble):
 
     async with Harness(*script, chance=0.999) as harness:
         await harness.clock.advance(SERVED + 30)
-        assert harness.asked[-1] == "watch 5"
+        assert harness.requests[-1] == "watch 5"
 
         await harness.clock.advance(60)
-        assert "stream" in harness.asked[-1:] or "list 10" in harness.asked[-1:]
+        assert "stream" in harness.requests[-1:] or "list 10" in harness.requests[-1:]
         assert [name for name in harness.counts.of if name.startswith("relisted")] != []
 
 
@@ -461,7 +461,7 @@ async def test_lists_are_streamed_again_some_time_after_a_stream_was_refused_or_
     async with Harness(unstreamed, *paged, Watch(mark(6), 1e9), timing=Timing(paged=100)) as harness:
         await harness.clock.advance(170)
 
-        assert harness.asked == ["stream", *["list 10", "watch 5"] * 2, "stream"]
+        assert harness.requests == ["stream", *["list 10", "watch 5"] * 2, "stream"]
 
 
 async def test_an_attempt_that_hangs_after_a_long_wait_is_not_stuck_yet():

@@ -57,16 +57,16 @@ def test_the_same_index_can_be_added_again_and_another_one_of_its_name_cannot():
 
 
 def test_nothing_has_changed_when_an_index_raises():
-    known = projected("a", 1)
+    original = projected("a", 1)
     store = Store({"fragile": lambda item: [str(1 // (3 - item.size))]})
-    store.put(known)
+    store.put(original)
 
     with pytest.raises(ZeroDivisionError):
         store.put(projected("a", 2, size=3))
 
-    assert store.get(ObjectKey("ns", "a")) is known
+    assert store.get(ObjectKey("ns", "a")) is original
     assert store.version_of("uid-of-a") == "1"
-    assert store.by_index("fragile", "0") == (known,)
+    assert store.by_index("fragile", "0") == (original,)
 
 
 def test_iterating_goes_on_while_the_store_changes():

@@ -46,12 +46,12 @@ async def test_a_version_is_given_up_at_once_after_half_a_minute_or_never(ending
     """client-go: TestNoRelistOnTooManyRequests, TestRetryInternalError."""
     clock, retry = make_policy()
 
-    found = []
+    decisions = []
     for _ in relists:
-        found.append(retry.needs_relist(ending))
+        decisions.append(retry.needs_relist(ending))
         await clock.advance(10)
 
-    assert found == relists
+    assert decisions == relists
 
 
 async def test_an_event_of_the_watch_resets_the_time_until_a_relist():
@@ -106,11 +106,11 @@ async def test_every_kind_of_error_has_its_own_pauses():
 
 
 @pytest.mark.parametrize(
-    ("asked", "expected"),
+    ("pause", "expected"),
     [pytest.param(5.0, 5.0, id="longer than ours"), pytest.param(0.0, 0.8, id="shorter than ours")],
 )
-async def test_the_pause_is_at_least_what_the_server_asked_for(asked, expected):
+async def test_the_pause_is_at_least_what_the_server_asked_for(pause, expected):
     """client-go: TestBackoffOnTooManyRequests."""
     _, retry = make_policy()
 
-    assert retry.delay(refused(429, retry_after=asked), served=300) == pytest.approx(expected)
+    assert retry.delay(refused(429, retry_after=pause), served=300) == pytest.approx(expected)

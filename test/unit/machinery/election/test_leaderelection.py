@@ -86,22 +86,22 @@ def store():
 @pytest.fixture
 async def candidates(store, clock):
     """Makes candidates whose work is alive; all have ended, and left no timer, after the test."""
-    made = []
+    entries = []
 
     def make(identity="me", **options):
         candidate = Candidate(store, clock, identity, **options)
         beating = candidate.heartbeat.beating()
         beating.__enter__()
-        made.append((candidate, beating))
+        entries.append((candidate, beating))
         return candidate
 
     yield make
-    for candidate, beating in made:
+    for candidate, beating in entries:
         beating.__exit__(None, None, None)
         if candidate.task:
             candidate.task.cancel()
     await clock.advance(30)
-    assert all(candidate.task is None or candidate.task.done() for candidate, _ in made)
+    assert all(candidate.task is None or candidate.task.done() for candidate, _ in entries)
     assert clock.pending == 0
 
 
@@ -412,13 +412,13 @@ async def test_a_release_is_given_up_after_half_the_renew_deadline(me, clock, st
 @pytest.mark.parametrize("change", [lambda store: store.put(record("other")), LeaseStore.delete])
 async def test_a_release_leaves_the_lease_of_another_holder_alone(me, clock, store, change):
     change(store)
-    before = store.body
+    body = store.body
 
     await me.resign()
     await clock.advance(1)
 
     assert me.task.cancelled()
-    assert store.body == before
+    assert store.body == body
 
 
 # Two candidates.

@@ -33,12 +33,12 @@ class OneReply:
     """A client that records its calls, and gives the same reply to each."""
 
     def __init__(self, reply):
-        self.asked = []
+        self.calls = []
         self._reply = reply
 
     def __getattr__(self, verb):
         async def call(resource, *arguments):
-            self.asked.append((verb, str(resource), *arguments))
+            self.calls.append((verb, str(resource), *arguments))
             if isinstance(self._reply, Exception):
                 raise self._reply
             return self._reply
@@ -113,18 +113,18 @@ async def test_a_lease_is_read_and_created_under_its_name():
     await lock.create(RECORD)
 
     body = {"metadata": {"namespace": KEY.namespace, "name": KEY.name}, "spec": RECORD.spec()}
-    assert client.asked == [("get", LEASES, KEY), ("create", LEASES, KEY.namespace, body)]
+    assert client.calls == [("get", LEASES, KEY), ("create", LEASES, KEY.namespace, body)]
 
 
 async def test_an_update_keeps_unknown_fields_and_sends_uid_and_version_back():
     client = OneReply(REPLY)
     metadata = {"name": KEY.name, "uid": "u", "resourceVersion": "7", "labels": {"team": "ml"}}
-    seen = read_lease({"metadata": {**metadata, "managedFields": [{}]}, "spec": {"strategy": "x", "renewTime": 5}})
+    stored = read_lease({"metadata": {**metadata, "managedFields": [{}]}, "spec": {"strategy": "x", "renewTime": 5}})
 
-    await LeaseLock(client, KEY).update(seen, RECORD)
+    await LeaseLock(client, KEY).update(stored, RECORD)
 
     body = {"metadata": metadata, "spec": {"strategy": "x", **RECORD.spec()}}
-    assert client.asked == [("update", LEASES, KEY, body)]
+    assert client.calls == [("update", LEASES, KEY, body)]
 
 
 @pytest.mark.parametrize("metadata", [{}, {"uid": "u"}, {"resourceVersion": "8"}, None], ids=str)
@@ -144,6 +144,6 @@ async def test_a_lock_of_its_own_sends_each_call_once():
                     await lock.read()
 
     assert lease.record == LeaseRecord()
-    assert [seen.target for seen in server.requests] == [
+    assert [request.target for request in server.requests] == [
         "/apis/coordination.k8s.io/v1/namespaces/tf-operator/leases/tf-operator"
     ] * 3

@@ -86,7 +86,7 @@ OURS = {"firstTimestamp": "2026-01-01T12:00:00Z", "reportingInstance": "tf-opera
 
 
 @pytest.mark.parametrize(
-    ("found", "before"),
+    ("stored", "count"),
     [
         pytest.param(OURS | {"count": 1}, 0, id="our own, whose reply was lost"),
         pytest.param(OURS | {"reportingInstance": "another", "count": 7}, 7, id="of another instance"),
@@ -96,8 +96,8 @@ OURS = {"firstTimestamp": "2026-01-01T12:00:00Z", "reportingInstance": "tf-opera
         pytest.param({"count": -3}, 1, id="with a negative count"),
     ],
 )
-def test_an_event_that_exists_already_is_counted_on_from_where_it_is(found, before):
-    assert event_object.counted_before(found, EventSeries("Normal", "", NOON, NOON), REPORTER) == before
+def test_an_event_that_exists_already_is_counted_on_from_where_it_is(stored, count):
+    assert event_object.counted_before(stored, EventSeries("Normal", "", NOON, NOON), REPORTER) == count
 
 
 @pytest.mark.parametrize("text", ["x" * 1025, "世" * 1000, "\n" * 1024, "x" * 1022 + "世", "x" * 10**6])

@@ -241,7 +241,7 @@ async def test_no_key_waits_long_beside_a_noisy_key_and_a_huge_namespace(clock):
     workers = [start(worker()) for _ in range(8)]
     await clock.advance(2)
 
-    waits = [found.args[0] for found in measures.waited.call_args_list]
+    waits = [entry.args[0] for entry in measures.waited.call_args_list]
     assert len(waits) >= 1000
     assert queue.depth <= 1  # the noisy key; every other one was reconciled
     assert max(waits[:1000]) <= 10 * mean(waits[:1000])

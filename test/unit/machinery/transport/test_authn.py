@@ -11,10 +11,10 @@ class Apiserver:
 
     def __init__(self, status):
         self.status = status
-        self.asked = []
+        self.reviews = []
 
     async def create(self, resource, namespace, body):
-        self.asked.append((str(resource), namespace, body["spec"]))
+        self.reviews.append((str(resource), namespace, body["spec"]))
         return {**body, "status": self.status}
 
 
@@ -27,7 +27,7 @@ async def test_a_reviewed_token_is_that_of_a_user():
     )
 
     assert await authn.review_token(server, "secret") == User("anna", "u-1", ("a", "b"), {"pod": ["p"]})
-    assert server.asked == [("tokenreviews.authentication.k8s.io", "", {"token": "secret"})]
+    assert server.reviews == [("tokenreviews.authentication.k8s.io", "", {"token": "secret"})]
 
 
 @pytest.mark.parametrize(
@@ -56,8 +56,8 @@ async def test_a_review_of_access_has_all_that_is_known_of_the_user():
     anna = User("anna", "u-1", ("a",), {"pod": ["p"]})
 
     assert await authn.is_allowed(server, anna, verb="get", path="/metrics")
-    (asked,) = server.asked
-    assert asked == (
+    (review,) = server.reviews
+    assert review == (
         "subjectaccessreviews.authorization.k8s.io",
         "",
         {

@@ -114,12 +114,12 @@ async def serving(script, *, clock=None, tokens=("t",), budget=None, **options):
 )
 async def test_a_call_sends_its_request_and_returns_what_came_back(verb, method, target, body):
     async with serving(OK) as api:
-        found = await CALLS[verb](api)
+        answer = await CALLS[verb](api)
 
-    assert found == (OK.data.partition(b"\r\n\r\n")[2] if verb == "list" else BODY)
-    (seen,) = api.server.requests
-    assert (seen.method, seen.target) == (method, "/apis/kubeflow.org/v1" + target)
-    assert (json.loads(seen.body) if seen.body else None) == body
+    assert answer == (OK.data.partition(b"\r\n\r\n")[2] if verb == "list" else BODY)
+    (request,) = api.server.requests
+    assert (request.method, request.target) == (method, "/apis/kubeflow.org/v1" + target)
+    assert (json.loads(request.body) if request.body else None) == body
 
 
 # Retries
@@ -304,14 +304,14 @@ async def test_every_call_has_a_time_limit(verb, begun, code):
 SAID = b'{"code":413,"reason":"RequestEntityTooLarge","message":"200 kB are too much"}'
 
 
-@pytest.mark.parametrize("said", [SAID, SAID[:40], b""], ids=["all", "half", "nothing"])
+@pytest.mark.parametrize("words", [SAID, SAID[:40], b""], ids=["all", "half", "nothing"])
 @pytest.mark.parametrize("size", [100, 200_000, 3_000_000])
-async def test_a_refusal_counts_although_the_server_neither_reads_the_request_nor_ends_its_reply(clock, size, said):
+async def test_a_refusal_counts_although_the_server_neither_reads_the_request_nor_ends_its_reply(clock, size, words):
     async def refuse(reader, writer):
         """The head and what is said come in one segment."""
         await reader.readuntil(b"\r\n\r\n")
         writer.transport.pause_reading()
-        writer.write(b"HTTP/1.1 413 Whatever\r\nConnection: close\r\n\r\n" + said)
+        writer.write(b"HTTP/1.1 413 Whatever\r\nConnection: close\r\n\r\n" + words)
         replied.set()
         await ended.wait()
         writer.transport.abort()
@@ -327,7 +327,7 @@ async def test_a_refusal_counts_although_the_server_neither_reads_the_request_no
             while clock.next_timer_in() != client.WORDS_WITHIN:
                 await asyncio.sleep(0.001)
             await clock.advance(client.WORDS_WITHIN)
-            with pytest.raises(errors.TooLarge, match="too much" if said == SAID else "HTTP 413") as caught:
+            with pytest.raises(errors.TooLarge, match="too much" if words == SAID else "HTTP 413") as caught:
                 await task
         ended.set()
 
@@ -353,8 +353,8 @@ async def test_waiting_for_the_budget_is_not_part_of_the_time_limit(clock):
 def only(*tokens):
     """A script that lets in who has one of these tokens."""
 
-    def answer(seen):
-        return OK if seen.headers["authorization"] in {f"Bearer {token}" for token in tokens} else refusal(401)
+    def answer(request):
+        return OK if request.headers["authorization"] in {f"Bearer {token}" for token in tokens} else refusal(401)
 
     return answer
 
@@ -364,7 +364,7 @@ async def test_a_401_leads_to_one_read_of_the_credentials_and_one_more_attempt(v
     async with serving(only("new"), tokens=("old", "new")) as api:
         await CALLS[verb](api)
 
-    assert [seen.headers["authorization"] for seen in api.server.requests] == ["Bearer old", "Bearer new"]
+    assert [request.headers["authorization"] for request in api.server.requests] == ["Bearer old", "Bearer new"]
     assert api.source.refusals == [False, True]
     assert api.clock.slept == []
 
@@ -398,7 +398,7 @@ async def test_a_stream_is_opened_with_a_fresh_token_after_a_401():
 
 
 async def test_no_error_shows_the_token():
-    shown = []
+    texts = []
     echo = reply(502, b"sent: Bearer s3cr3t-t0k3n")
     for answer in (CLOSED, RESET, refusal(401), refusal(500), echo, SSH, HTML, SILENT):
         async with serving(answer, tokens=("s3cr3t-t0k3n",), clock=FakeClock(), attempts=1) as api:
@@ -407,9 +407,9 @@ async def test_no_error_shows_the_token():
                 await (run_out(api.clock, api.server, call) if answer is SILENT else call)
         error = caught.value
         while error is not None:
-            shown.append(str(error) + repr(error) + repr(error.args))
+            texts.append(str(error) + repr(error) + repr(error.args))
             error = error.__cause__ or error.__context__
-    assert "s3cr3t" not in "".join(shown)
+    assert "s3cr3t" not in "".join(texts)
 
 
 # Streams
@@ -511,4 +511,4 @@ async def test_the_connection_of_a_request_that_was_not_sent_serves_the_next_one
         guard.left = 3
         await api.get(JOBS, KEY)
 
-        assert [seen.connection for seen in api.server.requests] == [1]
+        assert [request.connection for request in api.server.requests] == [1]

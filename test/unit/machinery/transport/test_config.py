@@ -48,19 +48,19 @@ def account(tmp_path, pem):
 
 
 async def test_a_pod_finds_address_token_and_authority(account):
-    found = await InCluster(ENVIRONMENT, directory=account).read()
+    settings = await InCluster(ENVIRONMENT, directory=account).read()
 
-    assert (found.host, found.authorization) == ("https://10.0.0.1:443", f"Bearer {TOKEN}")
-    assert len(found.tls.get_ca_certs()) == 1
-    assert (found.server_name, found.proxy, found.namespace) == (None, None, "")
+    assert (settings.host, settings.authorization) == ("https://10.0.0.1:443", f"Bearer {TOKEN}")
+    assert len(settings.tls.get_ca_certs()) == 1
+    assert (settings.server_name, settings.proxy, settings.namespace) == (None, None, "")
     (account / "namespace").write_text("team")
     assert (await InCluster(ENVIRONMENT, directory=account).read()).namespace == "team"
 
 
 async def test_an_ipv6_address_gets_its_brackets(account):
-    found = await InCluster(ENVIRONMENT | {"KUBERNETES_SERVICE_HOST": "fd00::1"}, directory=account).read()
+    settings = await InCluster(ENVIRONMENT | {"KUBERNETES_SERVICE_HOST": "fd00::1"}, directory=account).read()
 
-    assert found.host == "https://[fd00::1]:443"
+    assert settings.host == "https://[fd00::1]:443"
 
 
 @pytest.mark.parametrize("name", ENVIRONMENT)
@@ -158,13 +158,13 @@ async def test_a_kubeconfig_becomes_a_configuration_whose_repr_shows_no_credenti
     cluster = {"tls-server-name": "kubernetes", "proxy-url": f"http://u:{TOKEN}@proxy:3128"}
     path = write(tmp_path / "config", cluster=cluster, user={"token": TOKEN})
 
-    found = await KubeConfig(path).read()
+    settings = await KubeConfig(path).read()
 
-    assert (found.host, found.authorization) == ("https://h:6443", f"Bearer {TOKEN}")
-    assert (found.server_name, found.proxy) == ("kubernetes", f"http://u:{TOKEN}@proxy:3128")
-    assert found.tls.verify_mode is ssl.CERT_REQUIRED
-    assert len(found.tls.get_ca_certs()) == 1, "those of the machine"
-    assert TOKEN not in repr(found)
+    assert (settings.host, settings.authorization) == ("https://h:6443", f"Bearer {TOKEN}")
+    assert (settings.server_name, settings.proxy) == ("kubernetes", f"http://u:{TOKEN}@proxy:3128")
+    assert settings.tls.verify_mode is ssl.CERT_REQUIRED
+    assert len(settings.tls.get_ca_certs()) == 1, "those of the machine"
+    assert TOKEN not in repr(settings)
 
 
 async def test_a_proxy_of_the_environment_is_used_unless_the_kubeconfig_names_one(tmp_path, account):
@@ -178,16 +178,16 @@ async def test_a_proxy_of_the_environment_is_used_unless_the_kubeconfig_names_on
         "in a pod, direct": InCluster(ENVIRONMENT | environment | {"NO_PROXY": "10.0.0.0/8"}, directory=account),
     }
 
-    found = {name: await source.read() for name, source in sources.items()}
+    configs = {name: await source.read() for name, source in sources.items()}
 
-    assert {name: config.proxy for name, config in found.items()} == {
+    assert {name: config.proxy for name, config in configs.items()} == {
         "by a proxy": environment["HTTPS_PROXY"],
         "direct": None,
         "its own": "http://own:1",
         "in a pod": environment["HTTPS_PROXY"],
         "in a pod, direct": None,
     }
-    assert TOKEN not in repr(found["by a proxy"])
+    assert TOKEN not in repr(configs["by a proxy"])
 
 
 async def test_a_pod_whose_port_is_none_is_an_error_of_the_configuration(account):
@@ -237,12 +237,12 @@ async def test_without_files_in_memory_a_key_is_in_a_private_file_while_it_is_lo
     scratch.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(scratch))
     monkeypatch.delattr(os, "memfd_create")
-    seen = []
+    place_and_mode = []
     load = ssl.SSLContext.load_cert_chain
 
     class Spy(ssl.SSLContext):
         def load_cert_chain(self, certfile, **options):
-            seen.extend((Path(certfile).parent, stat.S_IMODE(Path(certfile).stat().st_mode)))
+            place_and_mode.extend((Path(certfile).parent, stat.S_IMODE(Path(certfile).stat().st_mode)))
             load(self, certfile, **options)
 
     monkeypatch.setattr(
@@ -251,7 +251,7 @@ async def test_without_files_in_memory_a_key_is_in_a_private_file_while_it_is_lo
 
     await KubeConfig(write(tmp_path / "config", user=certificate_files(tmp_path, authority))).read()
 
-    assert seen == [scratch, 0o600]
+    assert place_and_mode == [scratch, 0o600]
     assert list(scratch.iterdir()) == []
     with private_files.scratch() as file:
         assert file.write(b"x") == 1
@@ -293,12 +293,12 @@ async def test_invalid_certificates_are_an_error_of_the_configuration(tmp_path, 
 
 async def test_the_file_is_the_one_given_or_those_of_the_variable_or_the_one_at_home(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
-    given = write(tmp_path / "given", server="https://given")
+    argument = write(tmp_path / "given", server="https://given")
     listed = write(tmp_path / "listed", server="https://listed")
     write(tmp_path / ".kube" / "config", server="https://home")
     variable = {"KUBECONFIG": os.pathsep.join([str(tmp_path / "missing"), listed, ""])}
 
-    assert (await KubeConfig(given, environment=variable).read()).host == "https://given"
+    assert (await KubeConfig(argument, environment=variable).read()).host == "https://given"
     assert (await KubeConfig("~/given", environment={}).read()).host == "https://given"
     assert (await KubeConfig(environment=variable).read()).host == "https://listed"
     assert (await KubeConfig(environment={"KUBECONFIG": ""}).read()).host == "https://home"

@@ -47,8 +47,8 @@ async def connected(server, *, token=TOKEN, pool_size=100, **options):
 
 async def exchange(connection, request=GET):
     """Send with the connection's own credentials and read the whole reply."""
-    async with connection.send(request) as found:
-        return found.status, await found.read()
+    async with connection.send(request) as response:
+        return response.status, await response.read()
 
 
 def serving(authority, *names):
@@ -67,8 +67,8 @@ def trusting(*authorities):
 async def test_a_request_goes_out_as_it_was_built():
     async with Loopback(reply(200, b"{}", X_Some="header")) as server, connected(server) as connection:
         scope = requests.Scope("ns", label_selector="a in (b,c),!d,e=f&g")
-        async with connection.send(requests.list_page(PODS, scope, limit=5)) as found:
-            assert (found.status, found.header("x-some"), found.header("nope")) == (200, "header", None)
+        async with connection.send(requests.list_page(PODS, scope, limit=5)) as response:
+            assert (response.status, response.header("x-some"), response.header("nope")) == (200, "header", None)
         await exchange(connection, PATCH)
 
     listed, patched = server.requests
@@ -185,7 +185,7 @@ async def test_an_incomplete_reply_is_an_error_of_unknown_outcome(answer, kind):
             assert str(caught.value)
             assert "\n" not in str(caught.value)
 
-    assert [seen.method for seen in server.requests] == ["GET", "POST"]
+    assert [sent.method for sent in server.requests] == ["GET", "POST"]
 
 
 @pytest.mark.parametrize(
@@ -228,16 +228,16 @@ async def test_a_failure_of_a_proxy_is_not_one_of_the_apiserver_and_shows_no_cre
             with pytest.raises(errors.Unreachable, match=text) as caught:
                 await exchange(connection, POST)
 
-    assert [(seen.method, seen.target) for seen in proxy.requests] == (
+    assert [(request.method, request.target) for request in proxy.requests] == (
         [("CONNECT", "apiserver.invalid:443")] if status else []
     )
-    shown, error = [str(proxy.requests)], caught.value
+    texts, error = [str(proxy.requests)], caught.value
     while error is not None:
-        shown.append(f"{error} {error!r} {error.args}")
+        texts.append(f"{error} {error!r} {error.args}")
         error = error.__cause__ or error.__context__
     secrets = ("s3cr3t", base64.b64encode(b"me:s3cr3t").decode())
-    assert not any(secret in text for text in shown[1:] for secret in secrets)
-    assert TOKEN not in "".join(shown)
+    assert not any(secret in text for text in texts[1:] for secret in secrets)
+    assert TOKEN not in "".join(texts)
 
 
 async def test_a_proxy_passes_tls_through_and_never_sees_the_token(authority):
@@ -281,7 +281,7 @@ async def test_the_apiserver_of_a_kubeconfig_is_reached_by_the_proxy_of_the_envi
             with pytest.raises(errors.Unreachable, match="502"):
                 await exchange(connection)
 
-    assert [(seen.method, seen.target) for seen in proxy.requests] == [("CONNECT", "apiserver.invalid:6443")]
+    assert [(request.method, request.target) for request in proxy.requests] == [("CONNECT", "apiserver.invalid:6443")]
 
 
 async def test_time_to_connect_is_limited_even_if_the_server_only_accepts(monkeypatch, authority):
@@ -375,7 +375,7 @@ async def test_nothing_is_sent_again_when_the_reply_is_lost_on_a_connection_that
         with pytest.raises(errors.ReplyLost):
             await exchange(connection, request_)
 
-    assert [seen.connection for seen in server.requests] == [1, 1]
+    assert [request.connection for request in server.requests] == [1, 1]
 
 
 async def test_no_redirect_is_followed_so_no_other_server_sees_the_token():
@@ -396,7 +396,7 @@ async def test_cookies_are_not_kept():
         await exchange(connection)
         await exchange(connection)
 
-    assert not any("cookie" in seen.headers for seen in server.requests)
+    assert not any("cookie" in request.headers for request in server.requests)
 
 
 async def test_a_connection_reads_neither_netrc_nor_the_variables_of_a_proxy(monkeypatch, tmp_path):
@@ -416,11 +416,11 @@ async def test_a_connection_reads_neither_netrc_nor_the_variables_of_a_proxy(mon
 
 @pytest.mark.parametrize("ending", [Ending.CLOSED, Ending.RESET])
 async def test_chunks_that_end_too_early_are_an_error_after_the_last_one(ending):
-    async with Loopback(ENDLESS) as server, connected(server) as connection, connection.send(GET) as found:
-        assert await anext(found) == b"abc"
+    async with Loopback(ENDLESS) as server, connected(server) as connection, connection.send(GET) as response:
+        assert await anext(response) == b"abc"
         server.hang_up(ending)
         with pytest.raises(errors.ReplyLost):
-            await anext(found)
+            await anext(response)
 
 
 async def test_errors_of_the_reader_of_a_stream_stay_what_they_are():
@@ -435,7 +435,7 @@ async def test_errors_of_the_reader_of_a_stream_stay_what_they_are():
 async def test_a_cancelled_exchange_is_cut_off_at_once_even_if_the_other_side_is_dead(authority, answer):
     server = Loopback(answer, tls=serving(authority))
     async with server, connected(server, tls=trusting(authority)) as connection:
-        before = open_sockets()
+        old_sockets = open_sockets()
         call = asyncio.ensure_future(exchange(connection))
         await server.wait_seen(1)
         await asyncio.sleep(0.01)
@@ -444,25 +444,25 @@ async def test_a_cancelled_exchange_is_cut_off_at_once_even_if_the_other_side_is
         with pytest.raises(asyncio.CancelledError):
             await call
 
-        await _only_opened_since(before, 1)  # the frozen server still has its end
+        await _only_opened_since(old_sockets, 1)  # the frozen server still has its end
 
 
 async def test_nothing_is_left_open_at_the_end(authority):
-    before = open_sockets()
+    old_sockets = open_sockets()
     async with Loopback(OK, tls=serving(authority)) as server:
         for _ in range(3):
             async with connected(server, tls=trusting(authority)) as connection:
                 await asyncio.gather(*(exchange(connection) for _ in range(5)))
                 assert server.open_connections == 5
 
-    await _only_opened_since(before, 0)
+    await _only_opened_since(old_sockets, 0)
     assert len(asyncio.all_tasks()) == 1
 
 
-async def _only_opened_since(before, count):
+async def _only_opened_since(old_sockets, count):
     """Wait until so many sockets are left of the new ones: what a test has closed, the loop closes soon."""
     async with asyncio.timeout(30):
-        while len(open_sockets() - before) != count:
+        while len(open_sockets() - old_sockets) != count:
             gc.collect()
             await asyncio.sleep(0.001)
 
@@ -478,8 +478,8 @@ async def test_no_log_shows_credentials(capsys, caplog):
                 await exchange(connection)
             await clock.advance(60)
             await connection._config.get()
-            shown = repr(connection) + repr(await connection._config.get()) + repr(lost.value) + repr(vars(lost.value))
+            reprs = repr(connection) + repr(await connection._config.get()) + repr(lost.value) + repr(vars(lost.value))
 
     output = capsys.readouterr()
     assert "the credentials could not be read" in output.out + output.err + caplog.text
-    assert TOKEN not in shown + output.out + output.err + caplog.text
+    assert TOKEN not in reprs + output.out + output.err + caplog.text

@@ -66,10 +66,10 @@ async def ask(spec, *, source=None, refused=False, folder=NOWHERE):
 )
 async def test_a_plugin_returns_a_token_or_a_client_certificate_that_no_repr_shows(plugin, status, credentials):
     chatty = "head -c 300000 /dev/zero | tr '\\0' x >&2"
-    found = await ask(plugin(f"{chatty}; {prints(credential(**status))}"))
+    answer = await ask(plugin(f"{chatty}; {prints(credential(**status))}"))
 
-    assert found == credentials
-    assert not {"t0k3n", "s3cr3t"} & set(repr(found).split("'"))
+    assert answer == credentials
+    assert not {"t0k3n", "s3cr3t"} & set(repr(answer).split("'"))
 
 
 async def test_a_plugin_gets_its_arguments_its_variables_and_the_protocol(plugin, monkeypatch):
@@ -98,12 +98,12 @@ async def test_a_helper_that_a_plugin_leaves_running_is_not_waited_for_and_lives
     spec = plugin(f"{helper}\nwhile [ ! -s {tmp_path}/helper ]; do sleep 0.01; done; {prints(credential(token='t'))}")
 
     async with asyncio.timeout(60):
-        found = await ask(spec)
+        answer = await ask(spec)
     pid = int((tmp_path / "helper").read_text())
     is_alive = _is_alive(pid)
     os.kill(pid, signal.SIGKILL)
 
-    assert (found.token, is_alive) == ("t", True)
+    assert (answer.token, is_alive) == ("t", True)
 
 
 async def test_a_relative_command_is_relative_to_the_kubeconfig_and_a_bare_one_is_in_the_path(plugin, monkeypatch):
@@ -246,9 +246,9 @@ def issuer(*renewals):
     """A script for a Loopback: discovery, and then one renewal after the other."""
     left = list(renewals)
 
-    def answer(seen):
-        if seen.target == "/realm/.well-known/openid-configuration":
-            return reply(200, json.dumps({"token_endpoint": f"https://{seen.headers['host']}/token"}).encode())
+    def answer(request):
+        if request.target == "/realm/.well-known/openid-configuration":
+            return reply(200, json.dumps({"token_endpoint": f"https://{request.headers['host']}/token"}).encode())
         return left.pop(0)
 
     return answer
@@ -278,13 +278,13 @@ async def test_a_valid_id_token_is_used_without_a_request(clock):
 async def test_an_id_token_that_is_about_to_expire_is_refreshed_once(tls, authority, clock):
     old, new = (jwt(exp=clock.now().timestamp() + seconds) for seconds in (120, 3600))
     async with Loopback(issuer(granted(new)), tls=tls) as server:
-        source, asked = (
+        source, settings = (
             oidc_auth.OpenIdConnect(clock),
             config(server, authority, **{"id-token": old, "client-secret": "p"}),
         )
 
-        assert await source.token(asked, folder=NOWHERE) == new
-        assert await source.token(dict(asked), folder=NOWHERE) == new
+        assert await source.token(settings, folder=NOWHERE) == new
+        assert await source.token(dict(settings), folder=NOWHERE) == new
 
     discovery, renewal = server.requests
     assert (renewal.method, renewal.target) == ("POST", "/token")
@@ -300,46 +300,46 @@ async def test_an_id_token_that_is_about_to_expire_is_refreshed_once(tls, author
 async def test_a_refresh_token_is_replaced_by_the_next_one_of_the_issuer_or_of_the_file(tls, authority, clock):
     first, second, third = (jwt(exp=clock.now().timestamp() + seconds) for seconds in (600, 1200, 1800))
     async with Loopback(issuer(*map(granted, (first, second, third, jwt()), ("r2", "", "", ""))), tls=tls) as server:
-        source, asked = oidc_auth.OpenIdConnect(clock), config(server, authority)
+        source, settings = oidc_auth.OpenIdConnect(clock), config(server, authority)
         for token in (first, second, third):
-            assert await source.token(asked, folder=NOWHERE) == token
+            assert await source.token(settings, folder=NOWHERE) == token
             await clock.advance(550)
-        assert await source.token(asked | {"refresh-token": "r9"}, folder=NOWHERE) == jwt()
+        assert await source.token(settings | {"refresh-token": "r9"}, folder=NOWHERE) == jwt()
 
-    sent = [parse_qs(seen.body.decode())["refresh_token"] for seen in server.requests if seen.method == "POST"]
+    sent = [parse_qs(request.body.decode())["refresh_token"] for request in server.requests if request.method == "POST"]
     assert sent == [["r1"], ["r2"], ["r2"], ["r9"]]
-    assert all("authorization" not in seen.headers for seen in server.requests)  # a public client has no secret
+    assert all("authorization" not in request.headers for request in server.requests)  # a public client has no secret
 
 
 async def test_the_authority_of_an_issuer_may_be_a_file(tls, authority, tmp_path):
     (tmp_path / "issuer.pem").write_bytes(authority.cert_pem.bytes())
     files = {"idp-certificate-authority-data": "", "idp-certificate-authority": "issuer.pem"}
     async with Loopback(issuer(granted(jwt(n=1))), tls=tls) as server:
-        asked = config(server, authority, **files)
-        assert await oidc_auth.OpenIdConnect(FakeClock()).token(asked, folder=tmp_path) == jwt(n=1)
+        settings = config(server, authority, **files)
+        assert await oidc_auth.OpenIdConnect(FakeClock()).token(settings, folder=tmp_path) == jwt(n=1)
 
 
 async def test_an_issuer_is_reached_by_the_proxy_of_the_environment(authority):
     async with Loopback(reply(502)) as proxy:
         environment = {"HTTPS_PROXY": proxy.url, "NO_PROXY": "other.invalid"}
-        asked = {
+        configs = {
             issuer: config(type("Issuer", (), {"url": f"https://{issuer}"}), authority)
             for issuer in ("issuer.invalid", "other.invalid")
         }
-        for each in asked.values():
+        for each in configs.values():
             with pytest.raises(ConfigurationError, match="gives no new token"):
                 await oidc_auth.OpenIdConnect(FakeClock(), environment).token(each, folder=NOWHERE)
 
-    assert [(seen.method, seen.target) for seen in proxy.requests] == [("CONNECT", "issuer.invalid:443")]
+    assert [(request.method, request.target) for request in proxy.requests] == [("CONNECT", "issuer.invalid:443")]
 
 
 async def test_no_refresh_token_is_sent_to_an_issuer_that_is_not_verified(tls):
     async with Loopback(issuer(granted(jwt())), tls=tls) as server:
         of_another = config(server, trustme.CA())
         of_the_machine = {name: value for name, value in of_another.items() if "authority" not in name}
-        for asked in (of_another, of_the_machine):
+        for settings in (of_another, of_the_machine):
             with pytest.raises(ConfigurationError, match="certificate verify failed"):
-                await oidc_auth.OpenIdConnect(FakeClock()).token(asked, folder=NOWHERE)
+                await oidc_auth.OpenIdConnect(FakeClock()).token(settings, folder=NOWHERE)
 
     assert server.requests == []
 

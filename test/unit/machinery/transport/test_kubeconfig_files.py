@@ -171,9 +171,9 @@ async def test_the_credentials_of_a_plugin_replace_all_others(folder):
     plugin = {"apiVersion": "v1", "command": "cat", "args": [str(folder / "answer")]}
     user = {"exec": plugin, "token": "other", "tokenFile": "token", "client-certificate": "cert", "client-key": "key"}
 
-    found = await read(write(folder / "config", kubeconfig(user=user)))
+    config = await read(write(folder / "config", kubeconfig(user=user)))
 
-    assert (found.authorization, found.certificate, found.key) == (f"Bearer {SECRET}", "its cert", "its key")
+    assert (config.authorization, config.certificate, config.key) == (f"Bearer {SECRET}", "its cert", "its key")
 
 
 def jwt(name):
@@ -188,9 +188,9 @@ async def test_an_id_token_is_used_and_refreshed_before_its_end_when_the_apiserv
     provider = {"name": "oidc", "config": {"id-token": jwt("old"), "refresh-token": "r1"}}
     source = files(write(folder / "config", kubeconfig(user={"auth-provider": provider, "token": "other"})))
 
-    found = [(await source.read(refused=refused)).authorization for refused in (False, True, False)]
+    authorizations = [(await source.read(refused=refused)).authorization for refused in (False, True, False)]
 
-    assert found == [f"Bearer {jwt(name)}" for name in ("old", "new", "new")]
+    assert authorizations == [f"Bearer {jwt(name)}" for name in ("old", "new", "new")]
 
 
 # Several files
@@ -200,9 +200,9 @@ async def test_of_several_files_the_first_that_has_an_entry_counts(tmp_path):
     first = {"current-context": "", "users": named("users", "user", u={"token": "first"})}
     second = kubeconfig(user={"token": "second"})
 
-    found = await read(write(tmp_path / "1", first), tmp_path / "missing", write(tmp_path / "2", second))
+    config = await read(write(tmp_path / "1", first), tmp_path / "missing", write(tmp_path / "2", second))
 
-    assert (found.host, found.authorization) == ("https://h:6443", "Bearer first")
+    assert (config.host, config.authorization) == ("https://h:6443", "Bearer first")
 
 
 async def test_a_path_is_relative_to_its_file(tmp_path, monkeypatch):
@@ -214,9 +214,9 @@ async def test_a_path_is_relative_to_its_file(tmp_path, monkeypatch):
     (tmp_path / "b" / "token").write_text("t")
     (tmp_path / "b" / "cert").write_text("certificate")
 
-    found = await read(one.relative_to(tmp_path), two.relative_to(tmp_path))
+    config = await read(one.relative_to(tmp_path), two.relative_to(tmp_path))
 
-    assert (found.authorities, found.authorization, found.certificate) == ("authority", "Bearer t", "certificate")
+    assert (config.authorities, config.authorization, config.certificate) == ("authority", "Bearer t", "certificate")
 
 
 async def test_the_context_of_the_first_read_stays_whatever_use_context_writes_later(tmp_path):
@@ -345,8 +345,8 @@ async def test_nothing_is_left_behind_in_temporary_files_and_no_repr_shows_crede
     proxy = f"http://u:{SECRET}@p"
     cluster = {"server": "https://h", "certificate-authority-data": encoded("ca"), "proxy-url": proxy}
 
-    found = await read(write(tmp_path / "config", kubeconfig(cluster=cluster, user=user)))
+    config = await read(write(tmp_path / "config", kubeconfig(cluster=cluster, user=user)))
 
-    assert (found.authorities, found.certificate, found.key, found.proxy) == ("ca", "cert", SECRET, proxy)
-    assert SECRET not in repr(found)
+    assert (config.authorities, config.certificate, config.key, config.proxy) == ("ca", "cert", SECRET, proxy)
+    assert SECRET not in repr(config)
     assert [path.name for path in tmp_path.iterdir()] == ["config"]

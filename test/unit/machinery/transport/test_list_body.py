@@ -39,21 +39,21 @@ BODIES = {
 
 def arrive(text, size):
     """Everything that comes out, and the most that was held meanwhile."""
-    found, held, reader = [], 0, ListBody()
+    objects, held, reader = [], 0, ListBody()
     for at in range(0, len(text), size):
-        found += reader.feed(text[at : at + size])
+        objects += reader.feed(text[at : at + size])
         held = max(held, reader.held)
     page = reader.finish()
-    assert (reader.size, reader.count) == (len(text), len(found) + len(page.items))
-    return [msgspec.json.decode(raw) for raw in [*found, *page.items]], page, held
+    assert (reader.size, reader.count) == (len(text), len(objects) + len(page.items))
+    return [msgspec.json.decode(raw) for raw in [*objects, *page.items]], page, held
 
 
 @pytest.mark.parametrize("size", [1, 7, 50, 90, 100_000])
 @pytest.mark.parametrize("name", BODIES)
 def test_the_objects_are_those_of_the_body_wherever_its_chunks_end(name, size):
-    found, page, _ = arrive(BODIES[name], size)
+    objects, page, _ = arrive(BODIES[name], size)
 
-    assert found == (json.loads(BODIES[name])["items"] or [])
+    assert objects == (json.loads(BODIES[name])["items"] or [])
     assert (page.resource_version, page.token) == ("7", "next")
 
 

@@ -13,9 +13,9 @@ TABLE = yaml.safe_load(Path(__file__).with_name("proxies.yaml").read_text(encodi
 
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: "_".join(row["environment"].values()))
 def test_the_proxy_is_the_one_that_go_chooses(row):
-    found = {target: proxies.from_environment(target, row["environment"]) or "" for target in row["proxies"]}
+    choices = {target: proxies.from_environment(target, row["environment"]) or "" for target in row["proxies"]}
 
-    assert found == row["proxies"]
+    assert choices == row["proxies"]
 
 
 PASSWORD = "s3cr3t"

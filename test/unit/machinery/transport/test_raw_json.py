@@ -98,8 +98,8 @@ def test_the_borders_are_the_same_wherever_the_text_is_cut_into_parts(size):
     expected = whole.feed(PARTS)
 
     scanner = raw_json.BorderScanner()
-    found = [at + end for at in range(0, len(PARTS), size) for end in scanner.feed(PARTS[at : at + size])]
+    borders = [at + end for at in range(0, len(PARTS), size) for end in scanner.feed(PARTS[at : at + size])]
 
-    assert found == expected
+    assert borders == expected
     assert list(raw_json.split_object(PARTS)) == ["a,", 'c"', "d"]
     assert (whole.is_closed, scanner.is_closed) == (True, True)

@@ -294,9 +294,9 @@ def test_an_invalid_object_is_garbled_and_one_that_is_nested_too_deep_is_unreada
     ],
 )
 def test_a_reply_says_which_object_was_stored_at_which_version(body, identity):
-    found = responses.read_identity(body)
+    stored = responses.read_identity(body)
 
-    assert (found.uid, found.resource_version) == identity
+    assert (stored.uid, stored.resource_version) == identity
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"[]", b'{"metadata":{"uid":7}}', b'{"metadata":'])

@@ -27,12 +27,12 @@ async def test_credentials_are_read_again_when_they_are_a_minute_old(clock):
     source = ConfigSource(ONE, TWO, THREE)
     config = await started(source, clock)
 
-    found = []
+    configs = []
     for seconds in (59.9, 0.1, 59.9):
         await clock.advance(seconds)
-        found.append(await config.get())
+        configs.append(await config.get())
 
-    assert found == [ONE, TWO, TWO]
+    assert configs == [ONE, TWO, TWO]
     assert source.refusals == [False, False]
 
 
@@ -197,7 +197,7 @@ async def test_a_first_read_that_hangs_has_an_end(clock):
 
 
 async def test_connections_in_several_threads_share_one_read_of_a_token_that_is_good_once(monkeypatch):
-    used, asked = threading.Event(), threading.Semaphore(0)
+    used, reads = threading.Event(), threading.Semaphore(0)
 
     class Issuer:
         """Gives a token for each read but the second of one refresh token, and takes a moment."""
@@ -215,17 +215,17 @@ async def test_connections_in_several_threads_share_one_read_of_a_token_that_is_
 
     def wait_until_all_have_asked():
         for _ in range(3):
-            assert asked.acquire(timeout=30)
+            assert reads.acquire(timeout=30)
 
     def noted(*, refused):
-        asked.release()
+        reads.release()
         return read_or_join(refused=refused)
 
     monkeypatch.setattr(config, "_read_or_join", noted)
     with ThreadPoolExecutor(3) as threads:
-        found = list(threads.map(lambda _: asyncio.run(config.renewed(ONE)), range(3)))
+        configs = list(threads.map(lambda _: asyncio.run(config.renewed(ONE)), range(3)))
 
-    assert all(renewed is TWO for renewed in found)
+    assert all(renewed is TWO for renewed in configs)
     assert config.problem == ""
 
 

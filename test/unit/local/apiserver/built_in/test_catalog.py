@@ -157,16 +157,16 @@ def test_little_can_change_in_a_pod(change: Json, is_allowed: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "phase", "wanted", "seconds"),
+    ("spec", "phase", "period", "seconds"),
     [({}, "Pending", 9, 0), ({"nodeName": "k"}, "Running", None, 30), ({"nodeName": "k"}, "Failed", 9, 0),
      ({"nodeName": "k"}, "Running", 0, 0), ({"nodeName": "k"}, "Running", -1, 1)],
 )  # fmt: skip
 def test_a_pod_stays_for_its_grace_period_while_it_runs(
-    spec: Json, phase: str, wanted: int | None, seconds: int
+    spec: Json, phase: str, period: int | None, seconds: int
 ) -> None:
     grace = KINDS["pods"].grace_seconds
     assert grace is not None
-    assert grace({"spec": spec | {"terminationGracePeriodSeconds": 30}, "status": {"phase": phase}}, wanted) == seconds
+    assert grace({"spec": spec | {"terminationGracePeriodSeconds": 30}, "status": {"phase": phase}}, period) == seconds
 
 
 def test_a_binding_gives_a_pod_a_node_once() -> None:
@@ -242,17 +242,17 @@ STORED = [
 def test_a_kind_that_nothing_acts_on_is_stored_with_a_warning(version: str, plural: str, kind: str) -> None:
     server = ApiServer(FakeClock(), kinds=catalog.KINDS)
     call(server, "POST", "/api/v1/namespaces", {"metadata": {"name": "n"}})
-    found = server.registry.of_kind(version, kind)
-    assert found is not None
-    place = "/namespaces/n" if found.resource.is_namespaced else ""
+    built_in = server.registry.of_kind(version, kind)
+    assert built_in is not None
+    place = "/namespaces/n" if built_in.resource.is_namespaced else ""
     path = f"/{'apis' if '/' in version else 'api'}/{version}{place}/{plural}"
     body = {"apiVersion": version, "kind": kind, "metadata": {"name": "a", "labels": {"l": "v"}}}
 
-    made = server.handle(Request("", "POST", path, {}, msgspec.json.encode(body)))
+    answer = server.handle(Request("", "POST", path, {}, msgspec.json.encode(body)))
 
-    assert isinstance(made, Response)
-    assert made.code == 201
-    assert made.headers["Warning"].count(f"{kind} objects") == 1
+    assert isinstance(answer, Response)
+    assert answer.code == 201
+    assert answer.headers["Warning"].count(f"{kind} objects") == 1
     merge = {"content_type": "application/merge-patch+json"}
     assert call(server, "PATCH", f"{path}/a", {"metadata": {"labels": {"l": "w"}}}, **merge)[0] == 200
     assert [item["metadata"]["labels"] for item in call(server, "GET", path)[1]["items"]] == [{"l": "w"}]
@@ -286,10 +286,10 @@ def test_a_template_has_no_requests_of_its_own() -> None:
 
 
 def test_a_node_has_its_information_even_if_nobody_gives_it() -> None:
-    made = _created("nodes", {"status": {"nodeInfo": {"architecture": "arm64"}}})["status"]
-    assert made["nodeInfo"] | {"architecture": ""} == dict.fromkeys(made["nodeInfo"], "")
-    assert (len(made["nodeInfo"]), made["nodeInfo"]["architecture"]) == (10, "arm64")
-    assert made["daemonEndpoints"] == {"kubeletEndpoint": {"Port": 0}}
+    status = _created("nodes", {"status": {"nodeInfo": {"architecture": "arm64"}}})["status"]
+    assert status["nodeInfo"] | {"architecture": ""} == dict.fromkeys(status["nodeInfo"], "")
+    assert (len(status["nodeInfo"]), status["nodeInfo"]["architecture"]) == (10, "arm64")
+    assert status["daemonEndpoints"] == {"kubeletEndpoint": {"Port": 0}}
 
 
 def test_a_role_may_have_a_name_with_colons() -> None:

@@ -117,8 +117,8 @@ def test_rules_are_not_evaluated_on_an_object_that_breaks_its_schema() -> None:
     (kind,) = custom_kinds.defined(_stored(registry.DEFAULT.crd.load()))
     assert kind.validate is not None
     _specs, path = "spec.tfReplicaSpecs", ".spec.tfReplicaSpecs.Worker.replicas"
-    found = kind.validate({"metadata": {"name": "j"}, "spec": {"tfReplicaSpecs": 1}}, None)
-    assert [(cause.field, cause.message) for cause in found] == [
+    causes = kind.validate({"metadata": {"name": "j"}, "spec": {"tfReplicaSpecs": 1}}, None)
+    assert [(cause.field, cause.message) for cause in causes] == [
         (
             "spec.tfReplicaSpecs",
             'Invalid value: "integer": spec.tfReplicaSpecs in body must be of type object: "integer"',
@@ -152,12 +152,12 @@ def test_each_answer_of_a_deprecated_version_says_so(change: Json, warning: str)
     crd["spec"]["versions"] += [VERSION | {"name": "v1beta1", "storage": False} | change]
     call(server, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd)
     path = "/apis/example.com/v1beta1/things"
-    found = [
+    warnings = [
         server.handle(Request("", "GET", where, query)).headers.get("Warning")
         for where, query in ((path, {}), (path, {"watch": "true"}), (path.replace("beta1", ""), {}))
     ]
     expected = f'299 - "{warning}"' if warning else None
-    assert found == [expected, expected, None]
+    assert warnings == [expected, expected, None]
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ BODY = {
 
 
 @pytest.mark.parametrize(
-    ("path", "found"),
+    ("path", "values"),
     [
         (".status.conditions[0].type", ["A"]),
         (".status.conditions[-1:].type", ["Ready"]),
@@ -214,8 +214,8 @@ BODY = {
         (".status.nothing.at.all", []),
     ],
 )
-def test_a_json_path_finds_what_columns_show(path: str, found: list[object]) -> None:
-    assert json_path.compiled(path)(BODY) == found
+def test_a_json_path_finds_what_columns_show(path: str, values: list[object]) -> None:
+    assert json_path.compiled(path)(BODY) == values
 
 
 def test_a_table_has_the_columns_of_the_definition() -> None:
@@ -237,12 +237,12 @@ def test_a_table_has_the_columns_of_the_definition() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "shown"),
+    ("seconds", "text"),
     [(-5, "<invalid>"), (0, "0s"), (119, "119s"), (120, "2m"), (605, "10m"), (185, "3m5s"), (3 * 3600 + 60, "3h1m"),
      (9 * 3600, "9h"), (50 * 3600, "2d2h"), (9 * 86400, "9d"), (3 * 365 * 86400, "3y"), (9 * 365 * 86400, "9y")],
 )  # fmt: skip
-def test_ages_are_those_of_kubectl(seconds: int, shown: str) -> None:
-    assert ages.duration(seconds) == shown
+def test_ages_are_those_of_kubectl(seconds: int, text: str) -> None:
+    assert ages.duration(seconds) == text
 
 
 @pytest.mark.parametrize(

@@ -34,18 +34,18 @@ def test_the_groups_name_their_versions_with_the_newest_first() -> None:
 
 
 def test_a_version_lists_its_resources_and_their_subresources() -> None:
-    found = {entry["name"]: entry for entry in _get("/apis/kubeflow.org/v1")[0]["resources"]}
-    assert set(found) == {"tfjobs", "tfjobs/status", "tfjobs/scale"}
-    assert found["tfjobs"]["shortNames"] == ["tfj"]
-    assert found["tfjobs/scale"]["kind"] == "Scale"
+    resources = {entry["name"]: entry for entry in _get("/apis/kubeflow.org/v1")[0]["resources"]}
+    assert set(resources) == {"tfjobs", "tfjobs/status", "tfjobs/scale"}
+    assert resources["tfjobs"]["shortNames"] == ["tfj"]
+    assert resources["tfjobs/scale"]["kind"] == "Scale"
     assert {"pods/binding", "pods/log", "pods/status"} < {e["name"] for e in _get("/api/v1")[0]["resources"]}
 
 
 @pytest.mark.parametrize(("root", "group"), [("/api", ""), ("/apis", "kubeflow.org")])
 def test_aggregated_discovery_says_all_at_once(root: str, group: str) -> None:
-    found, content_type = _get(root, AGGREGATED)
+    groups, content_type = _get(root, AGGREGATED)
     assert content_type == "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-    items = {item["metadata"].get("name", ""): item for item in found["items"]}
+    items = {item["metadata"].get("name", ""): item for item in groups["items"]}
     assert ("" in items) is (root == "/api")
     resources = {entry["resource"]: entry for entry in items[group]["versions"][0]["resources"]}
     entry = resources["tfjobs" if group else "pods"]
@@ -56,20 +56,20 @@ def test_aggregated_discovery_says_all_at_once(root: str, group: str) -> None:
 def test_kubectl_finds_what_it_needs_for_explain_and_for_validation_by_the_server() -> None:
     urls = _get("/openapi/v3")[0]["paths"]
     assert urls["apis/kubeflow.org/v1"]["serverRelativeURL"].startswith("/openapi/v3/apis/kubeflow.org/v1?hash=")
-    found = _get("/openapi/v3/apis/kubeflow.org/v1")[0]
-    patch = found["paths"]["/apis/kubeflow.org/v1/namespaces/{namespace}/tfjobs/{name}"]["patch"]
+    document = _get("/openapi/v3/apis/kubeflow.org/v1")[0]
+    patch = document["paths"]["/apis/kubeflow.org/v1/namespaces/{namespace}/tfjobs/{name}"]["patch"]
     assert "fieldValidation" in {parameter["name"] for parameter in patch["parameters"]}
     kind = {"group": "kubeflow.org", "version": "v1", "kind": "TFJob"}
     assert patch["x-kubernetes-group-version-kind"] == kind
-    schema = found["components"]["schemas"]["org.kubeflow.v1.TFJob"]
+    schema = document["components"]["schemas"]["org.kubeflow.v1.TFJob"]
     assert schema["x-kubernetes-group-version-kind"] == [kind]
     assert "runPolicy" in schema["properties"]["spec"]["properties"]
 
 
 def test_kubectl_finds_which_kinds_there_are_before_it_applies_a_list() -> None:
-    found = _get("/openapi/v2")[0]["paths"]["/apis/kubeflow.org/v1/namespaces/{namespace}/tfjobs/{name}"]["patch"]
-    assert found["x-kubernetes-group-version-kind"] == {"group": "kubeflow.org", "version": "v1", "kind": "TFJob"}
-    assert "fieldValidation" in {parameter["name"] for parameter in found["parameters"]}
+    operation = _get("/openapi/v2")[0]["paths"]["/apis/kubeflow.org/v1/namespaces/{namespace}/tfjobs/{name}"]["patch"]
+    assert operation["x-kubernetes-group-version-kind"] == {"group": "kubeflow.org", "version": "v1", "kind": "TFJob"}
+    assert "fieldValidation" in {parameter["name"] for parameter in operation["parameters"]}
 
     accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
     raw = documents.answer(Request("get", "GET", "/openapi/v2", accept=accept), KINDS).body
@@ -89,7 +89,7 @@ def test_kubectl_finds_which_kinds_there_are_before_it_applies_a_list() -> None:
 
 def _fields(message: bytes) -> dict[int, list[bytes]]:
     """The fields of a message in protobuf that has nothing but messages and texts."""
-    found: dict[int, list[bytes]] = {}
+    fields: dict[int, list[bytes]] = {}
     rest = iter(message)
 
     def number() -> int:
@@ -98,8 +98,8 @@ def _fields(message: bytes) -> dict[int, list[bytes]]:
 
     for first in rest:
         assert first & 7 == 2
-        found.setdefault(first >> 3, []).append(bytes(next(rest) for _ in range(number())))
-    return found
+        fields.setdefault(first >> 3, []).append(bytes(next(rest) for _ in range(number())))
+    return fields
 
 
 def test_the_fields_of_built_in_kinds_are_described_with_all_that_they_refer_to() -> None:

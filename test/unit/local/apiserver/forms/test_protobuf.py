@@ -222,8 +222,8 @@ def message_of(name, depth=4):
     if depth < 0:
         return st.just({})
     fields = {key: place[-1] for key, place in protobuf_messages.json_fields(name).items()}
-    chosen = st.lists(st.sampled_from(sorted(fields)), max_size=3, unique=True) if fields else st.just([])
-    return chosen.flatmap(lambda keys: st.fixed_dictionaries({key: value_of(fields[key], depth) for key in keys}))
+    key_lists = st.lists(st.sampled_from(sorted(fields)), max_size=3, unique=True) if fields else st.just([])
+    return key_lists.flatmap(lambda keys: st.fixed_dictionaries({key: value_of(fields[key], depth) for key in keys}))
 
 
 KINDS = sorted(protobuf_descriptors.kinds().items())
@@ -245,8 +245,8 @@ def test_any_object_is_the_same_after_a_journey_in_protobuf(case):
 @pytest.fixture
 def server():
     server = ApiServer(FakeClock(), kinds=catalog.KINDS)
-    made = server.handle(Request("", "POST", "/api/v1/namespaces", body=b'{"metadata": {"name": "n"}}'))
-    assert made.code == 201
+    answer = server.handle(Request("", "POST", "/api/v1/namespaces", body=b'{"metadata": {"name": "n"}}'))
+    assert answer.code == 201
     return server
 
 
@@ -257,9 +257,9 @@ def sent(server, method, path, body=None, *, accept=f"{PROTOBUF},{JSON}", media=
 
 def test_an_update_in_protobuf_takes_no_owner_away(server):
     sent(server, "POST", "configmaps", OWNED)
-    found = json.loads(protobuf.to_json(sent(server, "GET", "configmaps/a").body))
-    found["data"] = {"k": "v"}
-    sent(server, "PUT", "configmaps/a", found)
+    body = json.loads(protobuf.to_json(sent(server, "GET", "configmaps/a").body))
+    body["data"] = {"k": "v"}
+    sent(server, "PUT", "configmaps/a", body)
 
     stored = json.loads(sent(server, "GET", "configmaps/a", accept=JSON).body)
     assert stored["metadata"]["ownerReferences"] == OWNED["metadata"]["ownerReferences"]
@@ -278,11 +278,11 @@ def test_without_the_package_json_is_the_answer_and_protobuf_is_refused_with_wha
     monkeypatch.setitem(sys.modules, "tf_operator.local.apiserver.forms.protobuf_messages", None)
     monkeypatch.delattr("tf_operator.local.apiserver.forms.protobuf_messages")
     try:
-        found = server.handle(Request("", "GET", "/api/v1/namespaces/n", accept=f"{PROTOBUF},{JSON}"))
+        answer = server.handle(Request("", "GET", "/api/v1/namespaces/n", accept=f"{PROTOBUF},{JSON}"))
         refused = server.handle(Request("", "POST", "/api/v1/namespaces/n/configmaps", {}, body, PROTOBUF))
     finally:
         protobuf._loaded.cache_clear()
-    assert found.content_type == JSON
+    assert answer.content_type == JSON
     assert (refused.code, refused.content_type) == (415, JSON)
     assert "pip install 'tf-operator[local]'" in json.loads(refused.body)["message"]
 

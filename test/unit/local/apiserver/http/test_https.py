@@ -87,8 +87,8 @@ class Server:
             yield
         return Response(200, b"%d" % len(self.requests))
 
-    async def read(self, *where, **what):
-        self.logs_asked.append((where, what))
+    async def read(self, *where, **options):
+        self.logs_asked.append((where, options))
         yield b"first\n"
         await self.log_goes_on.wait()
         yield b"second\n"
@@ -130,17 +130,17 @@ async def chunk(reader):
 
 @pytest.fixture
 async def server(authority, tls):
-    async with served(Server(authority), tls) as found:
-        yield found
+    async with served(Server(authority), tls) as backend:
+        yield backend
 
 
 @asynccontextmanager
-async def served(found, tls):
+async def served(backend, tls):
     listener = https.listen()
-    found.port = listener.getsockname()[1]
-    guard = Guard("right", hosts=("127.0.0.1",), port=found.port)
-    async with https.serving(found.handle, listener, guard=guard, tls=tls, logs=found, clock=found.clock):
-        yield found
+    backend.port = listener.getsockname()[1]
+    guard = Guard("right", hosts=("127.0.0.1",), port=backend.port)
+    async with https.serving(backend.handle, listener, guard=guard, tls=tls, logs=backend, clock=backend.clock):
+        yield backend
 
 
 async def settled(condition):
@@ -272,10 +272,10 @@ async def test_a_log_is_followed_until_its_reader_goes(server):
     server.log_goes_on.set()
     assert await chunk(reader) == b"second\n"
     assert await chunk(reader) == b""
-    ((where, what),) = server.logs_asked
+    ((where, options),) = server.logs_asked
     assert where == ("n", "p", "main")
-    assert what["follow"]
-    assert what["tail_lines"] == 5
+    assert options["follow"]
+    assert options["tail_lines"] == 5
     writer.close()
 
 
@@ -301,15 +301,15 @@ async def test_clients_without_a_token_cannot_keep_others_out(few_places, server
 async def test_a_connection_that_is_only_kept_gives_way_to_a_new_one_and_a_watch_does_not(few_places, server):
     reader, watching = await server.send("GET /a?watch=1")
     await answered(reader)
-    kept = [await server.send("GET /a") for _ in range(2)]
-    assert [(await answered(idle)).code for idle, _ in kept] == [200, 200]
+    connections = [await server.send("GET /a") for _ in range(2)]
+    assert [(await answered(idle)).code for idle, _ in connections] == [200, 200]
 
     assert (await server.ask("GET /a")).code == 200
     async with asyncio.timeout(20):
-        assert await kept[0][0].read() == b""
+        assert await connections[0][0].read() == b""
     server.watches[0].say(b"still there\n")
     assert await chunk(reader) == b"still there\n"
-    for writer in (watching, *(writer for _, writer in kept)):
+    for writer in (watching, *(writer for _, writer in connections)):
         writer.close()
 
 
@@ -344,12 +344,12 @@ async def test_a_client_that_sends_nothing_is_closed_in_time(server):
 
 
 async def test_the_end_ends_watches_and_closes_connections(authority, tls):
-    found = Server(authority)
-    async with served(found, tls):
-        reader, writer = await found.send("GET /a?watch=1")
+    backend = Server(authority)
+    async with served(backend, tls):
+        reader, writer = await backend.send("GET /a?watch=1")
         await answered(reader)
     async with asyncio.timeout(20):
         assert await chunk(reader) == b""
         assert await reader.read() == b""
-    assert found.watches[0].is_closed
+    assert backend.watches[0].is_closed
     writer.close()

@@ -25,22 +25,22 @@ def pod(*containers, init=(), node="local", **statuses):
     return {"metadata": {"name": "p"}, "spec": spec | ({"nodeName": node} if node else {}), "status": status}
 
 
-def asked(found, clock, **query):
-    return pod_logs.parse(query, found, clock.now())
+def request_of(pod_body, clock, **query):
+    return pod_logs.parse(query, pod_body, clock.now())
 
 
 def test_parameters_are_those_of_kubectl(clock):
     query = {"follow": "true", "previous": "false", "timestamps": "1", "tailLines": "0", "limitBytes": "5"}
-    found = asked(pod("a", "b", b=RUNNING), clock, container="b", sinceSeconds="60", **query)
+    request = request_of(pod("a", "b", b=RUNNING), clock, container="b", sinceSeconds="60", **query)
 
-    assert found == LogRequest(
+    assert request == LogRequest(
         "b", follow=True, previous=False, timestamps=True, tail_lines=0, since_seconds=60, limit_bytes=5
     )
 
 
 def test_since_a_time_is_since_so_many_seconds(clock):
     since = rfc3339(clock.now() - timedelta(seconds=90))
-    assert asked(pod("a", a=RUNNING), clock, sinceTime=since).since_seconds == 90
+    assert request_of(pod("a", a=RUNNING), clock, sinceTime=since).since_seconds == 90
 
 
 @pytest.mark.parametrize(
@@ -52,12 +52,12 @@ def test_since_a_time_is_since_so_many_seconds(clock):
     ],
 )
 def test_the_only_container_has_a_log_once_it_has_run(clock, status):
-    assert asked(pod("a", a=status, init=("i",)), clock) == ALL
+    assert request_of(pod("a", a=status, init=("i",)), clock) == ALL
 
 
 def test_a_log_that_was_deleted_is_not_taken_for_an_empty_one(clock):
     class NoLogs:
-        def read(self, *_where, **_what):
+        def read(self, *_where, **_options):
             raise LogGone
 
     for wish, run in ((ALL, "container a"), (replace(ALL, previous=True), "the previous run of container a")):
@@ -67,11 +67,11 @@ def test_a_log_that_was_deleted_is_not_taken_for_an_empty_one(clock):
 
 
 def test_a_pod_without_a_node_has_an_empty_log(clock):
-    assert asked(pod("a", node=""), clock) is None
+    assert request_of(pod("a", node=""), clock) is None
 
 
 @pytest.mark.parametrize(
-    ("found", "query", "code", "message"),
+    ("pod_body", "query", "code", "message"),
     [
         (pod("a", "b"), {}, 400, "a container name must be specified for pod p, choose one of: [a b]"),
         (
@@ -112,7 +112,7 @@ def test_a_pod_without_a_node_has_an_empty_log(clock):
         ),
     ],
 )
-def test_what_cannot_be_read_says_why(clock, found, query, code, message):
+def test_what_cannot_be_read_says_why(clock, pod_body, query, code, message):
     with pytest.raises(ApiFailure) as failure:
-        asked(found, clock, **query)
+        request_of(pod_body, clock, **query)
     assert (failure.value.code, str(failure.value)) == (code, message)

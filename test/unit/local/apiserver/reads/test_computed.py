@@ -20,12 +20,12 @@ def weight(namespace, name):
 
 @pytest.fixture
 def server():
-    made = [weight("a", "x"), weight("a", "y"), weight("b", "x")]
-    return ApiServer(FakeClock(), kinds=(*toy_kinds.KINDS, Kind(WEIGHTS, "weight", read=lambda _: made)))
+    weights = [weight("a", "x"), weight("a", "y"), weight("b", "x")]
+    return ApiServer(FakeClock(), kinds=(*toy_kinds.KINDS, Kind(WEIGHTS, "weight", read=lambda _: weights)))
 
 
 @pytest.mark.parametrize(
-    ("path", "query", "found"),
+    ("path", "query", "expected"),
     [
         ("weights", {}, "a/x a/y b/x"),
         ("namespaces/a/weights", {}, "a/x a/y"),
@@ -34,11 +34,11 @@ def server():
         ("namespaces/c/weights", {}, ""),
     ],
 )
-def test_a_list_has_those_of_a_namespace_that_selectors_choose(server, path, query, found):
+def test_a_list_has_those_of_a_namespace_that_selectors_choose(server, path, query, expected):
     code, listed = call(server, "GET", f"{PATH}/{path}", **query)
 
     items = [f"{it['metadata']['namespace']}/{it['metadata']['name']}" for it in listed["items"]]
-    assert (code, listed["kind"], listed["metadata"], " ".join(items)) == (200, "WeightList", {}, found)
+    assert (code, listed["kind"], listed["metadata"], " ".join(items)) == (200, "WeightList", {}, expected)
 
 
 def test_one_is_read_by_its_name(server):

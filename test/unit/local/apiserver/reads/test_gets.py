@@ -24,10 +24,10 @@ def clock():
 
 @pytest.fixture
 def server(clock):
-    made = toy_kinds.server(clock, history=HISTORY)
+    toy_server = toy_kinds.server(clock, history=HISTORY)
     for name in "abc":
-        call(made, "POST", TOYS, {"metadata": {"name": name, "labels": {"first": str(name == "a")}}})
-    return made  # at version 5: a, b and c have 3, 4 and 5
+        call(toy_server, "POST", TOYS, {"metadata": {"name": name, "labels": {"first": str(name == "a")}}})
+    return toy_server  # at version 5: a, b and c have 3, 4 and 5
 
 
 def label(server, name, **labels):
@@ -40,8 +40,8 @@ def forget(server):
         label(server, "c", number=str(number))
 
 
-def names(found):
-    return "".join(item["metadata"]["name"] for item in found["items"])
+def names(listing):
+    return "".join(item["metadata"]["name"] for item in listing["items"])
 
 
 def test_pages_show_one_version_whatever_is_written_between_them(server):
@@ -101,8 +101,8 @@ def test_a_version_that_is_no_longer_known_has_expired(server):
     ids=str,
 )
 def test_a_query_that_is_invalid_is_refused(server, query, code, part):
-    found, status = call(server, "GET", TOYS, **query)
-    assert (found, status["kind"]) == (code, "Status")
+    answer_code, status = call(server, "GET", TOYS, **query)
+    assert (answer_code, status["kind"]) == (code, "Status")
     assert part in status["message"]
 
 
@@ -173,19 +173,19 @@ def test_a_watch_that_does_not_read_is_ended_when_its_place_is_forgotten(server)
 
 @pytest.mark.parametrize("deleted", ["bricks", "balls"])
 def test_a_watch_wakes_and_ends_when_its_definition_goes(server, deleted):
-    seen = []
+    changes = []
     call(server, "POST", "/api/v1/definitions", {"metadata": {"name": "bricks"}, "spec": {"plural": "bricks"}})
     call(server, "POST", "/api/v1/definitions", {"metadata": {"name": "balls"}, "spec": {"plural": "balls"}})
     bricks = "/apis/made.io/v1/namespaces/team/bricks"
     call(server, "POST", bricks, {"metadata": {"name": "red"}})
     stream = watch(server, bricks)
-    stream.on_news(lambda: seen.extend(events(stream)))
+    stream.on_news(lambda: changes.extend(events(stream)))
     call(server, "DELETE", f"/api/v1/definitions/{deleted}")
     while server.collect():
         pass
 
     gone = deleted == "bricks"
-    assert (seen, stream.is_ended) == (["ADDED red 8", "DELETED red 10"] if gone else [], gone)
+    assert (changes, stream.is_ended) == (["ADDED red 8", "DELETED red 10"] if gone else [], gone)
 
 
 def test_large_objects_are_forgotten_earlier(server, monkeypatch):

@@ -31,9 +31,9 @@ def test_everything_is_there_with_the_same_versions(again):
     for name in "ab":
         call(server, "POST", TOYS, {"metadata": {"name": name}})
     call(server, "DELETE", f"{TOYS}/a")
-    before = call(server, "GET", TOYS)
+    listing = call(server, "GET", TOYS)
     server = again()
-    assert call(server, "GET", TOYS) == before
+    assert call(server, "GET", TOYS) == listing
     assert call(server, "POST", TOYS, {"metadata": {"name": "c"}})[1]["metadata"]["resourceVersion"] == "6"
 
 

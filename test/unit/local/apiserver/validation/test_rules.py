@@ -64,8 +64,8 @@ def test_a_rule_that_cannot_be_evaluated_refuses(rule: str, text: str) -> None:
 def test_the_rules_of_an_object_that_take_too_long_end() -> None:
     items = {"type": "integer", "x-kubernetes-validations": [{"rule": "self < 0"}]}
     seconds = count()  # of CPU: each rule takes one
-    found = Rules({"type": "array", "items": items}, cpu=lambda: next(seconds)).check([0] * 10**6, None)  # type: ignore[arg-type]
-    assert [(cause.field, "cost budget" in cause.message) for cause in found] == [
+    causes = Rules({"type": "array", "items": items}, cpu=lambda: next(seconds)).check([0] * 10**6, None)  # type: ignore[arg-type]
+    assert [(cause.field, "cost budget" in cause.message) for cause in causes] == [
         ("[0]", False),
         ("[1]", False),
         ("[2]", True),

@@ -55,7 +55,7 @@ FRAME = {"apiVersion": "g/v1", "kind": "K", "metadata": {"name": "x"}}
 
 
 @pytest.mark.parametrize(
-    ("spec", "kept", "removed"),
+    ("spec", "rest", "removed"),
     [
         ({"x": 1, "name": "a"}, {"name": "a"}, ["spec.x"]),
         ({"open": {"x": 1, "inner": {"b": 1}}}, {"open": {"x": 1, "inner": {}}}, ["spec.open.inner.b"]),
@@ -67,10 +67,10 @@ FRAME = {"apiVersion": "g/v1", "kind": "K", "metadata": {"name": "x"}}
         ({"count": 3.0, "share": 0.5}, {"count": 3, "share": 0.5}, []),
     ],
 )  # fmt: skip
-def test_what_the_schema_does_not_know_is_removed(spec: Any, kept: Any, removed: list[str]) -> None:
+def test_what_the_schema_does_not_know_is_removed(spec: Any, rest: Any, removed: list[str]) -> None:
     body = copy.deepcopy({**FRAME, "spec": spec})
     assert list(schemas.prune(body, SCHEMA)) == removed
-    assert body == {**FRAME, "spec": kept}
+    assert body == {**FRAME, "spec": rest}
 
 
 @pytest.mark.parametrize(
@@ -136,12 +136,12 @@ def test_defaults_stand_for_what_is_missing_or_null(spec: Any, filled: Any) -> N
 )  # fmt: skip
 def test_an_object_that_breaks_its_schema_is_refused_in_the_real_words(spec: Any, causes: list[str]) -> None:
     body = {"spec": spec}
-    found = (*schemas.violations(body, SCHEMA), *schemas.repeated(body, SCHEMA))
-    assert [str(schema_causes.cause(violation)) for violation in found] == causes
+    violations = (*schemas.violations(body, SCHEMA), *schemas.repeated(body, SCHEMA))
+    assert [str(schema_causes.cause(violation)) for violation in violations] == causes
 
 
 def test_what_is_required_and_missing_is_refused() -> None:
-    assert [str(schema_causes.cause(found)) for found in schemas.violations({}, SCHEMA)] == ["spec: Required value"]
+    assert [str(schema_causes.cause(error)) for error in schemas.violations({}, SCHEMA)] == ["spec: Required value"]
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_what_is_required_and_missing_is_refused() -> None:
 )
 def test_what_an_update_leaves_as_it_was_is_not_checked(new: Any, paths: list[str]) -> None:
     old = {"spec": {"count": 99, "list": [{"name": 5}]}}
-    assert [found.path for found in schemas.violations({"spec": new}, SCHEMA, old=old)] == paths
+    assert [error.path for error in schemas.violations({"spec": new}, SCHEMA, old=old)] == paths
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_what_an_update_leaves_as_it_was_is_not_checked(new: Any, paths: list[st
     [([1, True, "1", 1], ["[3]"]), ([{"a": 1, "b": 2}, {"b": 2, "a": 1}, {"a": 1}], ["[1]"]), ([[1], [1], 1], ["[1]"])],
 )
 def test_items_of_a_set_are_equal_as_their_json_is(items: list[Any], duplicates: list[str]) -> None:
-    assert [found.path for found in schemas.repeated(items, {"x-kubernetes-list-type": "set"})] == duplicates
+    assert [error.path for error in schemas.repeated(items, {"x-kubernetes-list-type": "set"})] == duplicates
 
 
 def test_each_item_is_read_once_to_find_what_was_stored_in_its_place() -> None:
@@ -175,6 +175,6 @@ def test_each_item_is_read_once_to_find_what_was_stored_in_its_place() -> None:
             return super().get(key, default)
 
     stored, sent = ([Item(name=number, value=value) for number in range(99)] for value in (1, 2))
-    found = list(schemas.correlated_items(sent[::-1], stored, {"x-kubernetes-list-map-keys": ["name"]}))
-    assert found == list(zip(sent[::-1], stored[::-1], strict=True))
+    pairs = list(schemas.correlated_items(sent[::-1], stored, {"x-kubernetes-list-map-keys": ["name"]}))
+    assert pairs == list(zip(sent[::-1], stored[::-1], strict=True))
     assert Item.reads == len(stored) + len(sent)

@@ -122,8 +122,8 @@ def test_dependents_go_after_their_last_owner(server):
     delete(server, f"{TOYS}/car")
     settle(server)
     assert names(server, TOYS) == ["bus", "of-both"]
-    kept = call(server, "GET", f"{TOYS}/of-both")[1]["metadata"]["ownerReferences"]
-    assert [owner["name"] for owner in kept] == ["bus"]
+    owners = call(server, "GET", f"{TOYS}/of-both")[1]["metadata"]["ownerReferences"]
+    assert [owner["name"] for owner in owners] == ["bus"]
 
 
 @pytest.mark.parametrize(
@@ -238,8 +238,8 @@ async def test_what_has_a_time_to_live_goes_after_its_last_write(server, clock):
 def test_a_collection_is_deleted_by_selector(server):
     for name, label in (("a", "x"), ("b", "y"), ("c", "x")):
         call(server, "POST", TOYS, {"metadata": {"name": name, "labels": {"l": label}}})
-    code, found = call(server, "DELETE", TOYS, labelSelector="l=x")
-    assert (code, found["kind"], len(found["items"])) == (200, "ToyList", 2)
+    code, listing = call(server, "DELETE", TOYS, labelSelector="l=x")
+    assert (code, listing["kind"], len(listing["items"])) == (200, "ToyList", 2)
     assert names(server, TOYS) == ["b"]
 
 

@@ -19,9 +19,9 @@ PODS = Kind(
 
 
 def _apply(content_type: str, body: dict[str, Any], patch: object, kind: Kind = PODS) -> object:
-    before = json.dumps(body)
+    text = json.dumps(body)
     result = patches.apply(content_type, body, json.dumps(patch).encode(), kind)
-    assert json.dumps(body) == before
+    assert json.dumps(body) == text
     return result
 
 

@@ -136,8 +136,8 @@ def test_what_others_have_written_is_overwritten_by_force_only(cluster: Cluster)
 
 
 def test_an_object_that_was_never_applied_has_no_managers_and_belongs_to_nobody_by_name(cluster: Cluster) -> None:
-    made = call(cluster.server, "POST", CONFIG[0][:-2], {"metadata": {"name": "a"}, "data": {"k": "v"}})[1]
-    assert "managedFields" not in made["metadata"]
+    created = call(cluster.server, "POST", CONFIG[0][:-2], {"metadata": {"name": "a"}, "data": {"k": "v"}})[1]
+    assert "managedFields" not in created["metadata"]
     code, status = cluster.apply(CONFIG, "one", data={"k": "w"})
     assert (code, "before-first-apply" in status["message"]) == (409, True)
     code, shared = cluster.apply(CONFIG, "one", data={"k": "v", "l": "v"})
@@ -145,8 +145,8 @@ def test_an_object_that_was_never_applied_has_no_managers_and_belongs_to_nobody_
 
 
 def test_kubectl_takes_over_what_it_applied_by_itself(cluster: Cluster) -> None:
-    before = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": "v"}}
-    noted = {"kubectl.kubernetes.io/last-applied-configuration": json.dumps(before)}
+    manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": "v"}}
+    noted = {"kubectl.kubernetes.io/last-applied-configuration": json.dumps(manifest)}
     metadata = {"name": "a", "annotations": noted}
     call(cluster.server, "POST", CONFIG[0][:-2], {"metadata": metadata, "data": {"k": "v", "other": "v"}})
     assert cluster.apply(CONFIG, "another", data={"k": "w"})[0] == 409
@@ -183,10 +183,10 @@ def test_what_no_schema_knows_is_refused(
 def test_a_key_that_is_left_out_is_its_default(cluster: Cluster) -> None:
     ports = [{"port": 1, "name": "a"}]
     cluster.apply(SERVICE, "one", spec={"clusterIP": "None", "ports": ports, "selector": {"a": "b"}})
-    made = cluster.apply(SERVICE, "one", spec={"clusterIP": "None", "ports": ports, "selector": {"c": "d"}})[1]
-    assert made["spec"]["selector"] == {"c": "d"}
-    assert made["spec"]["ports"] == [{"port": 1, "name": "a", "protocol": "TCP", "targetPort": 1}]
-    assert list(managers(made)["one"]["f:spec"]["f:ports"]) == ['k:{"port":1,"protocol":"TCP"}']
+    service = cluster.apply(SERVICE, "one", spec={"clusterIP": "None", "ports": ports, "selector": {"c": "d"}})[1]
+    assert service["spec"]["selector"] == {"c": "d"}
+    assert service["spec"]["ports"] == [{"port": 1, "name": "a", "protocol": "TCP", "targetPort": 1}]
+    assert list(managers(service)["one"]["f:spec"]["f:ports"]) == ['k:{"port":1,"protocol":"TCP"}']
 
 
 def test_a_status_is_applied_by_itself(cluster: Cluster) -> None:

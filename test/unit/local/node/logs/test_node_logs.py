@@ -42,9 +42,9 @@ def fill_disk(log):
 
 @pytest.fixture
 def logs(clock, tmp_path):
-    found = Logs(clock, tmp_path)
-    yield found
-    found.node.remove(POD, "uid")
+    own_logs = Logs(clock, tmp_path)
+    yield own_logs
+    own_logs.node.remove(POD, "uid")
 
 
 async def test_a_log_is_read_in_the_parts_that_are_asked_for(logs, clock):

@@ -110,12 +110,12 @@ def children(pid):
 
 def marked(identity):
     """The processes of a container, wherever they are."""
-    found = []
+    pids = []
     for file in Path("/proc").glob("[0-9]*/environ"):
         with suppress(OSError):
             if f"{spawner.MARK}={identity}".encode() in file.read_bytes().split(b"\0"):
-                found.append(file.parent.name)
-    return found
+                pids.append(file.parent.name)
+    return pids
 
 
 @pytest.mark.parametrize(
@@ -130,8 +130,8 @@ def marked(identity):
     ],
 )
 async def test_a_process_is_reported_with_its_output_and_how_it_ended(start, script, status, output):
-    found = await start("sh", "-c", script, cwd="/usr", A="a").ended()
-    assert (found.status, found.output) == (status, output)
+    watcher = await start("sh", "-c", script, cwd="/usr", A="a").ended()
+    assert (watcher.status, watcher.output) == (status, output)
 
 
 @pytest.mark.parametrize(
@@ -148,15 +148,15 @@ async def test_a_program_that_cannot_be_started_is_reported(start, argv, cwd, pr
 
 @pytest.mark.parametrize("way", ["sleep 100 &", "setsid sleep 100 &", "(setsid sh -c 'sleep 100 & sleep 99' &)"])
 async def test_what_a_process_leaves_behind_is_killed_with_it(start, way):
-    found = await start("sh", "-c", f"{way}\nsleep 0.1; exit 0").ended()
-    assert found.status == 0
-    await eventually(lambda: not marked(found.identity))
+    watcher = await start("sh", "-c", f"{way}\nsleep 0.1; exit 0").ended()
+    assert watcher.status == 0
+    await eventually(lambda: not marked(watcher.identity))
 
 
 async def test_what_has_left_its_group_and_lost_its_mark_is_killed_when_nothing_else_runs(start):
     other = start("sleep", "100")
-    found = await start("sh", "-c", "env -i setsid sleep 100 & echo $!; sleep 0.1").ended()
-    stray = int(found.output)
+    watcher = await start("sh", "-c", "env -i setsid sleep 100 & echo $!; sleep 0.1").ended()
+    stray = int(watcher.output)
     await start("true").ended()
     assert start_time(stray)  # it may be one of the other's
 
@@ -201,7 +201,7 @@ async def test_programs_may_save_what_they_have_when_the_node_ends(tmp_path):
     for watcher, script in ((polite, "trap 'echo bye; echo saved > saved; exit' TERM"), (stubborn, "trap '' TERM")):
         argv = ["sh", "-c", f"{script}; echo up; while :; do sleep 0.02; done"]
         processes.start(script, Launch(argv, {"PATH": os.environ["PATH"]}, str(tmp_path)), watcher)
-        await eventually(lambda found=watcher: found.output == "up\n")
+        await eventually(lambda program=watcher: program.output == "up\n")
     processes.close()
     assert (tmp_path / "saved").read_text() == "saved\n"
     assert not is_alive(stubborn.pid)

@@ -42,11 +42,11 @@ class Life:
                 self.killed.append(name)
                 self.change(name, is_killed=True)
             if self.step.resets:
-                found = self.runtimes.items()
-                self.runtimes = {name: runtime.reset(self.now, self.step.resets_at) for name, runtime in found}
+                items = self.runtimes.items()
+                self.runtimes = {name: runtime.reset(self.now, self.step.resets_at) for name, runtime in items}
                 continue
             for name in self.step.start:
-                container = next(found for found in self.pod.containers if found.name == name)
+                container = next(entry for entry in self.pod.containers if entry.name == name)
                 self.started.append(name)
                 self.runtimes[name] = self.runtimes[name].starting().began("process://1", self.now, container)
             if not self.step.start:

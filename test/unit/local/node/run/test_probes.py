@@ -11,8 +11,8 @@ from tf_operator.machinery.clock import SystemClock
 
 def probe_of(**fields):
     container = {"name": "main", "livenessProbe": fields, "ports": [{"name": "web", "containerPort": 80}]}
-    (found,) = pod_of({"spec": {"containers": [container]}}).containers
-    return probes_of(found)[0], found
+    (main,) = pod_of({"spec": {"containers": [container]}}).containers
+    return probes_of(main)[0], main
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_a_verdict_needs_enough_answers_of_one_kind(row, verdict):
     ],
 )
 async def test_a_probe_is_good_by_the_status_or_the_connection(reply, problem):
-    heads, asked, clock = [], [], SystemClock()
+    heads, ports, clock = [], [], SystemClock()
 
     async def serve(reader, writer):
         heads.append(await reader.read(4096))
@@ -49,7 +49,7 @@ async def test_a_probe_is_good_by_the_status_or_the_connection(reply, problem):
             httpGet={"port": "web", "path": "/up", "httpHeaders": [{"name": "A", "value": "b"}]}
         )
         assert (
-            await answers(probe, container, clock=clock, port_of=lambda found: asked.append(found) or port) == problem
+            await answers(probe, container, clock=clock, port_of=lambda number: ports.append(number) or port) == problem
         )
         tcp, _ = probe_of(tcpSocket={"port": port})
         assert await answers(tcp, container, clock=clock, port_of=int) == ""
@@ -57,5 +57,5 @@ async def test_a_probe_is_good_by_the_status_or_the_connection(reply, problem):
     unnamed, _ = probe_of(tcpSocket={"port": "metrics"})
     rule = "container main has no port 'metrics': its ports name none so"
     assert await answers(unnamed, container, clock=clock, port_of=int) == rule
-    assert asked == [80]
+    assert ports == [80]
     assert {b"GET /up HTTP/1.1", b"A: b"} <= set(heads[0].split(b"\r\n"))

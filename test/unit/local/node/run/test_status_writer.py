@@ -16,10 +16,10 @@ async def test_a_read_that_fails_after_a_conflict_is_repeated(clock):
     answers = [errors.Conflict(409, errors.Status()), errors.ServerFailed(500, errors.Status()), BODY]
 
     async def answer(*_request, **_options):
-        found = answers.pop(0)
-        if isinstance(found, Exception):
-            raise found
-        return found
+        reply = answers.pop(0)
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
 
     parts = SimpleNamespace(client=SimpleNamespace(merge_patch=answer, get=answer), clock=clock)
     writer = PodStatusWriter(parts, pod_of(BODY))

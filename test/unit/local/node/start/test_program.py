@@ -121,9 +121,9 @@ def test_what_is_missing_is_named(container, reason, message):
 )
 def test_a_path_of_a_mount_becomes_the_folder_that_stands_for_it(text, expected):
     mounts = Mount("d", "/data", "/vol/data"), Mount("deep", "/data/deep", "/vol/deep")
-    found = launched(around(*mounts), args=[text], env=[{"name": "V", "value": text}], workingDir="/data")
-    assert (found.argv[1], found.env["V"], found.cwd) == (expected, expected, "/vol/data")
-    assert found.visible(text) == expected
+    process = launched(around(*mounts), args=[text], env=[{"name": "V", "value": text}], workingDir="/data")
+    assert (process.argv[1], process.env["V"], process.cwd) == (expected, expected, "/vol/data")
+    assert process.visible(text) == expected
 
 
 def test_programs_find_what_cannot_be_replaced_in_variables():
@@ -150,8 +150,8 @@ def test_programs_find_what_cannot_be_replaced_in_variables():
     ],
 )
 def test_a_port_without_a_host_is_noticed(container, expected):
-    found = pod_of({"name": "main", "command": ["run"], **container}).containers[0]
-    assert bare_ports(found, {2222, 8080}) == expected
+    main_container = pod_of({"name": "main", "command": ["run"], **container}).containers[0]
+    assert bare_ports(main_container, {2222, 8080}) == expected
 
 
 @pytest.mark.parametrize("word", ["python", "python3"])
@@ -159,9 +159,9 @@ def test_python_is_the_interpreter_that_stands_for_the_image(word, tmp_path):
     assert launched(command=[word, "-c", "python"]).argv == ["/env/bin/python", "-c", "python"]
     assert launched(command=["/usr/bin/python3"]).argv == ["/usr/bin/python3"]
     assert launched().env["PATH"] == "/env/bin:/bin"
-    for named, found in ((tmp_path, f"{tmp_path}/bin/python"), (Path("/opt/python3.12"), "/opt/python3.12")):
+    for named, program in ((tmp_path, f"{tmp_path}/bin/python"), (Path("/opt/python3.12"), "/opt/python3.12")):
         pod = pods.pod_of({"metadata": {"annotations": {PYTHON_ANNOTATION: str(named)}}})
-        assert around().interpreter.of(pod).python == found
+        assert around().interpreter.of(pod).python == program
 
 
 def test_a_program_runs_where_it_says_or_where_the_node_was_started():
@@ -175,8 +175,8 @@ def test_a_program_runs_where_it_says_or_where_the_node_was_started():
 
 def test_addresses_are_put_into_command_and_environment():
     where = around(replaced=lambda text: text.replace("svc", "here"))
-    found = launched(where, args=["$(A)"], env=[{"name": "A", "value": "svc:1"}])
-    assert (found.argv, found.env["A"]) == (["run", "here:1"], "here:1")
+    process = launched(where, args=["$(A)"], env=[{"name": "A", "value": "svc:1"}])
+    assert (process.argv, process.env["A"]) == (["run", "here:1"], "here:1")
 
 
 VOLUMES = {
@@ -189,7 +189,7 @@ VOLUMES = {
 }
 
 
-def made(tmp_path, **volume):
+def volume_folder(tmp_path, **volume):
     pod = pod_of({"name": "main"}, volumes=[{"name": "v", **volume}])
     claims = {("PersistentVolumeClaim", "claim"): {"uid": b"u"}}
     folders = NodeSettings(tmp_path, None, Capacity(1, 1))
@@ -213,9 +213,9 @@ def made(tmp_path, **volume):
     ],
 )
 def test_a_volume_is_a_folder_with_its_content(kind, files, tmp_path):
-    folder = made(tmp_path, **{kind: VOLUMES[kind]})
-    found = {str(file.relative_to(folder)): file.read_text() for file in folder.rglob("*") if file.is_file()}
-    assert found == files
+    folder = volume_folder(tmp_path, **{kind: VOLUMES[kind]})
+    texts = {str(file.relative_to(folder)): file.read_text() for file in folder.rglob("*") if file.is_file()}
+    assert texts == files
     assert folder == (tmp_path / "claims/ns/claim/u" if kind == "persistentVolumeClaim" else tmp_path / "pod/volumes/v")
 
 
@@ -250,7 +250,7 @@ LABELS = {"path": "l", "fieldRef": {"fieldPath": "metadata.labels"}}
 )
 def test_files_of_a_volume_have_the_modes_that_it_names(volume, modes, tmp_path):
     for _ in range(2):  # again after a failure
-        folder = made(tmp_path, **volume)
+        folder = volume_folder(tmp_path, **volume)
     assert {file.name: file.stat().st_mode & 0o777 for file in folder.iterdir()} == modes
 
 
@@ -273,7 +273,7 @@ def test_files_of_a_volume_have_the_modes_that_it_names(volume, modes, tmp_path)
 )
 def test_a_volume_that_cannot_be_made_is_named(volume, message, tmp_path):
     with pytest.raises(CannotStart, match=message):
-        made(tmp_path, **volume)
+        volume_folder(tmp_path, **volume)
 
 
 @pytest.mark.parametrize(
@@ -287,9 +287,9 @@ def test_a_volume_that_cannot_be_made_is_named(volume, message, tmp_path):
     ],
 )
 def test_a_path_of_the_machine_is_what_its_type_says(path, kind, tmp_path):
-    found = made(tmp_path, hostPath={"path": str(tmp_path / path), "type": kind})
-    assert found == tmp_path / path
-    assert (found.is_dir(), found.is_file()) == ("Directory" in kind or path == "/", kind == "FileOrCreate")
+    folder = volume_folder(tmp_path, hostPath={"path": str(tmp_path / path), "type": kind})
+    assert folder == tmp_path / path
+    assert (folder.is_dir(), folder.is_file()) == ("Directory" in kind or path == "/", kind == "FileOrCreate")
 
 
 def mounting(path, **fields):
