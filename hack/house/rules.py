@@ -15,12 +15,6 @@ from pathlib import Path
 
 PACKAGE = "tf_operator"
 
-# Packages whose names have not been replaced by nouns yet: none may be added.
-STILL_VAGUE = (
-    "test/scenarios/",
-    "test/unit/",
-)
-
 
 @dataclass(frozen=True, slots=True, order=True)
 class Violation:
@@ -183,9 +177,8 @@ def check_vague_names(sources: list[Source], limits: Limits) -> Iterator[Violati
     """A name is the noun of what it holds: in each package, only a few may be a word that fits anything."""
     packages: dict[str, list[tuple[str, int, str]]] = {}
     for source in sources:
-        if not str(source.path).startswith(STILL_VAGUE):
-            bindings = packages.setdefault("/".join(source.path.parts[:-1][:2]), [])
-            bindings.extend((str(source.path), line, name) for line, name in _bindings(source.tree))
+        bindings = packages.setdefault("/".join(source.path.parts[:-1][:2]), [])
+        bindings.extend((str(source.path), line, name) for line, name in _bindings(source.tree))
     for package, bindings in packages.items():
         vague = [binding for binding in bindings if binding[2].strip("_") in limits.vague_names]
         if len(vague) * 1000 > len(bindings) * limits.max_vague_names_per_1000:
