@@ -96,7 +96,6 @@ class Bound:
 
 PAIR: Final = tfjob("job").chief(restart="ExitCode").workers(1, restart="ExitCode")
 NEVER: Final = tfjob("job").chief(restart="Never").workers(1, restart="Never")
-IN_PLACE: Final = FAILURES | LOSSES | OPERATOR | {"restarts in place", "ends beside a sidecar"}
 SUSPENSION: Final = ("suspends the job", "resumes the job")
 AGAIN: Final = "deletes the job, and makes it again"
 
@@ -138,12 +137,12 @@ BOUNDS: Final = (
     Bound(
         "workers, OnFailure, cleanPodPolicy Running",
         tfjob("job").workers(2, restart="OnFailure").clean_pods("Running").backoff_limit(2),
-        may=IN_PLACE,
+        may=ALL | {"restarts in place"},
     ),
     Bound(
         "chief and server, Always",
         tfjob("job").chief(restart="ExitCode").parameter_servers(1, restart="Always").backoff_limit(2),
-        may=IN_PLACE,
+        may=ALL | {"restarts in place", "ends beside a sidecar"},
     ),
     Bound("all workers, ExitCode", tfjob("job").workers(2, restart="ExitCode").success_policy().clean_pods("All")),
     Bound("suspended and resumed, ExitCode", PAIR.backoff_limit(1), faults=1, edits=2, people=SUSPENSION),
@@ -177,6 +176,35 @@ BOUNDS: Final = (
         settings=Settings(),
         is_timed=True,
     ),
+    Bound(
+        "time passes while the job is suspended and resumed",
+        PAIR.deadline(30),
+        faults=0,
+        edits=2,
+        may=frozenset(),
+        people=SUSPENSION,
+        settings=Settings(),
+        is_timed=True,
+    ),
+    Bound(
+        "time passes, all start again",
+        tfjob("job").workers(2, restart="ExitCode").restarts_as_a_whole().deadline(5).clean_pods("All"),
+        faults=1,
+        may=frozenset({"fails"}),
+        settings=Settings(),
+        is_timed=True,
+    ),
+    Bound(
+        "neither chief nor workers",
+        tfjob("job").parameter_servers(1, restart="ExitCode").evaluators(1, restart="OnFailure"),
+        faults=1,
+        may=SPARE,
+    ),
+    Bound(
+        "dynamic workers come and go",
+        tfjob("job").workers(2, restart="ExitCode").dynamic_workers(),
+        may=frozenset({"fails for good", "is deleted", "is collected", "ends when stopped"}),
+    ),
     Bound("caches lag, ExitCode", PAIR.backoff_limit(1), may=SPARE | {"lags", "is collected", "is succeeded"}),
     Bound(
         "caches lag while the job is suspended and resumed",
@@ -195,12 +223,12 @@ BOUNDS: Final = (
     Bound(
         "T9k, paused and resumed",
         _training("OnFailure"),
-        faults=1,
-        edits=1,
+        faults=0,
+        edits=2,
         people=SUSPENSION,
         api=training.API,
         wording=wordings.T9K,
-        may=SPARE,
+        may=frozenset(),
         foreign=None,
     ),
     Bound(
@@ -250,12 +278,12 @@ BOUNDS: Final = (
     Bound("the job is made again", PAIR, edits=1, people=(AGAIN,), may=SPARE | {"exceeds a quota"}, faults=1),
 )
 BY_NAME: Final = {bound.name: bound for bound in BOUNDS}
-FEW: Final = {bound.name: replace(bound, faults=1) for bound in BOUNDS}
+FEW: Final = {bound.name: replace(bound, faults=min(bound.faults, 1)) for bound in BOUNDS}
 FEWER: Final[Mapping[str, frozenset[str]]] = {
     "workers, OnFailure, cleanPodPolicy Running": OPERATOR | {"fails", "is evicted", "is drained", "restarts in place"},
-    "suspended and resumed, ExitCode": SPARE | {"fails for good", "loses a reply"},
+    "suspended and resumed, ExitCode": SPARE | {"fails for good"},
+    "all start again, ExitCode": OPERATOR | {"fails", "fails for good", "is evicted", "is drained"},
     "pods lose their labels": frozenset({"loses its label", "fails", "is drained", "loses a reply"}),
-    "T9k, paused and resumed": frozenset({"fails", "is killed"}),
 }
 """Of the jobs with most states, fewer kinds of faults for a gate of few minutes."""
 QUICK: Final = (
@@ -272,7 +300,7 @@ QUICK: Final = (
     "v1alpha1",
     "an invalid edit",
 )
-LIGHT: Final = replace(FEW["suspended and resumed, ExitCode"], may=SPARE | {"fails for good"})
+LIGHT: Final = replace(FEW["suspended and resumed, ExitCode"], may=FEWER["suspended and resumed, ExitCode"])
 SIZES: Final[Mapping[str, tuple[Bound, ...]]] = {
     "quick": (*map(FEW.__getitem__, QUICK), replace(BY_NAME["the job is made again"], faults=0)),
     "planted": (*(bound for bound in FEW.values() if bound.name != LIGHT.name), LIGHT),

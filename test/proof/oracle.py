@@ -4,6 +4,9 @@ The world reports what happens to pods as facts, and the oracle holds everything
 state in which it rests, against them. A fact that *happened* may have been missed, by an operator that was down when
 the pod went; so it allows an end, or a count. A fact that is *settled* was in what the operator had decided on when it
 stored a status; so it demands one. Between the two the operator is free.
+
+A sentence is an ``if`` and a ``yield``: what the last ``and`` joins is what must not be, and all before it is when. By
+this ``test_coverage.py`` counts whether a sentence was ever about anything.
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -17,6 +20,8 @@ Replica = tuple[str, int]
 ENDS = ("Succeeded", "Failed")
 IN_PLACE = frozenset({"OnFailure", "Always"})
 RETRYABLE_FROM = 128
+LOOKS_AGAIN = 30
+"""After how many seconds the operator looks again at a pod that it cannot watch."""
 ANY_ATTEMPT = 0
 """Of a pod that was sent in one run of its job and came in another one, perhaps."""
 ORDER = {
@@ -97,12 +102,20 @@ class Job:
     expires_after: int | None = None
     """``ttlSecondsAfterFinished``"""
 
+    @property
+    def has_counts(self) -> bool:
+        """Whether its status is that of v1, or stored as such."""
+        return "replicas" in self.counts
+
     def policy(self, kind: str) -> str:
         return self.replicas[kind].policy if kind in self.replicas else "Never"
 
     def all_replicas(self) -> Iterator[Replica]:
         for kind, entry in self.replicas.items():
             yield from ((kind, index) for index in range(entry.count))
+
+    def is_dynamic_worker(self, kind: str) -> bool:
+        return self.is_dynamic and kind == "Worker"
 
     def is_final(self, code: int) -> bool:
         return code < RETRYABLE_FROM if self.final_codes is None else code in self.final_codes
@@ -133,9 +146,11 @@ def facts(job: Job, look: Look) -> Iterator[Fact]:
         # Under OnFailure and Always, "the kubelet restarts it in place".
         restarts = 0 if look.is_disrupted and look.phase == "Failed" else look.restarts
         yield from (Fact("again", *place, number) for number in range(1, restarts + 1))
-    if look.code == 0 and (look.ended_first or not look.is_disrupted):
+    is_stopped = look.is_disrupted or (job.is_dynamic_worker(look.kind) and (look.is_terminating or look.is_gone))
+    if look.code == 0 and (look.ended_first or not is_stopped):
         # "A program that exits with 0 has completed if it exited before the pod's condition DisruptionTarget was set."
         # "A pod that is deleted without an eviction and ends in phase Succeeded has succeeded"
+        # With enableDynamicWorker "a deleted worker that exits with 0 has not completed".
         yield Fact("ok", *place)
         return
     has_failed = look.code is not None and look.code != 0 and (look.phase == "Failed" or policy not in IN_PLACE)
@@ -145,7 +160,7 @@ def facts(job: Job, look: Look) -> Iterator[Fact]:
         yield Fact("final" if is_final else "failed", *place)
         return
     if look.shows_run if look.is_gone else look.is_disrupted and look.phase == "Failed":
-        # "One that goes before its program has run is made again, and counts nowhere."
+        # "A pod that disappears before its program has run is created again and does not count."
         yield Fact("lost", *place)
 
 
@@ -157,7 +172,7 @@ def possible(job: Job, look: Look) -> Iterator[Fact]:
         yield from (Fact("again", *place, number) for number in range(1, look.restarts + 1))
     if look.has_run and job.policy(look.kind) == "Never":
         yield Fact("ran", look.kind, look.ordinal, look.birth)
-    if look.is_gone or look.is_disrupted:
+    if (look.is_gone and look.has_run) or (look.is_disrupted and look.phase == "Failed"):
         yield Fact("lost", look.kind, look.ordinal, look.birth)
     if look.is_gone or look.is_terminating:
         last_look = look._replace(code=None, is_gone=True, is_terminating=False, ended_first=False)
@@ -174,10 +189,10 @@ def _unmissable(job: Job, looks: Iterable[Look], *, is_idle: bool) -> Iterator[F
     for look in looks:
         if look.replica not in replicas or (look.is_terminating and not look.is_gone):
             continue
-        # "A program that is stopped by the suspension and exits with 0 runs again." "A disruption does not count then."
+        # "A program that is stopped by the suspension and exits with 0 runs again." "A disruption does not count."
         is_from_before = is_idle or job.is_suspended or look.is_from_before
         # Of a dynamic worker that is gone nobody knows whether there were too many.
-        is_doubtful = is_from_before or (job.is_dynamic and look.kind == "Worker")
+        is_doubtful = is_from_before or job.is_dynamic_worker(look.kind)
         dropped = {"lost", "ok"} if is_doubtful and look.is_gone else {"lost"} if is_from_before else set()
         yield from (fact for fact in facts(job, look) if fact.outcome not in dropped)
 
@@ -189,11 +204,13 @@ def unmissable(job: Job, looks: Iterable[Look], *, is_idle: bool) -> Iterator[Fa
     if not job.is_whole or len(ends) < 2:
         yield from all_facts
         return
-    # "The loss that came first counts": here nobody knows which one that was.
-    outcomes = {fact.outcome for fact in ends}
+    # "The first loss counts": here nobody knows which one that was. "Among losses in the same second, a
+    # final failure is taken for a consequence": programs that end by themselves all do so in one second here.
     yield from (fact for fact in all_facts if fact not in ends)
-    if len(outcomes) == 1:
-        yield ends[0]
+    if {fact.outcome for fact in ends} == {"failed", "final"}:
+        ends = list(_of(frozenset(ends), "failed"))
+    if len({fact.outcome for fact in ends}) == 1:
+        yield min(ends)
 
 
 def after_edit(old: Job, new: Job, settled: Facts) -> Facts:
@@ -243,15 +260,15 @@ def causes(job: Job, known_facts: Facts, *, surely: bool = False) -> Iterator[st
     if final & ({job.decides} if job.decides else final):
         yield "TFJobFailed"
     # Under Never "the job fails if the replica had run; otherwise, or for a dynamic worker, a new pod".
-    ran = {fact[1:] for fact in _of(known_facts, "ran") if not (job.is_dynamic and fact.kind == "Worker")}
+    ran = {fact[1:] for fact in _of(known_facts, "ran") if not job.is_dynamic_worker(fact.kind)}
     lost = _lost(known_facts) if surely else set(_of(known_facts, "lost"))
     if any(fact[1:] in ran and (fact.kind, fact.ordinal) in replicas for fact in lost):
         yield "TFJobReplicaLost"
     if job.limit is None:
         return
     counted, in_place = set(_of(known_facts, "failed", "again")), set(_of(known_facts, "again"))
-    # "With limit 2, the third failure is final; with 0, the first. Restarts in place fail the job when they reach the
-    # limit, as in a batch Job."
+    # "With limit 2, the third failure is final; with 0, the first. If a restart in place is what reaches the limit, it
+    # fails the job, as in a batch Job": only where all are such, it surely was.
     has_reached = in_place and len(in_place if surely else counted) >= job.limit
     if len(counted) > job.limit or has_reached:
         yield "TFJobBackoffLimitExceeded"
@@ -302,8 +319,13 @@ def on_status(write: Stored) -> Iterator[str]:
     """Sentences about every write of a status."""
     yield from _ends_are_final(write)
     yield from _an_end_has_a_cause(write)
+    yield from _a_final_failure_is_no_consequence(write)
     yield from _conditions_follow_one_another(write)
     yield from _counts_are_of_what_happened(write)
+    if write.job.has_counts:
+        yield from _counts_of_types_are_kept(write)
+        yield from _the_first_failure_is_kept(write)
+    yield from _a_resume_restarts_the_clock(write)
     yield from _others_keep_their_conditions(write)
     yield from _each_attempt_has_one_cause(write)
 
@@ -312,7 +334,7 @@ def _each_attempt_has_one_cause(write: Stored) -> Iterator[str]:
     """The table of restarts.scope: one restart or one disruption each. While the job is idle, none begins."""
     more = attempt_of(write.new) - attempt_of(write.old)
     counted = sum(write.new.get(field, 0) - write.old.get(field, 0) for field in ("restarts", "disruptions"))
-    if more and not write.job.is_whole:
+    if not write.job.is_whole and more:
         yield "a job that does not restart as a whole has attempts"
     if more not in {0, 1}:
         yield f"the attempt goes from {attempt_of(write.old)} to {attempt_of(write.new)}"
@@ -323,7 +345,7 @@ def _each_attempt_has_one_cause(write: Stored) -> Iterator[str]:
 
 def _ends_are_final(write: Stored) -> Iterator[str]:
     old, new = end_of(write.old), end_of(write.new)
-    if sum(entry["type"] in ENDS and _is_true(entry) for entry in _conditions(write.new)) > 1:
+    if new and sum(entry["type"] in ENDS and _is_true(entry) for entry in _conditions(write.new)) > 1:
         yield "a job has both ends"
     if old and new != old:
         yield f"a job that has {old} comes back to life"
@@ -346,11 +368,18 @@ def _an_end_has_a_cause(write: Stored) -> Iterator[str]:
         return
     if reason == "TFJobDeadlineExceeded":
         yield from _is_past_its_deadline(write)
-        return
-    if reason not in causes(write.job, write.happened):
+    elif reason not in causes(write.job, write.happened):
         yield f"a job fails with {reason}, and nothing of that kind has happened"
     if has_succeeded(write.job, write.shown_facts | write.settled):
         yield "success wins over a failure that is seen at the same time"
+
+
+def _a_final_failure_is_no_consequence(write: Stored) -> Iterator[str]:
+    new, seen = end_of(write.new), write.shown_facts - write.settled
+    if not write.job.is_whole or end_of(write.old) or new != "Failed" or any(_of(write.settled, "final")):
+        return
+    if any(_of(seen, "failed")) and any(entry["reason"] == "TFJobFailed" for entry in _conditions(write.new)):
+        yield "among losses in the same second, a final failure is taken for a consequence"
 
 
 def _is_past_its_deadline(write: Stored) -> Iterator[str]:
@@ -400,17 +429,60 @@ def _counts_are_of_what_happened(write: Stored) -> Iterator[str]:
         restarts = write.new.get("restarts", 0)
         # Success wins over the failure that is one too many, also where it waits until the job is resumed.
         waits = state_of(write.new) == "Suspended" and has_succeeded(write.job, write.happened)
-        if write.job.limit is not None and restarts > write.job.limit and not waits:
+        if write.job.limit is not None and not waits and restarts > write.job.limit:
             yield f"a job goes on with {restarts} restarts and a limit of {write.job.limit}"
         least = len(set(_of(write.settled | write.shown_facts, "failed", "again")))
-        if restarts < least and "restarts" in write.job.counts:
+        if "restarts" in write.job.counts and restarts < least:
             yield f"status.restarts is {restarts}, and {least} failures were seen"
+
+
+def _counts_of_types_are_kept(write: Stored) -> Iterator[str]:
+    """The counts of each type: "restarts, which never decrease", and "counts survive the clean-up"."""
+    old, new = _by_type(write.old), _by_type(write.new)
+    if sum(entry["restarts"] for entry in new.values()) != write.new.get("restarts", 0):
+        yield "status.restarts are those of all types together"
+    if any(entry["restarts"] > new[kind]["restarts"] for kind, entry in old.items()):
+        yield "restarts of a type decrease"
+    if end_of(write.old) and (old, write.old.get("ready")) != (new, write.new.get("ready")):
+        yield "counts survive the clean-up"
+    if write.job.is_suspended and write.new.get("disruptions", 0) > write.old.get("disruptions", 0):
+        yield "a disruption does not count in a suspended job"
+
+
+def _by_type(status: Json) -> dict[str, dict[str, int]]:
+    fields = ("active", "pending", "succeeded", "failed", "restarts")
+    entries = status.get("replicaStatuses", {}).items()
+    return {kind: {field: entry.get(field, 0) for field in fields} for kind, entry in entries}
+
+
+def _the_first_failure_is_kept(write: Stored) -> Iterator[str]:
+    """``status.firstFailure`` keeps the first failure."""
+    old, new = ({**status.get("firstFailure", {}), "time": ""} for status in (write.old, write.new))
+    if "firstFailure" in write.old and old != new:
+        yield "status.firstFailure stays that of the first failure"
+    has_failed = write.new.get("restarts", 0) or any(causes(write.job, write.happened))
+    if end_of(write.new) == "Failed" and has_failed and "pod" not in new:
+        yield "a job has failed, and status.firstFailure does not say which replica was the first"
+    if write.new.get("restarts", 0) and "pod" not in new:
+        yield "a failure is counted that is not in status.firstFailure"
+    # Under Never "the job fails if the replica had run", so a loss may be the failure.
+    failures = _of(write.happened, "failed", "final", "again", "ran")
+    if "pod" in new and not any(f"-{fact.kind.lower()}-" in new["pod"] for fact in failures):
+        yield "status.firstFailure is about a replica that has not failed"
+
+
+def _a_resume_restarts_the_clock(write: Stored) -> Iterator[str]:
+    """Deadlines count from ``startTime``, and "resuming the job sets a new startTime"."""
+    is_resumed = state_of(write.old) == "Suspended" and state_of(write.new) not in {"Suspended", *ENDS}
+    left = _seconds_left(write.new, "startTime", write.job.deadline, write.now)
+    if is_resumed and write.job.deadline is not None and left != write.job.deadline:
+        yield "resuming a job sets a new startTime"
 
 
 def _others_keep_their_conditions(write: Stored) -> Iterator[str]:
     types = {entry["type"] for entry in _conditions(write.old) if entry["type"] not in ORDER}
-    if lost := types - {entry["type"] for entry in _conditions(write.new)}:
-        yield f"conditions of other writers are lost: {sorted(lost)}"
+    if types and not types <= {entry["type"] for entry in _conditions(write.new)}:
+        yield "conditions of other writers are lost"
 
 
 # --- What is created and deleted
@@ -426,6 +498,8 @@ class Children:
     settled: Facts
     pods: tuple[Look, ...]
     services: frozenset[Replica]
+    waits: frozenset[Replica] = frozenset()
+    """Replicas whose failure was stored at this moment."""
 
 
 def on_create(now: Children, replica: Replica) -> Iterator[str]:
@@ -439,10 +513,21 @@ def on_create(now: Children, replica: Replica) -> Iterator[str]:
         yield f"the pod of {kind} {index} is created, which is no replica of the job"
     if replica in completed(now.job, now.settled):
         yield "a replica that has succeeded runs again"
+    if now.job.is_invalid and not ("startTime" in now.status or now.pods or now.services):
+        yield "of an invalid job nothing is created"
+    yield from _is_its_turn(now, replica)
+
+
+def _is_its_turn(now: Children, replica: Replica) -> Iterator[str]:
+    """What there has to be before a pod, and what no longer."""
     if replica not in now.services:
         yield "the Service is created first"
     if any(pod.replica == replica and pod.phase not in ENDS for pod in now.pods):
         yield "a replica has two live pods"
+    if any(pod.replica == replica and pod.is_terminating for pod in now.pods):
+        yield "the replacement of a terminating pod waits until it is gone"
+    if replica in now.waits:
+        yield "replacements of a replica wait 1 s, 2 s, 4 s"
     # "No pod is created before the last of them is gone." What has completed does not train.
     if now.status and any(0 < pod.attempt < attempt_of(now.status) and pod.code != 0 for pod in now.pods):
         yield "a pod is created beside those of an earlier attempt"
@@ -466,7 +551,7 @@ def on_delete(now: Children, pod: Look) -> Iterator[str]:
 
 def _on_given_up(now: Children, pod: Look) -> Iterator[str]:
     is_idle = now.job.is_suspended or state_of(now.status) == "Suspended" or pod.is_from_before
-    if pod.replica in completed(now.job, now.settled) and not is_idle:
+    if not is_idle and pod.replica in completed(now.job, now.settled):
         yield "a replica that has succeeded is deleted with the others"
 
 
@@ -474,7 +559,7 @@ def _on_replaced(now: Children, pod: Look) -> Iterator[str]:
     facts_by_kind = {fact.outcome: fact for fact in facts(now.job, pod)}
     if failed := facts_by_kind.get("failed"):
         counted = len(set(_of(now.settled, "failed", "again")) | {failed})
-        if now.status.get("restarts", 0) < counted and "restarts" in now.job.counts:
+        if "restarts" in now.job.counts and now.status.get("restarts", 0) < counted:
             yield "a failure is stored in the status before its pod is deleted"
     is_surplus = pod.replica not in set(now.job.all_replicas())
     is_replaced = (
@@ -482,10 +567,20 @@ def _on_replaced(now: Children, pod: Look) -> Iterator[str]:
         or "lost" in facts_by_kind
         or ("ok" in facts_by_kind and now.job.policy(pod.kind) == "Always")
     )
-    is_replaced = is_replaced or ("final" in facts_by_kind and now.job.is_dynamic)
     is_suspended = now.job.is_suspended or state_of(now.status) == "Suspended"
     if not (is_suspended or pod.is_from_before or is_surplus or is_replaced):
         yield "a pod is deleted for no reason"
+
+
+def on_delete_services(now: Children, services: Iterable[Replica]) -> Iterator[str]:
+    """Sentences about every Service that the operator deletes."""
+    if end_of(now.status):
+        if now.job.clean == "None":
+            yield "cleanPodPolicy None: Services stay"
+        return
+    is_idle = now.job.is_suspended or state_of(now.status) == "Suspended"
+    if not is_idle and set(services) & set(now.job.all_replicas()):
+        yield "the Service of a replica is deleted for no reason"
 
 
 # --- Where nothing is left to do
@@ -515,11 +610,17 @@ def on_rest(now: Rest) -> Iterator[str]:
         yield from _is_cleaned_up(now)
         return
     yield from _has_not_ended(now)
+    done = completed(now.job, now.happened)
+    unwatched = [pod for pod in now.pods if pod.is_unwatched and pod.replica not in done]
+    if unwatched and (now.wait is None or now.wait > LOOKS_AGAIN):
+        yield "a pod that cannot be watched is checked every 30 s"
     if now.status.get("observedGeneration", now.generation) != now.generation:
         yield "the status is about an older spec"
     if now.job.is_suspended:
         yield from _is_idle(now)
         return
+    if now.job.has_counts and "startTime" not in now.status:
+        yield "a job that is not suspended has a startTime"
     yield from _every_replica_has_a_pod(now)
     yield from _counts_are_those_of_the_pods(now)
     yield from _the_state_is_that_of_the_pods(now)
@@ -542,13 +643,19 @@ def _wakes_in_time(now: Rest) -> Iterator[str]:
 
 
 def _has_not_ended(now: Rest) -> Iterator[str]:
-    if has_succeeded(now.job, now.settled):
-        if not now.job.is_suspended:
-            yield "a job whose deciding replicas have succeeded does not end"
+    if now.job.is_suspended:
+        # "It ends when it is resumed"; of a program that exits with 0 then, only the operator may know whether it was
+        # stopped.
+        if has_succeeded(now.job, now.happened):
+            return
+    elif has_succeeded(now.job, now.settled):
+        yield "a job whose deciding replicas have succeeded does not end"
         return
-    if now.job.is_suspended and has_succeeded(now.job, now.happened):
-        return  # of a program that exits with 0 then, only the operator may know whether it was stopped
-    if reasons := list(causes(now.job, now.settled, surely=True)):
+    # Of dynamic workers "a failed one whose pod is deleted is replaced", and has not failed for good any more.
+    places = {(pod.kind, pod.ordinal, pod.birth) for pod in now.pods}
+    of_workers = {fact for fact in _of(now.settled, "final") if now.job.is_dynamic_worker(fact.kind)}
+    settled = now.settled - {fact for fact in of_workers if fact[1:4] not in places}
+    if reasons := list(causes(now.job, settled, surely=True)):
         yield f"a job goes on that has failed: {reasons[0]}"
 
 
@@ -576,28 +683,26 @@ def _every_replica_has_a_pod(now: Rest) -> Iterator[str]:
     done = completed(now.job, now.happened)
     if any(0 < pod.attempt < attempt_of(now.status) and pod.replica not in done for pod in now.pods):
         yield "a pod of an earlier attempt stays"
-    failed = {(fact.kind, fact.ordinal) for fact in _of(now.settled, "final")} if now.job.is_dynamic else set()
-    if now.wait is None and not now.is_rejected:
-        for kind, index in sorted(replicas - pods - done - failed):
-            yield f"{kind} {index} has no pod, and nothing is waited for"
-    if replicas - now.services and not now.is_rejected:
+    if now.wait is None and not now.is_rejected and replicas - pods - done:
+        yield f"{min(replicas - pods - done)} has no pod, and nothing is waited for"
+    if not now.is_rejected and replicas - now.services:
         yield "each replica has a Service"
     for pod in now.pods:
         kinds = {fact.outcome for fact in facts(now.job, pod)}
-        if ("failed" in kinds or "lost" in kinds) and not (now.is_rejected and pod.is_unwatched):
+        if not (now.is_rejected and pod.is_unwatched) and kinds & {"failed", "lost"}:
             yield f"the pod of {pod.kind} {pod.ordinal} has failed, and is not replaced"
 
 
 def _counts_are_those_of_the_pods(now: Rest) -> Iterator[str]:
     least = len(set(_of(now.settled, "failed", "again")))
-    if now.status.get("restarts", 0) < least and "restarts" in now.job.counts:
+    if "restarts" in now.job.counts and now.status.get("restarts", 0) < least:
         yield f"status.restarts is {now.status.get('restarts', 0)}, and {least} failures were seen"
     replicas = set(now.job.all_replicas())
     least = len({fact for fact in _lost(now.settled) if (fact.kind, fact.ordinal) in replicas})
-    if now.status.get("disruptions", 0) < least and "disruptions" in now.job.counts:
+    if "disruptions" in now.job.counts and now.status.get("disruptions", 0) < least:
         yield f"status.disruptions is {now.status.get('disruptions', 0)}, and {least} were seen"
     done, perhaps = completed(now.job, now.settled), completed(now.job, now.happened)
-    for kind, spec in now.job.replicas.items() if "replicas" in now.job.counts else ():
+    for kind, spec in now.job.replicas.items() if now.job.has_counts else ():
         reported: Json = now.status.get("replicaStatuses", {}).get(kind, {})
         pods = [pod for pod in now.pods if pod.kind == kind]
         waiting = [pod.is_unwatched or pod.replica in perhaps for pod in pods if pod.phase == "Pending"]
@@ -612,6 +717,9 @@ def _counts_are_those_of_the_pods(now: Rest) -> Iterator[str]:
                 if pod.phase == "Running" and pod.code is None
             ]
             yield from _within(kind, "active", reported, _range(running))
+        # "Replicas that have failed for good", and have not ended their job.
+        failed = [pod.is_unwatched for pod in pods if any(_of(frozenset(facts(now.job, pod)), "final"))]
+        yield from _within(kind, "failed", reported, _range(failed))
 
 
 def _range(are_doubtful: Sequence[bool]) -> range:
@@ -619,21 +727,54 @@ def _range(are_doubtful: Sequence[bool]) -> range:
     return range(len(are_doubtful) - sum(are_doubtful), len(are_doubtful) + 1)
 
 
-def _within(kind: str, field: str, reported: Json, expected: Container[int]) -> Iterable[str]:
-    count = reported.get(field, 0)
-    return () if count in expected else (f"{count} {kind} are reported as {field}, which is not so",)
+def _within(kind: str, field: str, reported: Json, expected: Container[int]) -> Iterator[str]:
+    if (count := reported.get(field, 0)) not in expected:
+        yield f"{count} {kind} are reported as {field}, which is not so"
 
 
 def _the_state_is_that_of_the_pods(now: Rest) -> Iterator[str]:
     """The table of conditions, where nothing is left open."""
     state, done = state_of(now.status), completed(now.job, now.happened)
+    if not state:
+        yield "a job has no state"
     open_ = [replica for replica in now.job.all_replicas() if replica not in completed(now.job, now.settled)]
     run = {pod.replica for pod in now.pods if pod.phase == "Running" and pod.code is None and not pod.is_terminating}
     is_known = not any(pod.is_unwatched for pod in now.pods)
     if is_known and open_ and all(replica in run for replica in open_) and state != "Running":
         yield f"all replicas run, and the job is {state}"
     # Where one replica decides, its API says Running from its first moment on.
-    if not (run or done or now.job.is_dynamic or now.job.decides) and state == "Running":
+    if not (now.job.is_dynamic or now.job.decides or done or run) and state == "Running":
         yield "no replica runs, and the job is Running"
-    if not state:
-        yield "a job has no state"
+    if not now.job.has_counts or now.job.decides or not is_known:
+        return
+    if run & set(_deciding(now.job)) and state == "Created":
+        yield "the chief runs, or without a chief a worker, and the job is Created"
+    if not (run & set(_deciding(now.job)) or done or now.job.is_dynamic) and state == "Running":
+        yield "neither the chief runs nor, without a chief, a worker, and the job is Running"
+    if _is_replaced(now) and state != "Restarting":
+        yield f"a replica is being replaced, and the job is {state}"
+    yield from _ready_is_right(now, run)
+
+
+def _deciding(job: Job) -> list[Replica]:
+    """The replicas by which the job is Running: the chief, else the workers, else all."""
+    for kinds in ({"Chief", "Master"}, {"Worker"}):
+        if replicas := [replica for replica in job.all_replicas() if replica[0] in kinds]:
+            return replicas
+    return list(job.all_replicas())
+
+
+def _is_replaced(now: Rest) -> bool:
+    """Whether a replica waits for its new pod to run; a job that was suspended begins as Created."""
+    if any(entry["type"] == "Suspended" for entry in _conditions(now.status)):
+        return False
+    lost = {fact[1:4] for fact in _of(now.settled, "failed", "lost")}
+    return any(pod.phase == "Pending" and (*pod.replica, pod.birth - 1) in lost for pod in now.pods)
+
+
+def _ready_is_right(now: Rest, run: set[Replica]) -> Iterator[str]:
+    """READY: "replicas that run or have succeeded, of all replicas"."""
+    replicas = set(now.job.all_replicas())
+    least, most = (len((run | completed(now.job, each)) & replicas) for each in (now.settled, now.happened))
+    if now.status.get("ready") not in {f"{count}/{len(replicas)}" for count in range(least, most + 1)}:
+        yield f"READY is {now.status.get('ready')}, which is not so"

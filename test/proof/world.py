@@ -194,7 +194,7 @@ class JobWorld:
         """A write of an earlier life, of which nobody waits for the reply."""
         earlier = state._replace(late=(), planned=planned)
         after, broken = self._done(earlier, step, NOBODYS, is_outdated=is_outdated, is_heard=False)
-        if step[0] in {MAKE_POD, DELETE_POD}:
+        if step[0] in {MAKE_POD, DELETE_POD, DELETE_SERVICES}:
             broken = ()  # it was right when it was sent
         is_job = step[0] == STORE and not is_outdated
         after = after._replace(
@@ -240,7 +240,8 @@ class JobWorld:
                 return self._deleted(state, uid, entry)
             case (str() as verb, places) if verb == DELETE_SERVICES:
                 left = tuple(service for service in state.services if service not in places)
-                return state._replace(services=left), ()
+                broken = () if state.is_outdated else tuple(oracle.on_delete_services(self._children(state), places))
+                return state._replace(services=left), broken
             case _:
                 status = self.planner.told[state.status]
                 return state._replace(is_deleted=True), tuple(oracle.on_expiry(self._job(state), status, NOW))
@@ -279,8 +280,6 @@ class JobWorld:
         if any(pod[3] == name for pod in state.pods):
             return state, ()  # it is ours, and there already
         broken = tuple(oracle.on_create(self._children(state), (kind, index)))
-        if (kind, index) in state.waits:
-            broken = (*broken, "replacements of a replica wait 1 s, 2 s, 4 s")
         births = dict(state.births)
         births[kind, index] = birth = births.get((kind, index), 0) + 1
         policy = self.planner.spec(state.spec).policy(kind)
@@ -315,6 +314,7 @@ class JobWorld:
             self._facts[state.settled],
             tuple(pods.look(PodState._make(pod)) for pod in state.pods),
             frozenset((*state.services, *(self.planner.plans[state.plan].services if state.plan != NOTHING else ()))),
+            frozenset(state.waits),
         )
 
     # --- The cluster
