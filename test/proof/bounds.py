@@ -283,7 +283,9 @@ FEWER: Final[Mapping[str, frozenset[str]]] = {
     "workers, OnFailure, cleanPodPolicy Running": OPERATOR | {"fails", "is evicted", "is drained", "restarts in place"},
     "suspended and resumed, ExitCode": SPARE | {"fails for good"},
     "all start again, ExitCode": OPERATOR | {"fails", "fails for good", "is evicted", "is drained"},
-    "pods lose their labels": frozenset({"loses its label", "fails", "is drained", "loses a reply"}),
+    "all workers, ExitCode": SPARE | {"fails for good", "is collected"},
+    "chief and worker, Never, cleanPodPolicy All": ALL - {"is refused", "is deleted"} | {"is rejected"},
+    "pods lose their labels": frozenset({"loses its label", "fails", "is drained"}),
 }
 """Of the jobs with most states, fewer kinds of faults for a gate of few minutes."""
 QUICK: Final = (
