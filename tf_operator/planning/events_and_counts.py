@@ -158,7 +158,7 @@ def _nodes(view: JobView, after: JobRecord) -> Iterator[Event]:
     previous, current = _avoided(job.record), _avoided(after)
     for node, entry in current.items():
         if node not in previous:
-            message = f"new pods avoid {node}: {failure_evidence.describe_node(entry)}"
+            message = f"new pods avoid {node}: {avoided_nodes.describe(entry)}"
             yield Event(EventKind.NODE_AVOIDED, message, is_warning=True)
     waiting = [replica.title for replica in avoided_nodes.stranded(snapshot, view.replicas)]
     reason = f"no other node has taken {_list(waiting)} for 5 min" if waiting else "its time is over"

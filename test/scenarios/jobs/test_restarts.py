@@ -1,12 +1,16 @@
 """What becomes of a job when its programs fail: restart policies, exit codes, the budget of restarts."""
 
+from datetime import UTC, datetime, timedelta
+
 from support.jobs import builders
 from support.jobs.job_namespace import conditions, states
 from support.operators.operator_fixture import ONE_OPERATOR, QUICK
+from support.pods import pod_status
 from support.pods.autopilot import autopilot
 from support.pods.pod_scripts import Script, failing, running
 from support.pods.pod_status import Exit
 from support.settle import eventually
+from tf_operator.meta import rfc3339
 
 pytestmark = ONE_OPERATOR
 ARGUMENTS = (QUICK,)
@@ -100,3 +104,30 @@ async def test_a_killed_worker_takes_along_all_that_train_in_step(job_namespace)
     assert {name for name, uid in old_uids.items() if uids[name] != uid} == {*given_up}
     assert (running_job["status"]["restarts"], running_job["status"]["attempt"]) == (1, 2)
     assert job_namespace.created_pods() == 7
+
+
+async def test_a_node_that_killed_a_worker_is_avoided_until_no_other_one_takes_its_pod(job_namespace):
+    await job_namespace.begin(builders.tfjob("j").workers(1, restart="ExitCode").avoid_nodes(1))
+    await job_namespace.kubelet.bind("j-worker-0", "node-17")
+    await job_namespace.run("j-worker-0")
+    killed = await job_namespace.kubelet.fail("j-worker-0", Exit(139))
+    [waiting] = await job_namespace.wait_replaced(killed)
+
+    assert waiting["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] == {
+        "nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["node-17"]}]}]
+    }
+    await job_namespace.wait_event("NodeAvoided", "new pods avoid node-17: 1 failure (worker-0 exit 139)")
+    [node] = (await job_namespace.job())["status"]["avoidedNodes"]
+    assert (node["node"], node["failures"], node["avoided"]) == ("node-17", 1, True)
+
+    six_minutes_ago = rfc3339(datetime.now(UTC) - timedelta(minutes=6))
+    await job_namespace.kubelet.write(
+        waiting, lambda pod, _: pod_status.unschedulable(pod, six_minutes_ago, "0/1 nodes are available")
+    )
+    [successor] = await job_namespace.wait_replaced(waiting)
+
+    assert "affinity" not in successor["spec"]
+    await job_namespace.wait_event("NodeAllowedAgain", "no other node has taken worker-0 (pod j-worker-0) for 5 min")
+    job = await job_namespace.job()
+    assert "avoidedNodes" not in job["status"]
+    assert job["status"]["restarts"] == 1, "who waited in vain has not failed"

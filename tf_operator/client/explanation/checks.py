@@ -26,7 +26,8 @@ def explain(situation: Situation) -> Explanation:
     job = situation.job
     explanation = next(result for check in _CHECKS if (result := check(situation)))
     name = f"{job.kind} {job.namespace}/{job.name}"
-    return replace(explanation, job=name, log=situation.log, notes=situation.notes)
+    reasons = (*explanation.reasons, *ends.avoided_nodes(situation))
+    return replace(explanation, job=name, reasons=reasons, log=situation.log, notes=situation.notes)
 
 
 def _deleted(situation: Situation) -> Explanation | None:

@@ -11,6 +11,7 @@ from tf_operator.client.pods import JobPod
 from tf_operator.job.profile import OOM_KILLED
 from tf_operator.job.record import FailureCause, JobPhase
 from tf_operator.job.restart_rules import RESTARTING_ALL
+from tf_operator.planning.pods import avoided_nodes as avoiding
 from tf_operator.planning.pods import termination_message
 from tf_operator.planning.snapshot import MainContainer
 
@@ -121,6 +122,17 @@ def restarts(situation: Situation) -> tuple[str, ...]:
         of = f" of {limit} that it may have{field}" if limit is not None else f", without a limit{field}"
         lines.append(f"the job was restarted {_times(situation.job.restarts)}{of}")
     return tuple(lines)
+
+
+def avoided_nodes(situation: Situation) -> tuple[str, ...]:
+    """Which nodes new pods avoid, since when, and why."""
+    spec = situation.job.spec
+    avoided = avoiding.names(spec, () if spec.record.is_finished else spec.record.avoided_nodes)
+    return tuple(
+        f"{entry.node} avoided{f' since {entry.time:%H:%M} UTC' if entry.time else ''}: {avoiding.describe(entry)}"
+        for entry in spec.record.avoided_nodes
+        if entry.node in avoided
+    )
 
 
 def restart_steps(situation: Situation) -> tuple[str, ...]:

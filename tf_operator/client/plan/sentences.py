@@ -29,6 +29,8 @@ from tf_operator.planning import resizing
 from tf_operator.planning.actions import Create
 from tf_operator.planning.child_kinds import kinds, tensorboard
 from tf_operator.planning.child_kinds.kind import ChildKind
+from tf_operator.planning.pods import avoided_nodes
+from tf_operator.planning.snapshot import DEFAULT_SETTINGS
 
 _CLEAN_UP: Final = {
     CleanPodPolicy.NONE: "nothing is deleted: pods and Services stay",
@@ -51,6 +53,8 @@ def sentences(
         yield "Elastic", _elastic(job, elastic_range)
     yield from (("Restarts", rules) for rules in _restart_rules(job))
     yield from (("Limit", limit) for limit in _limits(job.run_policy, job.profile.failure_scope))
+    if failures := job.run_policy.avoid_after:
+        yield "Nodes", _avoided(job, failures)
     yield "Clean-up", f"{job.clean_up_words}: {_CLEAN_UP[job.run_policy.clean_pods]}"
     if (seconds := job.run_policy.ttl_seconds) is not None:
         yield "Deletion", f"of the job and its remaining objects, {seconds} s after its end"
@@ -64,6 +68,13 @@ def sentences(
         yield "Images", f"{', '.join(images)} in a cluster; {here}"
     if gang_size is not None:
         yield "Gang", f"{gang_scheduler} starts {gang_size} pods together, or none"
+
+
+def _avoided(job: TrainingJob, failures: int) -> str:
+    if reason := avoided_nodes.without_effect(job, DEFAULT_SETTINGS):
+        return f"avoidNodes is without effect: {reason}"
+    times = "once" if failures == 1 else f"{failures} times"
+    return f"new pods avoid a node that has failed the job {times}, for 24 h; or until no other takes them for 5 min"
 
 
 def kind_of(create: Create) -> ChildKind:

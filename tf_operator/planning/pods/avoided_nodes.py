@@ -125,6 +125,12 @@ def names(job: TrainingJob, nodes: Iterable[NodeRecord]) -> tuple[str, ...]:
     return tuple(entry.node for entry in nodes if entry.is_avoided) if job.run_policy.avoid_after is not None else ()
 
 
+def describe(node: NodeRecord) -> str:
+    """What is blamed on a node: ``2 failures (worker-1 exit 139, worker-3 exit 134)``."""
+    causes = f" ({', '.join(node.causes)})" if node.causes else ""
+    return f"{node.failures} failure{'s' * (node.failures != 1)}{causes}"
+
+
 def avoiding(pod: dict[str, Any], nodes: Iterable[str]) -> dict[str, Any]:
     """The pod's spec, with each term of its required node affinity, or a new one, without these nodes.
 

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from tf_operator.job import restart_rules
 from tf_operator.job.profile import RestartBy
-from tf_operator.job.record import FirstFailure, NodeRecord
+from tf_operator.job.record import FirstFailure
 from tf_operator.job.training_job import RestartPolicy
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.pods import pod_state, termination_message
@@ -71,12 +71,6 @@ def describe_exit(replica: Replica, pod: Pod) -> str:
     """Who is to blame for the last restart in place. The same words each time, so that events of it are one."""
     how = pod_state.how_it_ended(pod.last_termination) if pod.last_termination else "had a container that ended"
     return f"{replica.title} {how}"
-
-
-def describe_node(node: NodeRecord) -> str:
-    """What is blamed on a node: ``2 failures (worker-1 exit 139, worker-3 exit 134)``."""
-    causes = f" ({', '.join(node.causes)})" if node.causes else ""
-    return f"{node.failures} failure{'s' * (node.failures != 1)}{causes}"
 
 
 def was_lost(pod: Pod) -> bool:

@@ -203,3 +203,26 @@ def test_limits_and_clean_up_are_explained_in_the_words_and_by_the_rules_of_the_
 
     assert texts["Limit"] == "3 restarts in all, then nothing is restarted (backoffLimit)"
     assert texts["Clean-up"].startswith("cleanUpPolicy Unfinished: pods that still run and all Services are deleted; ")
+
+
+@pytest.mark.parametrize(
+    ("builder", "sentence"),
+    [
+        (
+            WORKERS.avoid_nodes(2),
+            "new pods avoid a node that has failed the job 2 times, for 24 h; or until no other takes them for 5 min",
+        ),
+        (
+            WORKERS.avoid_nodes(1),
+            "new pods avoid a node that has failed the job once, for 24 h; or until no other takes them for 5 min",
+        ),
+        (
+            WORKERS.avoid_nodes(1).merged(
+                {"spec": {"tfReplicaSpecs": {"Worker": {"template": {"spec": {"nodeName": "n"}}}}}}
+            ),
+            "avoidNodes is without effect: Worker: the template names the node",
+        ),
+    ],
+)
+def test_it_is_said_which_nodes_are_avoided(builder, sentence):
+    assert ("Nodes", sentence) in sentences(builder)
