@@ -186,7 +186,7 @@ def _pod(entry: Yaml, job: TrainingJob) -> Pod:
     flags = {"terminating", "gone", "disrupted", "starting", "stopped", "restarting"}
     texts = {"reason", "message", "pendingReason", "waitsSince", "deletionDeadline", "disruptedAt", "restartPolicy"}
     values = {"replica", "uid", "phase", "main", "maxExitCode", "lastTermination", "restarts", "created", "name"}
-    values |= {"clusterSize", "restartRules", "restartsByRule", "node", "unhealthyDevice"}
+    values |= {"clusterSize", "restartRules", "restartsByRule", "node", "unhealthyDevice", "avoids"}
     _refuse_others(entry, flags | texts | values, "pods")
     label, _, index = entry["replica"].rpartition("-")
     service = naming.service_name(job, _TYPES[label], int(index))
@@ -216,7 +216,7 @@ def _pod(entry: Yaml, job: TrainingJob) -> Pod:
         waits_since=_time(entry.get("waitsSince")),
         is_starting=entry.get("starting", False),
         created_at=_time(entry.get("created"), _BEGINNING),
-        host=Host(entry.get("node", ""), entry.get("unhealthyDevice", False)),
+        host=Host(entry.get("node", ""), entry.get("unhealthyDevice", False), entry.get("avoids", "")),
         cluster_size=entry.get("clusterSize", ""),
         version="8",
     )

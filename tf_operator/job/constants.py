@@ -13,6 +13,8 @@ GANG_SCHEDULER_ANNOTATION: Final = "tf-operator.kubeflow.org/gang-scheduler"
 NO_GANG_SCHEDULER: Final = "none"
 """On a job: ``true`` makes its replicas write their logs as JSON."""
 
+AVOIDED_NODES_ANNOTATION: Final = "tf-operator.kubeflow.org/avoided-nodes"
+"""On a pod: the nodes on which it must not be because the job has failed there."""
 MOST_REPLICAS: Final = 10_000
 MOST_FAILURES_OF_NODE: Final = 10
 """A job may let pass at most so many before it avoids the node."""

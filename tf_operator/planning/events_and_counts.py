@@ -161,9 +161,10 @@ def _nodes(view: JobView, after: JobRecord) -> Iterator[Event]:
             message = f"new pods avoid {node}: {avoided_nodes.describe(entry)}"
             yield Event(EventKind.NODE_AVOIDED, message, is_warning=True)
     waiting = [replica.title for replica in avoided_nodes.stranded(snapshot, view.replicas)]
-    reason = f"no other node has taken {_list(waiting)} for 5 min" if waiting else "its time is over"
+    allowed = avoided_nodes.allowed_again(snapshot, view.replicas)
     for node in previous:
         if node not in current:
+            reason = f"no other node has taken {_list(waiting)} for 5 min" if node == allowed else "its time is over"
             yield Event(EventKind.NODE_ALLOWED_AGAIN, f"new pods may be on {node} again: {reason}")
 
 

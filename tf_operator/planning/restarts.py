@@ -72,14 +72,13 @@ def recorded(view: JobView, record: JobRecord, phase: JobPhase) -> JobRecord:
             tracker.give_up(replica, replica.last_pod)
         if replica.loss and replica.loss.pod and replica.is_tolerated:
             tracker.note(replica, uid=replica.loss.pod.uid, in_place=replica.loss.pod.restarts)
-    stranded = avoided_nodes.stranded(view.snapshot, view.replicas) if phase not in ENDS | IDLE else ()
-    for replica in stranded:
+    is_active = phase not in ENDS | IDLE
+    for replica in avoided_nodes.stranded(view.snapshot, view.replicas) if is_active else ():
         tracker.give_up(replica, replica.pod)
     if begins_attempt(view, phase):
         tracker.begin_attempt()
-    nodes = avoided_nodes.next_records(
-        view.snapshot, view.replicas, replaced(view, phase), allows_oldest=bool(stranded)
-    )
+    allowed = avoided_nodes.allowed_again(view.snapshot, view.replicas) if is_active else None
+    nodes = avoided_nodes.next_records(view.snapshot, replaced(view, phase), without=allowed)
     return tracker.result().changed(avoided_nodes=nodes)
 
 

@@ -48,11 +48,13 @@ class Container:
 
 
 class Host(NamedTuple):
-    """Where a pod is. The pods on a node share one."""
+    """Where a pod is, or must not be. The pods on a node share one."""
 
     node: str = ""
     has_unhealthy_device: bool = False
     """Whether its kubelet says that of a device which it has given to the pod."""
+    avoided: str = ""
+    """Of a pod without a node: on which it must not be, as it was made; separated by commas."""
 
 
 NOWHERE = Host()

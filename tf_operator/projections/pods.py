@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from tf_operator.dialects.served import ServedAPI
-from tf_operator.job import naming, restart_rules
+from tf_operator.job import constants, naming, restart_rules
 from tf_operator.job.profile import NameStyle
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.report import ContainerLine
@@ -119,8 +119,9 @@ class _PodStatus(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _Annotations(msgspec.Struct, frozen=True, gc=False):
-    """Of the annotations of a pod, the one that something is derived from."""
+    """Of the annotations of a pod, those that something is derived from."""
 
+    avoided_nodes: Interned[str] = msgspec.field(name=constants.AVOIDED_NODES_ANNOTATION, default="")
     cluster_size: Interned[str] = msgspec.field(name=resize_sidecar.SIZES_ANNOTATION, default="")
 
 
@@ -224,16 +225,22 @@ def _pod(raw_pod: _RawPod, kind: Any, index: int, deciding: Mapping[str, str], c
         waits_since=wait.since,
         is_starting=wait.is_starting,
         created_at=raw_pod.metadata.creation_timestamp,
-        host=_host(raw_pod.spec.node_name, has_unhealthy_device=_has_unhealthy_device(status)),
+        host=_host(raw_pod),
         cluster_size=size,
         version=core.resource_version,
     )
 
 
+def _host(raw_pod: _RawPod) -> Host:
+    node = raw_pod.spec.node_name
+    avoided = "" if node else raw_pod.metadata.annotations.avoided_nodes
+    return _shared(Host(intern(node), _has_unhealthy_device(raw_pod.status), avoided))
+
+
 @lru_cache(maxsize=4096)
-def _host(node: str, *, has_unhealthy_device: bool) -> Host:
+def _shared(host: Host) -> Host:
     """The pods of a node have the same: one of equal ones is kept."""
-    return Host(intern(node), has_unhealthy_device)
+    return host
 
 
 def _has_unhealthy_device(status: _PodStatus) -> bool:

@@ -14,6 +14,7 @@ from support.toys import toy_api
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.served import JobSummary
 from tf_operator.dialects.t9k import v1beta1 as t9k
+from tf_operator.job.constants import AVOIDED_NODES_ANNOTATION
 from tf_operator.job.profile import OPERATOR_LABEL
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.training_job import FieldError, RestartPolicy
@@ -618,3 +619,12 @@ def test_a_device_that_its_kubelet_calls_unhealthy_is_noticed(health, expected):
     devices = [{"name": "nvidia.com/gpu", "resources": [{"resourceID": "0", "health": health}]}]
 
     assert read(containerStatuses=[{"name": "side", "allocatedResourcesStatus": devices}]).host == Host("", expected)
+
+
+def test_of_a_pod_without_a_node_it_is_kept_which_ones_it_avoids():
+    avoided = {"metadata": {"annotations": {AVOIDED_NODES_ANNOTATION: "a,b"}}}
+    placed, waiting = (
+        READ_POD(raw(builders.merge(pod(), avoided | {"spec": {"nodeName": node}}))).pod for node in ("c", "")
+    )
+
+    assert (placed.host, waiting.host) == (Host("c"), Host(avoided="a,b"))

@@ -117,6 +117,7 @@ class ChildBuilder:
         annotations = dict(mapping_of(metadata.get("annotations")))
         if self._gang:
             annotations |= self._gang.annotations(self.job, spec.type)
+        annotations |= avoided_nodes.annotations(spec, self.avoided)
         finalizers = metadata.get("finalizers")
         fields = {"annotations": annotations, "finalizers": finalizers}
         return {field: value for field, value in fields.items() if value}

@@ -10,10 +10,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from tf_operator.job import templates
+from tf_operator.job import constants, templates
 from tf_operator.job.profile import OOM_KILLED
 from tf_operator.job.record import LONGEST_CAUSE, MOST_AVOIDED, MOST_CAUSES, NodeRecord
-from tf_operator.job.training_job import TrainingJob
+from tf_operator.job.training_job import ReplicaSpec, TrainingJob
 from tf_operator.meta import Body, list_of, mapping_of, objects_of
 from tf_operator.planning.kueue import admission
 from tf_operator.planning.pods import pod_state
@@ -39,23 +39,14 @@ _HOST_NAME: Final = "kubernetes.io/hostname"
 
 
 def next_records(
-    snapshot: Snapshot, replicas: Iterable[Replica], losses: Iterable[ReplicaLoss], *, allows_oldest: bool
+    snapshot: Snapshot, losses: Iterable[ReplicaLoss], *, without: str | None = None
 ) -> tuple[NodeRecord, ...]:
-    """The nodes after these losses.
-
-    While a pod waits for a node, one that is avoided is not forgotten: the pod may have been made to stay away from it.
-    """
+    """The nodes after these losses, ``without`` one that is allowed again."""
     limit = _limit(snapshot.job, snapshot.settings)
-    is_waiting = any(_is_unplaced(replica.pod) for replica in replicas)
-    nodes = {
-        entry.node: entry
-        for entry in snapshot.job.record.avoided_nodes
-        if (entry.is_avoided and is_waiting) or not (limit is None or _is_over(entry.time, snapshot.now))
-    }
-    if allows_oldest:
-        del nodes[next(entry.node for entry in nodes.values() if entry.is_avoided)]
     if limit is None:
-        return tuple(nodes.values())
+        return ()
+    entries = (entry for entry in snapshot.job.record.avoided_nodes if not _is_over(entry.time, snapshot.now))
+    nodes = {entry.node: entry for entry in entries if entry.node != without}
     for loss in losses:
         if loss.pod and (cause := _cause(loss, loss.pod)):
             entry = _blamed(nodes, loss.pod.host.node, cause, snapshot.now)
@@ -65,20 +56,27 @@ def next_records(
     return tuple(judged[-MOST_AVOIDED:])
 
 
-def stranded(snapshot: Snapshot, replicas: Iterable[Replica]) -> tuple[Replica, ...]:
-    """The replicas whose pods are made again, because no node takes one of them for too long, and some are avoided."""
-    if not any(entry.is_avoided for entry in snapshot.job.record.avoided_nodes):
-        return ()
-    waiting = tuple(replica for replica in replicas if _is_unschedulable(replica))
-    return waiting if any(_is_over(replica.waits_since, snapshot.now, ALLOWED_AFTER) for replica in waiting) else ()
+def allowed_again(snapshot: Snapshot, replicas: Iterable[Replica]) -> str | None:
+    """The node that has been avoided longest, if no node takes a pod for too long that must not be there."""
+    rules = {node for replica in replicas if _has_waited(replica, snapshot.now) for node in _avoided_by(replica)}
+    return next((node for node in names(snapshot.job, snapshot.job.record.avoided_nodes) if node in rules), None)
+
+
+def stranded(snapshot: Snapshot, replicas: Sequence[Replica]) -> Iterator[Replica]:
+    """The replicas without a node whose pods are made again, because new ones may be where those must not be."""
+    allowed = allowed_again(snapshot, replicas)
+    in_force = set(names(snapshot.job, snapshot.job.record.avoided_nodes)) - {allowed}
+    for replica in replicas:
+        outdated = _avoided_by(replica) - in_force
+        if allowed in outdated or (outdated and _has_waited(replica, snapshot.now)):
+            yield replica
 
 
 def wake_ups(replicas: Iterable[Replica], nodes: Iterable[NodeRecord]) -> Iterator[datetime]:
     """When a node is allowed again, or forgotten, if nothing happens until then."""
     yield from (entry.time + FORGOTTEN_AFTER for entry in nodes if entry.time)
-    if any(entry.is_avoided for entry in nodes):
-        moments = (replica.waits_since for replica in replicas if _is_unschedulable(replica))
-        yield from (moment + ALLOWED_AFTER for moment in moments if moment)
+    moments = (replica.waits_since for replica in replicas if _avoided_by(replica))
+    yield from (moment + ALLOWED_AFTER for moment in moments if moment)
 
 
 def _blamed(nodes: dict[str, NodeRecord], node: str, cause: str, now: datetime) -> NodeRecord:
@@ -102,14 +100,16 @@ def _cause(loss: ReplicaLoss, pod: Pod) -> str:
     return one_line(f"{loss.type.label}-{loss.index} {text}", most=LONGEST_CAUSE) if text and pod.host.node else ""
 
 
-def _is_unplaced(pod: Pod | None) -> bool:
-    return pod is not None and pod.is_there and pod.phase == "Pending" and not pod.host.node
+def _avoided_by(replica: Replica) -> set[str]:
+    """The nodes that its pod was made to stay away from, as long as it waits for a node."""
+    pod = replica.pod if replica.outcome is PodState.PENDING else None
+    return set(pod.host.avoided.split(",")) if pod and pod.host.avoided else set()
 
 
-def _is_unschedulable(replica: Replica) -> bool:
-    """Whether the scheduler has said that no node takes its pod."""
-    is_pending = replica.outcome is PodState.PENDING and _is_unplaced(replica.pod)
-    return is_pending and replica.pod is not None and replica.pod.pending_reason.startswith(_UNSCHEDULABLE)
+def _has_waited(replica: Replica, now: datetime) -> bool:
+    """Whether the scheduler has said for long that no node takes its pod."""
+    is_refused = replica.pod is not None and replica.pod.pending_reason.startswith(_UNSCHEDULABLE)
+    return is_refused and _is_over(replica.waits_since, now, ALLOWED_AFTER)
 
 
 def _is_over(moment: datetime | None, now: datetime, span: timedelta = FORGOTTEN_AFTER) -> bool:
@@ -129,6 +129,13 @@ def describe(node: NodeRecord) -> str:
     """What is blamed on a node: ``2 failures (worker-1 exit 139, worker-3 exit 134)``."""
     causes = f" ({', '.join(node.causes)})" if node.causes else ""
     return f"{node.failures} failure{'s' * (node.failures != 1)}{causes}"
+
+
+def annotations(spec: ReplicaSpec, nodes: Sequence[str]) -> dict[str, str]:
+    """What tells the pods of one type apart that were made to stay away from these nodes."""
+    return (
+        {constants.AVOIDED_NODES_ANNOTATION: ",".join(nodes)} if nodes and not fixed_by(templates.pod_of(spec)) else {}
+    )
 
 
 def avoiding(pod: dict[str, Any], nodes: Iterable[str]) -> dict[str, Any]:
