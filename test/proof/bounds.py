@@ -21,6 +21,8 @@ from tf_operator.job.record import ElasticRecord
 from tf_operator.planning.snapshot import Settings
 
 NO_DELAYS: Final = Settings(restart_delay=timedelta(0))
+UNREPORTED: Final = replace(NO_DELAYS, report_pending_after=timedelta(hours=1))
+"""The record of a pod that waits has its moment, which is another one in each plan here."""
 FOREIGN: Final[Json] = {"type": "Audited", "status": "True", "reason": "X", "message": "by somebody else"}
 FAILURES: Final = frozenset({"fails for good", "fails"})
 LOSSES: Final = frozenset({"is evicted", "is deleted", "is drained", "is collected"})
@@ -34,6 +36,7 @@ EDITS: Final[Mapping[str, Callable[[Spec], Spec]]] = {
     "scales to 3": lambda spec: (spec[0], 3, spec[2], spec[3] + 1),
     "sets the limit to 0": lambda spec: (*spec[:2], 0, spec[3] + 1),
     "sets the limit to 3": lambda spec: (*spec[:2], 3, spec[3] + 1),
+    "lets its pods be on all nodes": lambda spec: (*spec[:2], wordings.EVERYWHERE, spec[3] + 1),
 }
 """What people change."""
 
@@ -58,6 +61,8 @@ class Bound:
     foreign: Json | None = field(default_factory=lambda: FOREIGN)
     decided: ElasticRecord | None = None
     """What the job queue had decided about the number of workers, before anybody edits it."""
+    nodes: tuple[str, ...] = ()
+    """Where its pods may be; of the others nobody asks, and they are placed as they are created."""
     most: int | None = None
     """How many workers may be asked for; an edit that is beyond it is ignored."""
 
@@ -274,6 +279,30 @@ BOUNDS: Final = (
         edits=2,
         people=SUSPENSION,
         may=frozenset({"fails"}),
+    ),
+    Bound(
+        "a node is avoided after one failure",
+        tfjob("job").workers(1, restart="ExitCode").avoid_nodes(1),
+        may=FAILURES | OPERATOR | {"is drained", "is rejected", "lags"},
+        nodes=("a", "b"),
+        settings=UNREPORTED,
+    ),
+    Bound(
+        "a node is avoided after two failures",
+        tfjob("job").workers(2, restart="ExitCode").avoid_nodes(2),
+        may=frozenset({"fails", "is killed", "is collected"}),
+        nodes=("a",),
+        settings=UNREPORTED,
+    ),
+    Bound(
+        "a node is not avoided any more",
+        tfjob("job").workers(2, restart="OnFailure").avoid_nodes(1),
+        faults=1,
+        edits=1,
+        people=("lets its pods be on all nodes",),
+        may=frozenset({"is rejected", "is killed", "lags"}),
+        nodes=("a",),
+        settings=UNREPORTED,
     ),
     Bound("the job is made again", PAIR, edits=1, people=(AGAIN,), may=SPARE | {"exceeds a quota"}, faults=1),
 )

@@ -3,11 +3,23 @@
 Each is an event: the pod before, and after. Which of them are faults says how much of the budget of a bound they take.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from proof import pods
-from proof.pods import DELETED, DRAINED, EVICTED, EVICTED_EARLY, PENDING, REJECTED, RUNS, PodState
+from proof.pods import (
+    DELETED,
+    DRAINED,
+    EVICTED,
+    EVICTED_EARLY,
+    PENDING,
+    REJECTED,
+    RUNS,
+    STUCK,
+    UNPLACED,
+    UNSCHEDULABLE,
+    PodState,
+)
 
 Change = Callable[[PodState], PodState | None]
 
@@ -45,7 +57,7 @@ def _beside(code: int) -> Change:
 
 
 def _evicted(pod: PodState) -> PodState | None:
-    if pod.has_ended:
+    if pod.has_ended or not pod.node:
         return None
     return pod._replace(how=EVICTED_EARLY if pod.how == PENDING else EVICTED)
 
@@ -78,10 +90,22 @@ FAULTS: tuple[tuple[str, str, Change], ...] = (
 """The fault, in words, and what it makes of a pod, if it can happen to it."""
 
 
-def events(pod: PodState, may: frozenset[str]) -> Iterator[Event]:
+def events(pod: PodState, may: frozenset[str], nodes: Sequence[str]) -> Iterator[Event]:
     """What may happen to a pod next, of these faults."""
     name = f"{pod.kind.lower()}-{pod.ordinal}"
     yield from _leaves(pod, name, may) if pod.is_terminating else _lives(pod, name, may)
+    yield from () if pod.is_terminating or pod.node else _waits(pod, name, nodes)
+
+
+def _waits(pod: PodState, name: str, nodes: Sequence[str]) -> Iterator[Event]:
+    """A scheduler knows at once whether there is a node for a pod; all of them have room."""
+    allowed = [node for node in nodes if node not in pod.avoids]
+    if pod.how == UNPLACED:
+        yield from (Event(f"{name} is placed on {node}", pod, pod._replace(node=node, how=PENDING)) for node in allowed)
+        if not allowed:
+            yield Event(f"no node takes {name}", pod, pod._replace(how=UNSCHEDULABLE))
+    elif pod.how == UNSCHEDULABLE:
+        yield Event(f"{name} has waited for five minutes", pod, pod._replace(how=STUCK))
 
 
 def _leaves(pod: PodState, name: str, may: frozenset[str]) -> Iterator[Event]:

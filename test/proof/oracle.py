@@ -22,8 +22,11 @@ IN_PLACE = frozenset({"OnFailure", "Always"})
 RETRYABLE_FROM = 128
 LOOKS_AGAIN = 30
 """After how many seconds the operator looks again at a pod that it cannot watch."""
+_FIVE_MINUTES = 300
 ANY_ATTEMPT = 0
 """Of a pod that was sent in one run of its job and came in another one, perhaps."""
+GIVEN_UP = -1
+"""Of a pod that is made again because no node takes it, or another one: what becomes of it then counts nowhere."""
 ORDER = {
     "": {"Created", "Running", "Restarting", "Suspended", "Succeeded", "Failed"},
     "Created": {"Running", "Restarting", "Suspended", "Succeeded", "Failed"},
@@ -61,6 +64,14 @@ class Look(NamedTuple):
     """It was made before the job was last resumed."""
     attempt: int = 1
     """The run of its job in which it was made."""
+    node: str = ""
+    """Where it is."""
+    is_refused: bool = False
+    """Its node has not run it."""
+    is_unschedulable: bool = False
+    """The scheduler says that no node takes it."""
+    has_waited: bool = False
+    """And has said so for five minutes."""
     is_unwatched: bool = False
     """It lacks the label by which pods are watched, so nobody has to know how it is."""
 
@@ -84,6 +95,8 @@ class Job:
     replicas: Mapping[str, Replicas]
     is_suspended: bool = False
     limit: int | None = None
+    avoid_after: int | None = None
+    """``avoidNodes.afterFailures``"""
     clean: str = "None"
     all_workers: bool = False
     is_dynamic: bool = False
@@ -125,12 +138,17 @@ class Fact(NamedTuple):
     """Something that has happened to a pod, and counts."""
 
     outcome: str
-    """``ok``, ``failed``, ``final``, ``lost``, ``again``; and ``ran``, where it matters whether it has."""
+    """``ok``, ``failed``, ``final``, ``lost``, ``again``; and ``ran``, where it matters whether it has.
+
+    Where nodes are avoided, ``blamed``, and ``stuck`` of a pod that no node has taken for five minutes.
+    """
     kind: str
     ordinal: int
     birth: int
     number: int = 0
     """Of a restart in place."""
+    node: str = ""
+    """That is blamed."""
 
 
 Facts = frozenset[Fact]
@@ -138,7 +156,21 @@ NONE: Facts = frozenset()
 
 
 def facts(job: Job, look: Look) -> Iterator[Fact]:
-    """What a pod shows: "Failures and disruptions", the table and the sentences below it."""
+    """What a pod shows."""
+    ends = list(_ends(job, look))
+    yield from ends
+    place = look.kind, look.ordinal, look.birth
+    if look.has_waited:
+        yield Fact("stuck", *place)
+    # The table of "Nodes that fail"
+    outcomes = {fact.outcome for fact in ends}
+    is_killed = "failed" in outcomes and (look.code or 0) >= RETRYABLE_FROM
+    if job.avoid_after and (is_killed or ("lost" in outcomes and look.is_refused and not look.is_gone)):
+        yield Fact("blamed", *place, node=look.node)
+
+
+def _ends(job: Job, look: Look) -> Iterator[Fact]:
+    """The table of "Failures and disruptions", and the sentences below it."""
     place, policy = (look.kind, look.ordinal, look.birth), job.policy(look.kind)
     if look.shows_run and policy == "Never":
         yield Fact("ran", *place)
@@ -287,6 +319,11 @@ def attempt_of(status: Json) -> int:
     return int(status.get("attempt", 1))
 
 
+def given_up(status: Json) -> set[str]:
+    """The UIDs of pods that are replaced although nothing is wrong with them: nobody waits for any time after that."""
+    return {entry["uid"] for entry in status.get("restartRecords", ()) if entry.get("replaced") and "time" not in entry}
+
+
 def state_of(status: Json) -> str:
     """The last condition of ours: where the job stands."""
     ours = [entry["type"] for entry in _conditions(status) if entry["type"] in ORDER]
@@ -328,6 +365,38 @@ def on_status(write: Stored) -> Iterator[str]:
     yield from _a_resume_restarts_the_clock(write)
     yield from _others_keep_their_conditions(write)
     yield from _each_attempt_has_one_cause(write)
+    yield from _each_failure_is_blamed_once(write)
+
+
+def _nodes(status: Json) -> dict[str, Json]:
+    return {entry["node"]: entry for entry in status.get("avoidedNodes", ())}
+
+
+def avoided(job: Job, status: Json) -> set[str]:
+    """On which nodes no new pod may be."""
+    return {node for node, entry in _nodes(status).items() if entry.get("avoided")} if job.avoid_after else set()
+
+
+def _each_failure_is_blamed_once(write: Stored) -> Iterator[str]:
+    """The table of what counts for a node, and that each failure does once."""
+    old, new = _nodes(write.old), _nodes(write.new)
+    if end_of(write.new):
+        return
+    is_stuck = any(_of(write.happened | write.shown_facts, "stuck"))
+    if write.job.avoid_after and not is_stuck and old.keys() - new.keys():
+        yield "a node is forgotten, and no pod has waited for five minutes"
+    for node in sorted({fact.node for fact in _of(write.happened, "blamed")} | new.keys()):
+        count = new.get(node, {}).get("failures", 0)
+        most, least = (
+            sum(fact.node == node for fact in _of(known_facts, "blamed"))
+            for known_facts in (write.happened, write.settled | write.shown_facts)
+        )
+        if count > most:
+            yield f"node {node} is blamed for {count} failures, and no more than {most} have happened"
+        if count < least and write.job.avoid_after and not is_stuck:
+            yield f"node {node} is blamed for {count} failures, and {least} were seen"
+        if write.job.avoid_after and bool(new.get(node, {}).get("avoided")) != (count >= write.job.avoid_after):
+            yield f"node {node} is avoided after {count} failures, or it is not"
 
 
 def _each_attempt_has_one_cause(write: Stored) -> Iterator[str]:
@@ -502,9 +571,15 @@ class Children:
     """Replicas whose failure was stored at this moment."""
 
 
-def on_create(now: Children, replica: Replica) -> Iterator[str]:
-    """Sentences about every pod that is created."""
+def _avoids_as_stored(now: Children, avoids: Iterable[str]) -> Iterator[str]:
+    if now.status and set(avoids) != avoided(now.job, now.status):
+        yield f"a new pod avoids {sorted(avoids)}, and the status says {sorted(avoided(now.job, now.status))}"
+
+
+def on_create(now: Children, replica: Replica, avoids: Iterable[str] = ()) -> Iterator[str]:
+    """Sentences about every pod that is created, and must not be on some nodes."""
     kind, index = replica
+    yield from _avoids_as_stored(now, avoids)
     if end_of(now.status):
         yield "a pod is created after the end of its job"
     if now.job.is_suspended:
@@ -622,6 +697,7 @@ def on_rest(now: Rest) -> Iterator[str]:
     if now.job.has_counts and "startTime" not in now.status:
         yield "a job that is not suspended has a startTime"
     yield from _every_replica_has_a_pod(now)
+    yield from _no_pod_waits_for_ever(now)
     yield from _counts_are_those_of_the_pods(now)
     yield from _the_state_is_that_of_the_pods(now)
 
@@ -691,6 +767,15 @@ def _every_replica_has_a_pod(now: Rest) -> Iterator[str]:
         kinds = {fact.outcome for fact in facts(now.job, pod)}
         if not (now.is_rejected and pod.is_unwatched) and kinds & {"failed", "lost"}:
             yield f"the pod of {pod.kind} {pod.ordinal} has failed, and is not replaced"
+
+
+def _no_pod_waits_for_ever(now: Rest) -> Iterator[str]:
+    """No state in which all nodes are avoided for ever: here every node has room for a pod that avoids none."""
+    for pod in now.pods:
+        if pod.has_waited:
+            yield f"{pod.kind} {pod.ordinal} waits for ever for the nodes that it avoids"
+        elif pod.is_unschedulable and (now.wait is None or now.wait > _FIVE_MINUTES):
+            yield f"nobody looks again when {pod.kind} {pod.ordinal} has waited for five minutes"
 
 
 def _counts_are_those_of_the_pods(now: Rest) -> Iterator[str]:

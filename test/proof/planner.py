@@ -161,7 +161,7 @@ class Planner:
                         flat.append((STORE, after, step.is_progress))
                 case Act():
                     actions = [action for _, stage_actions in step.stages for action in stage_actions]
-                    flat += [write for action in actions for write in _writes(action, job)]
+                    flat += [write for action in actions for write in self._writes(action, job)]
                     acts_until = len(flat)
                 case _:
                     raise AssertionError(f"this world has no {step}")
@@ -179,6 +179,26 @@ class Planner:
         )
         self.plans.append(entry)
         return len(self.plans) - 1
+
+    def _writes(self, action: Action, job: TrainingJob) -> list[Step]:
+        """The requests that an action is."""
+        match action:
+            case Create():
+                return [self._create(child, job) for child in action.in_order()]
+            case Delete() if action.resource == PODS:
+                return [(DELETE_POD, action.uid)]
+            case Delete() if action.resource == SERVICES:
+                return [(DELETE_SERVICES, (_place(action.name, job),))]
+            case DeleteCollection() if action.resource == SERVICES:
+                return [(DELETE_SERVICES, tuple(sorted(_place(service.name, job) for service in action.objects)))]
+        raise AssertionError(f"this world has no {action}")
+
+    def _create(self, child: Create, job: TrainingJob) -> Step:
+        """Of a pod the nodes, too, on which it must not be."""
+        if child.resource != PODS:
+            return (MAKE_SERVICE, *_place(child.name, job), child.name)
+        avoided = _avoided(child.body()["spec"]) if self.bound.nodes else ()
+        return (MAKE_POD, *_place(child.name, job), child.name, avoided)
 
     def _facts(self, view: Seen, pods: tuple[PodState, ...], *, resumes: bool) -> oracle.Facts:
         """What nobody can miss. What it has deleted itself, it has a reason for; nothing that becomes of it counts."""
@@ -221,21 +241,15 @@ class Planner:
         )
 
 
-def _writes(action: Action, job: TrainingJob) -> list[Step]:
-    """The requests that an action is."""
-    match action:
-        case Create():
-            return [
-                (MAKE_POD if child.resource == PODS else MAKE_SERVICE, *_place(child.name, job), child.name)
-                for child in action.in_order()
-            ]
-        case Delete() if action.resource == PODS:
-            return [(DELETE_POD, action.uid)]
-        case Delete() if action.resource == SERVICES:
-            return [(DELETE_SERVICES, (_place(action.name, job),))]
-        case DeleteCollection() if action.resource == SERVICES:
-            return [(DELETE_SERVICES, tuple(sorted(_place(service.name, job) for service in action.objects)))]
-    raise AssertionError(f"this world has no {action}")
+def _avoided(spec: Json) -> tuple[str, ...]:
+    """The nodes that are excluded by each term of a pod's affinity."""
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    affinity: Json = spec.get("affinity", {}).get("nodeAffinity", {}).get(required, {})
+    terms = [
+        {value for entry in term["matchFields"] if entry["operator"] == "NotIn" for value in entry["values"]}
+        for term in affinity.get("nodeSelectorTerms", ())
+    ]
+    return tuple(sorted(set.intersection(*terms))) if terms else ()
 
 
 def _place(name: str, job: TrainingJob) -> oracle.Replica:

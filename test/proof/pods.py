@@ -16,16 +16,21 @@ from support.pods.pod_status import Exit, Waiting
 from support.resources import Json
 from tf_operator.controller.departed_pods import DepartedPods
 from tf_operator.dialects.served import ServedAPI
+from tf_operator.job.constants import AVOIDED_NODES_ANNOTATION
 from tf_operator.planning.snapshot import Pod
 from tf_operator.projections.pods import pod_reader
 
 JOB, NAMESPACE, UID = "job", "team", "u"
 # Moments in the life of any pod, each after the one before: nothing is decided by how long it took.
 OLD = "2020-01-01T00:00:00Z"
+LONG_AGO = "2026-03-01T07:50:00Z"
 MADE, STARTED, ENDED, DISRUPTED, STOPPED = (f"2026-03-01T07:59:{second}Z" for second in range(50, 55))
 
 PENDING, RUNS, SUCCEEDED, EVICTED, REJECTED = "Pending", "Running", "exit 0", "Evicted", "rejected"
 EVICTED_EARLY = "Evicted before it ran"
+UNPLACED, UNSCHEDULABLE, STUCK = "waits for a node", "waits in vain", "has waited in vain for five minutes"
+WAITS = frozenset({UNPLACED, UNSCHEDULABLE, STUCK})
+"""Of a pod without a node."""
 TAKEN = frozenset({EVICTED, EVICTED_EARLY, REJECTED})
 ALIVE = "alive"
 DELETED, DRAINED, OURS = "deleted", "drained", "deleted by the operator"
@@ -42,6 +47,10 @@ class PodState(NamedTuple):
     """Of the pod, as its kubelet reads it."""
     attempt: int = 1
     """The run of the job in which it was made."""
+    node: str = "node"
+    """Empty as long as it has none."""
+    avoids: tuple[str, ...] = ()
+    """The nodes on which it must not be."""
     how: str = PENDING
     """What its program does, or how it has ended: ``exit 137``, or ``exit 137 beside a sidecar``."""
     restarts: int = 0
@@ -65,7 +74,7 @@ class PodState(NamedTuple):
     @property
     def has_ended(self) -> bool:
         """Whether all its containers have."""
-        return self.how not in {PENDING, RUNS} and not self.how.endswith("sidecar")
+        return self.how not in {PENDING, RUNS, *WAITS} and not self.how.endswith("sidecar")
 
     @property
     def code(self) -> int | None:
@@ -73,8 +82,8 @@ class PodState(NamedTuple):
 
     @property
     def phase(self) -> str:
-        if self.how in {PENDING, RUNS}:
-            return self.how
+        if self.how in {PENDING, RUNS, *WAITS}:
+            return RUNS if self.how == RUNS else PENDING
         if not self.has_ended:
             return RUNS
         return "Succeeded" if self.how == SUCCEEDED else "Failed"
@@ -97,8 +106,8 @@ def look(pod: PodState, *, is_gone: bool = False) -> Look:
         pod.phase,
         code=pod.code,
         restarts=pod.restarts,
-        has_run=pod.how not in {PENDING, REJECTED, EVICTED_EARLY} or pod.restarts > 0,
-        shows_run=pod.how not in {PENDING, *TAKEN},
+        has_run=pod.how not in {PENDING, REJECTED, EVICTED_EARLY, *WAITS} or pod.restarts > 0,
+        shows_run=pod.how not in {PENDING, *TAKEN, *WAITS},
         is_terminating=pod.is_terminating,
         is_gone=is_gone,
         is_disrupted=pod.how in TAKEN or pod.leaving == DRAINED,
@@ -106,6 +115,10 @@ def look(pod: PodState, *, is_gone: bool = False) -> Look:
         is_from_before=pod.is_old,
         is_unwatched=pod.is_hidden,
         attempt=pod.attempt,
+        node=pod.node,
+        is_refused=pod.how == REJECTED,
+        is_unschedulable=pod.how in {UNSCHEDULABLE, STUCK},
+        has_waited=pod.how == STUCK,
     )
 
 
@@ -129,10 +142,12 @@ def body(pod: PodState, api: ServedAPI) -> Json:
         "labels": api.profile.labels.selector,
         "ownerReferences": [owner | {"controller": True}],
     }
+    if pod.avoids:
+        metadata["annotations"] = {AVOIDED_NODES_ANNOTATION: ",".join(pod.avoids)}
     if pod.is_terminating:
         metadata["deletionTimestamp"] = "2026-03-01T09:00:00Z"
-    spec = {"restartPolicy": pod.policy, "nodeName": "node", "schedulerName": "s", "containers": [container, *sidecar]}
-    body: Json = {"metadata": metadata, "spec": spec}
+    spec = {"restartPolicy": pod.policy, "schedulerName": "s", "containers": [container, *sidecar]}
+    body: Json = {"metadata": metadata, "spec": spec | ({"nodeName": pod.node} if pod.node else {}), "status": {}}
     for change, moment in _history(pod):
         body = body | {"status": change(body, moment)}
     return body
@@ -142,6 +157,9 @@ def _history(pod: PodState) -> list[tuple[Any, str]]:
     """What the kubelet has written, and when."""
     if pod.how == REJECTED:
         return [(partial(pod_status.rejected, reason="OutOfcpu", message="no"), STARTED)]
+    if pod.how in WAITS:
+        says = partial(pod_status.unschedulable, message="no")
+        return [] if pod.how == UNPLACED else [(says, LONG_AGO if pod.how == STUCK else MADE)]
     happened: list[tuple[Any, str]] = [(partial(pod_status.pending, waiting=Waiting("ContainerCreating", "")), MADE)]
     if pod.how not in {PENDING, EVICTED_EARLY}:
         happened.append((pod_status.running, STARTED))

@@ -218,7 +218,7 @@ class Replay(Stage):
         if request.verb in _WRITES:
             name = self._take()
             if self.calls[-1].startswith("create pods") and answer.code < 300:
-                self.bind(self.calls[-1].rpartition(" ")[2])
+                self.hold(self.calls[-1].rpartition(" ")[2])
             self._sync()
             self._compare(name)
             if name.endswith("the reply is lost"):

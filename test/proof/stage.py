@@ -76,13 +76,17 @@ class Stage(EmbeddedApi):
         else:
             assert answer.code < 300, answer.body
 
-    def bind(self, name: str) -> None:
-        """From now on the pod has a node, and is there until that has stopped it."""
+    def hold(self, name: str) -> None:
+        """From now on the pod is there until it is gone in the history; it has a node where nobody chooses one."""
+        self._patch(PODS, name, {"metadata": {"finalizers": [_KUBELET]}})
+        if not self.bound.nodes:
+            self._bind(name, "node")
+
+    def _bind(self, name: str, node: str) -> None:
         path = requests.path_of(PODS, ObjectKey(self.key.namespace, name), "binding")
-        target = {"kind": "Node", "name": "node"}
+        target = {"kind": "Node", "name": node}
         body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target}
         self.send(Request("create", "POST", path, body=msgspec.json.encode(body)))
-        self._patch(PODS, name, {"metadata": {"finalizers": [_KUBELET]}})
 
     def change_pods(self, old_states: tuple[Any, ...], new_states: tuple[Any, ...]) -> None:
         """Pods become something else; those that are in the new states alone are made by others."""
@@ -99,6 +103,8 @@ class Stage(EmbeddedApi):
         if new.is_hidden != old.is_hidden:
             label = None if new.is_hidden else self.bound.api.profile.labels.operator_name
             self._patch(PODS, new.name, {"metadata": {"labels": {OPERATOR_LABEL: label}}})
+        if new.node != old.node:
+            self._bind(new.name, new.node)
         is_drained = new.leaving == DRAINED != old.leaving
         if is_drained or (new.how, new.restarts) != (old.how, old.restarts):
             stored = self.find(PODS, ObjectKey(self.key.namespace, new.name)) or {}

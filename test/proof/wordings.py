@@ -13,6 +13,8 @@ from support.resources import Json
 Spec = tuple[int, int, int, int]
 """Whether the job is suspended, its number of workers and its limit (-1 where it has none), and its generation."""
 
+EVERYWHERE = -2
+"""In place of a limit: the job has none, and avoids no node."""
 REPLACED = "replaced"
 """Every pod that fails gets a successor, and its kubelet restarts nothing."""
 
@@ -39,6 +41,7 @@ def _v1_job(spec: Json) -> oracle.Job:
         is_whole=is_whole,
         is_suspended=policy.get("suspend", False),
         limit=policy.get("backoffLimit"),
+        avoid_after=(policy.get("avoidNodes") or {}).get("afterFailures"),
         clean=policy.get("cleanPodPolicy", "None"),
         all_workers=spec.get("successPolicy") == "AllWorkers",
         is_dynamic=spec.get("enableDynamicWorker", False),
@@ -55,6 +58,7 @@ def _v1_policy(entry: Json, *, is_whole: bool) -> str:
 
 def _v1_edit(spec: Spec) -> Json:
     policy: dict[str, Any] = {"suspend": bool(spec[0])} | ({"backoffLimit": spec[2]} if spec[2] >= 0 else {})
+    policy |= {"avoidNodes": None} if spec[2] == EVERYWHERE else {}
     replicas = {"tfReplicaSpecs": {"Worker": {"replicas": spec[1]}}} if spec[1] >= 0 else {}
     return {"runPolicy": policy, **replicas}
 

@@ -14,7 +14,7 @@ from proof.engine import Move
 from proof.engine import State as Packed
 from proof.oracle import Facts
 from proof.planner import DELETE_POD, DELETE_SERVICES, MAKE_POD, MAKE_SERVICE, NOW, STORE, Entry, Planner, Seen, Step
-from proof.pods import OURS, Notes, PodState
+from proof.pods import OURS, UNPLACED, Notes, PodState
 from proof.wordings import Spec
 
 NOTHING, QUIET = -1, ()
@@ -231,8 +231,8 @@ class JobWorld:
         match step:
             case (str() as verb, int() as after, _) if verb == STORE:
                 return self._stored(state, after, entry, is_outdated=is_outdated, is_heard=is_heard)
-            case (str() as verb, kind, index, name) if verb == MAKE_POD:
-                return self._created(state, kind, index, name, is_late=entry is NOBODYS)
+            case (str() as verb, *_) if verb == MAKE_POD:
+                return self._created(state, step, is_late=entry is NOBODYS)
             case (str() as verb, kind, index, _) if verb == MAKE_SERVICE:
                 services = tuple(sorted({*state.services, (kind, index)}))
                 return state._replace(services=services), ()
@@ -263,6 +263,8 @@ class JobWorld:
         attempt = oracle.attempt_of(statuses[state.status])
         if attempt < oracle.attempt_of(statuses[after]):
             state = state._replace(pods=_of_attempt(state.pods, attempt, {pod.uid for pod in entry.pods}))
+        if self.bound.nodes:
+            state = state._replace(pods=_given_up(state.pods, oracle.given_up(statuses[after])))
         stored = state._replace(status=after, settled=self._number(settled | facts), late=late, is_outdated=False)
         if self.bound.is_timed:
             failed = {(fact.kind, fact.ordinal) for fact in facts - settled if fact.outcome == "failed"}
@@ -273,13 +275,12 @@ class JobWorld:
             stored = stored._replace(departed=tuple(pod for pod in stored.departed if pod[:_HOW_OLD] not in known))
         return stored, broken
 
-    def _created(
-        self, state: State, kind: str, index: int, name: str, *, is_late: bool
-    ) -> tuple[State, tuple[str, ...]]:
+    def _created(self, state: State, step: Step, *, is_late: bool) -> tuple[State, tuple[str, ...]]:
+        _, kind, index, name, avoids = step
         state = self._caught_up(state)
         if any(pod[3] == name for pod in state.pods):
             return state, ()  # it is ours, and there already
-        broken = tuple(oracle.on_create(self._children(state), (kind, index)))
+        broken = tuple(oracle.on_create(self._children(state), (kind, index), avoids))
         births = dict(state.births)
         births[kind, index] = birth = births.get((kind, index), 0) + 1
         policy = self.planner.spec(state.spec).policy(kind)
@@ -287,6 +288,8 @@ class JobWorld:
         # A pod that comes late may be new to whoever begins the next attempt at this moment.
         attempt = oracle.ANY_ATTEMPT if is_late else oracle.attempt_of(self.planner.told[state.status])
         pod = PodState(kind, index, birth, name, policy, attempt)
+        if self.bound.nodes:
+            pod = pod._replace(node="", avoids=avoids, how=UNPLACED)
         created = _without_late(state, name)._replace(
             pods=tuple(sorted((*state.pods, tuple(pod)))), births=tuple(sorted(births.items()))
         )
@@ -300,6 +303,8 @@ class JobWorld:
         planned_pod = next((other for other in entry.pods if other.uid == uid), None)
         if planned_pod and state.planned == state.spec:
             planned_pod = planned_pod._replace(is_old=pod.is_old)
+        if planned_pod and pod.attempt == oracle.GIVEN_UP:
+            planned_pod = planned_pod._replace(attempt=pod.attempt)
         broken: tuple[str, ...] = ()
         if planned_pod and not state.is_outdated:
             broken = tuple(oracle.on_delete(self._children(state), pods.look(planned_pod)))
@@ -329,7 +334,7 @@ class JobWorld:
             yield _move(f"{leftover[1].lower()}-{leftover[2]} of the old job is gone", _freed(state, leftover))
         untouched = self._untouched(state)
         for pod in map(PodState._make, state.pods):
-            for event in cluster.events(pod, self.bound.may):
+            for event in cluster.events(pod, self.bound.may, self.bound.nodes):
                 left = state.faults - event.is_fault
                 if left >= 0 and (pod.uid not in untouched or (event.is_noted and left and self._ends_lives)):
                     yield from self._event(state._replace(faults=left), event, may_lag=pod.uid not in untouched)
@@ -453,6 +458,11 @@ def _of_attempt(states: Iterable[Any], attempt: int, uids: Container[str]) -> tu
     return tuple(
         sorted(tuple(pod._replace(attempt=pod.attempt or attempt) if pod.uid in uids else pod) for pod in pods_)
     )
+
+
+def _given_up(states: Iterable[Any], uids: Container[str]) -> tuple[Any, ...]:
+    pods_ = map(PodState._make, states)
+    return tuple(sorted(tuple(pod._replace(attempt=oracle.GIVEN_UP) if pod.uid in uids else pod) for pod in pods_))
 
 
 def _without_late(state: State, name: str) -> State:
