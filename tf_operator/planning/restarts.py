@@ -72,13 +72,11 @@ def recorded(view: JobView, record: JobRecord, phase: JobPhase) -> JobRecord:
             tracker.give_up(replica, replica.last_pod)
         if replica.loss and replica.loss.pod and replica.is_tolerated:
             tracker.note(replica, uid=replica.loss.pod.uid, in_place=replica.loss.pod.restarts)
-    is_active = phase not in ENDS | IDLE
-    for replica in avoided_nodes.stranded(view.snapshot, view.replicas) if is_active else ():
+    for replica in avoided_nodes.stranded(view.snapshot, view.replicas) if phase not in ENDS | IDLE else ():
         tracker.give_up(replica, replica.pod)
     if begins_attempt(view, phase):
         tracker.begin_attempt()
-    allowed = avoided_nodes.allowed_again(view.snapshot, view.replicas) if is_active else None
-    nodes = avoided_nodes.next_records(view.snapshot, replaced(view, phase), without=allowed)
+    nodes = avoided_nodes.next_records(view.snapshot, view.replicas, replaced(view, phase), phase)
     return tracker.result().changed(avoided_nodes=nodes)
 
 

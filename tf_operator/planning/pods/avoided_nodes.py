@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from tf_operator.job import constants, templates
 from tf_operator.job.profile import OOM_KILLED
-from tf_operator.job.record import LONGEST_CAUSE, MOST_AVOIDED, MOST_CAUSES, NodeRecord
+from tf_operator.job.record import ENDS, IDLE, LONGEST_CAUSE, MOST_AVOIDED, MOST_CAUSES, JobPhase, NodeRecord
 from tf_operator.job.training_job import ReplicaSpec, TrainingJob
 from tf_operator.meta import Body, list_of, mapping_of, objects_of
 from tf_operator.planning.kueue import admission
@@ -39,12 +39,17 @@ _HOST_NAME: Final = "kubernetes.io/hostname"
 
 
 def next_records(
-    snapshot: Snapshot, losses: Iterable[ReplicaLoss], *, without: str | None = None
+    snapshot: Snapshot, replicas: Iterable[Replica], losses: Iterable[ReplicaLoss], phase: JobPhase
 ) -> tuple[NodeRecord, ...]:
-    """The nodes after these losses, ``without`` one that is allowed again."""
+    """The nodes after these losses, if the job is in this phase from now on.
+
+    A job that will wait in the job queue forgets them: that might find no other node for it, and without pods nothing
+    would allow one again.
+    """
     limit = _limit(snapshot.job, snapshot.settings)
-    if limit is None:
+    if limit is None or (phase in IDLE and snapshot.settings.has_job_queue):
         return ()
+    without = None if phase in ENDS | IDLE else allowed_again(snapshot, replicas)
     entries = (entry for entry in snapshot.job.record.avoided_nodes if not _is_over(entry.time, snapshot.now))
     nodes = {entry.node: entry for entry in entries if entry.node != without}
     for loss in losses:

@@ -546,6 +546,21 @@ async def test_nodes_are_not_compared_with_very_many_rules_of_a_job_that_an_edit
     assert [name for name, *_ in world.written] == ["later"]
 
 
+@pytest.mark.parametrize(("terms", "expected"), [(1, ["later"]), (MOST_RULES // 2, [])], ids=["few rules", "too many"])
+async def test_no_room_is_kept_on_a_node_that_a_job_avoids_unless_it_would_cost_too_much(terms, expected):
+    world = World()
+    world.node(2)
+    required = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "gpu", "operator": "DoesNotExist"}]}] * terms}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    avoids = builders.tfjob("avoids").workers(2, template=SLOT.spec(affinity=affinity)).avoid_nodes(1)
+    node = {"node": "n", "failures": 1, "time": "2026-01-01T00:00:00Z", "avoided": True}
+    world.waits(avoids, **RUNS, avoidedNodes=[node])
+    world.waits(builders.tfjob("later").workers(2, template=SLOT), day=9)
+    await world.pass_seconds(2)
+
+    assert [name for name, *_ in world.written] == expected
+
+
 async def test_no_room_is_kept_for_pods_that_are_refused():
     """Else who has no quota at all keeps idle nodes from everybody, by one job after the other."""
     world = World()
