@@ -7,7 +7,7 @@ pods are watched from the first revision on, so ``Binding`` has every change, in
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
@@ -15,7 +15,8 @@ from typing import Self
 from support.api import RefusedError
 from support.jobs.job_namespace import JobNamespace
 from support.pods import pod_status
-from support.resources import NODES, PODS, Json, Resource
+from support.pods.empty_nodes import empty_node
+from support.resources import PODS, Json, Resource
 from tf_operator.planning.bodies import gang_schedulers
 
 _AT_A_TIME = 16
@@ -70,25 +71,11 @@ class GangCluster:
     @asynccontextmanager
     async def nodes(self, *, room: int, a_node: int) -> AsyncIterator[None]:
         """Nodes for so many pods in all."""
-        names = [f"{self.jobs.namespace}-{number}" for number in range(-(-room // a_node))]
-        left = room
-        for name in names:
-            capacity = {"pods": str(min(a_node, left)), "cpu": "64", "memory": "64Gi"}
-            left -= a_node
-            status = {
-                "capacity": capacity,
-                "allocatable": capacity,
-                "conditions": [{"type": "Ready", "status": "True", "reason": "Test"}],
-            }
-            await self.jobs.admin.create(NODES.path(), {"metadata": {"name": name}, "status": status})
-            await self.jobs.admin.patch(NODES.path(name=name, subresource="status"), {"status": status})
-            # A new node has the taint of one that is not ready.
-            await self.jobs.admin.patch(NODES.path(name=name), {"spec": {"taints": None}})
-        try:
+        async with AsyncExitStack() as stack:
+            for number, taken in enumerate(range(0, room, a_node)):
+                name, pods = f"{self.jobs.namespace}-{number}", min(a_node, room - taken)
+                await stack.enter_async_context(empty_node(self.jobs.admin, name, pods=pods))
             yield
-        finally:
-            for name in names:
-                await self.jobs.admin.delete(NODES.path(name=name))
 
     def unfinished(self) -> str:
         """The gangs that have not ended: how many of their pods were bound, and how many are there no more."""
