@@ -5,7 +5,7 @@ with the UIDs, and guarded by the version of the job; then the pods are deleted.
 the next reconcile finds the UID written down, and only deletes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -65,11 +65,9 @@ def recorded(view: JobView, record: JobRecord, phase: JobPhase) -> JobRecord:
         tracker.note(replica, uid=pod.uid, in_place=pod.restarts)
     for loss in replaced(view, phase):
         tracker.replace_pod(loss)
-    # A whole job that is idle from now on loses all pods anyway; but some may have failed because of the first.
-    without = ENDS if whole_job.starts_again(view.snapshot.job) else ENDS | IDLE
-    for replica in view.replicas if phase not in without else ():
-        if replica.is_given_up:
-            tracker.give_up(replica, replica.last_pod)
+    for replica in _given_up(view, phase):
+        tracker.give_up(replica, replica.last_pod)
+    for replica in view.replicas if phase not in ENDS | IDLE else ():
         if replica.loss and replica.loss.pod and replica.is_tolerated:
             tracker.note(replica, uid=replica.loss.pod.uid, in_place=replica.loss.pod.restarts)
     for replica in avoided_nodes.stranded(view.snapshot, view.replicas) if phase not in ENDS | IDLE else ():
@@ -78,6 +76,17 @@ def recorded(view: JobView, record: JobRecord, phase: JobPhase) -> JobRecord:
         tracker.begin_attempt()
     nodes = avoided_nodes.next_records(view.snapshot, view.replicas, replaced(view, phase), phase)
     return tracker.result().changed(avoided_nodes=nodes)
+
+
+def _given_up(view: JobView, phase: JobPhase) -> Iterator[Replica]:
+    """The replicas whose pods are given up. A job that is idle from now on loses all pods, and no success of them.
+
+    Of a whole job some may have failed because of the first: that must not end it while it is idle.
+    """
+    is_whole, is_idle = whole_job.starts_again(view.snapshot.job), phase in IDLE
+    for replica in view.replicas if phase not in ENDS else ():
+        if replica.is_given_up and (not is_idle or (is_whole and whole_job.has_failed(replica))):
+            yield replica
 
 
 def begins_attempt(view: JobView, phase: JobPhase) -> bool:

@@ -34,6 +34,12 @@ def restarted(job: TrainingJob, groups: Groups, now: datetime) -> Groups:
     }
 
 
+def has_failed(replica: Replica) -> bool:
+    """Whether its pod has failed, so that it comes to no success any more."""
+    pod = replica.last_pod
+    return pod is not None and (pod.phase == "Failed" or bool(pod.main and pod.main.exit_code))
+
+
 def has_old_pods(replicas: Iterable[Replica]) -> bool:
     """Whether pods of the run before are still there, which may end with this plan."""
     return any(replica.loss or _is_leaving(replica) for replica in replicas)
