@@ -257,6 +257,7 @@ _LOOSE = st.sampled_from(
             "startTime",
         ),
         *("suspend", "managedBy", "schedulingPolicy", "minAvailable", "minResources", "elasticPolicy", "maxReplicas"),
+        *("restarts", "scope"),
         *(
             "minReplicas",
             "metrics",
