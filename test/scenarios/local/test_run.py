@@ -108,6 +108,18 @@ async def test_a_job_runs_to_its_end_with_a_worker_that_is_lost_on_the_way(machi
     assert imported & HEAVY == set()
 
 
+async def test_a_restart_of_the_whole_job_is_one_line(machine):
+    manifest = job(LOST_ONCE, Chief=1, Worker=2).replace("runPolicy:", "runPolicy:\n    restarts: {scope: Job}")
+    code, output, notes = await machine.run("run", "-", manifest=manifest)
+
+    assert code == 0, notes
+    (line,) = re.findall(r".*exited with code 137.*", notes)
+    begin, end = "warning: worker-1 .* with code 137: lost; attempt 2 begins", "new pods for it and 2 other"
+    assert re.match(f"{begin}.*{end}", line), line
+    assert output.count("on {") == 3
+    assert machine.remains() == []
+
+
 @pytest.mark.parametrize(("shell", "lines"), [({}, ["level 1"]), ({"TF_CPP_MIN_LOG_LEVEL": "0"}, [ABSL, "level 0"])])
 async def test_what_tensorflow_says_of_itself_is_not_shown_unless_asked_for(machine, shell, lines):
     script = f"echo '{ABSL}'; echo level $TF_CPP_MIN_LOG_LEVEL"
