@@ -147,15 +147,19 @@ async def test_the_exit_code_is_that_of_the_replica_that_failed(machine, script,
     ],
     ids=lambda it: it if isinstance(it, str) and "/" in it else "",
 )
-async def test_jobs_of_other_apis_run_as_well(machine, api_version, kind, replicas):
-    container = {"name": "tensorflow", "image": "none", "command": ["echo", "here"]}
+async def test_jobs_of_other_apis_run_as_well(machine, tmp_path, api_version, kind, replicas):
+    count = replicas.get("replicas", 1)  # none ends before all have begun: the first one may decide
+    begun = tmp_path / "begun"
+    begun.mkdir()
+    script = f"echo here; mktemp -p {begun}; until [ $(ls {begun} | wc -l) = {count} ]; do sleep 0.02; done"
+    container = {"name": "tensorflow", "image": "none", "command": ["sh", "-c", script]}
     template = {"spec": {"containers": [container], "restartPolicy": "OnFailure"}}
     body = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "j"}}
     body["spec"] = {"replicaSpecs": [{**replicas, "template": template}]}
 
     code, output, errors = await machine.run("run", "-", manifest=yaml.safe_dump(body))
 
-    assert (code, output.count("here")) == (0, replicas.get("replicas", 1)), errors
+    assert (code, output.count("here")) == (0, count), errors
 
 
 async def test_nothing_is_left_of_a_command_that_is_killed(machine):
