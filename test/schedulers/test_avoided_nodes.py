@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
+from lab.control_plane import servers
 from lab.control_plane.plane import ControlPlane
 from support.jobs import builders
 from support.operators.operator_fixture import QUICK, make_namespaces, make_operator_fixture
@@ -25,7 +26,10 @@ ALLOWED_WITHIN = 310.0
 @pytest.fixture(scope="module")
 def plane(tmp_path_factory):
     root = tmp_path_factory.mktemp("avoided-nodes")
-    with ControlPlane.up(root / "plane", frozenset({"audit", "controller-manager", "scheduler"})) as plane:
+    # For gangs no controller takes nodes without a kubelet for lost.
+    with ControlPlane.up(
+        root / "plane", frozenset({"audit", "controller-manager", "scheduler", servers.GANGS})
+    ) as plane:
         yield plane
 
 
