@@ -22,11 +22,8 @@ IN_PLACE = frozenset({"OnFailure", "Always"})
 RETRYABLE_FROM = 128
 LOOKS_AGAIN = 30
 """After how many seconds the operator looks again at a pod that it cannot watch."""
-_FIVE_MINUTES = 300
 ANY_ATTEMPT = 0
 """Of a pod that was sent in one run of its job and came in another one, perhaps."""
-GIVEN_UP = -1
-"""Of a pod that is made again because no node takes it, or another one: what becomes of it then counts nowhere."""
 ORDER = {
     "": {"Created", "Running", "Restarting", "Suspended", "Succeeded", "Failed"},
     "Created": {"Running", "Restarting", "Suspended", "Succeeded", "Failed"},
@@ -65,13 +62,10 @@ class Look(NamedTuple):
     attempt: int = 1
     """The run of its job in which it was made."""
     node: str = ""
-    """Where it is."""
     is_refused: bool = False
-    """Its node has not run it."""
     is_unschedulable: bool = False
-    """The scheduler says that no node takes it."""
     has_waited: bool = False
-    """And has said so for five minutes."""
+    """The scheduler has said for five minutes that no node takes it."""
     is_unwatched: bool = False
     """It lacks the label by which pods are watched, so nobody has to know how it is."""
 
@@ -96,7 +90,6 @@ class Job:
     is_suspended: bool = False
     limit: int | None = None
     avoid_after: int | None = None
-    """``avoidNodes.afterFailures``"""
     clean: str = "None"
     all_workers: bool = False
     is_dynamic: bool = False
@@ -138,17 +131,13 @@ class Fact(NamedTuple):
     """Something that has happened to a pod, and counts."""
 
     outcome: str
-    """``ok``, ``failed``, ``final``, ``lost``, ``again``; and ``ran``, where it matters whether it has.
-
-    Where nodes are avoided, ``blamed``, and ``stuck`` of a pod that no node has taken for five minutes.
-    """
+    """``ok``, ``failed``, ``final``, ``lost``, ``again``; and ``ran``, where that matters; ``blamed``, ``stuck``."""
     kind: str
     ordinal: int
     birth: int
     number: int = 0
     """Of a restart in place."""
     node: str = ""
-    """That is blamed."""
 
 
 Facts = frozenset[Fact]
@@ -162,7 +151,6 @@ def facts(job: Job, look: Look) -> Iterator[Fact]:
     place = look.kind, look.ordinal, look.birth
     if look.has_waited:
         yield Fact("stuck", *place)
-    # The table of "Nodes that fail"
     outcomes = {fact.outcome for fact in ends}
     is_killed = "failed" in outcomes and (look.code or 0) >= RETRYABLE_FROM
     if job.avoid_after and (is_killed or ("lost" in outcomes and look.is_refused and not look.is_gone)):
@@ -240,7 +228,7 @@ def unmissable(job: Job, looks: Iterable[Look], *, is_idle: bool) -> Iterator[Fa
     # final failure is taken for a consequence": programs that end by themselves all do so in one second here.
     yield from (fact for fact in all_facts if fact not in ends)
     if {fact.outcome for fact in ends} == {"failed", "final"}:
-        ends = list(_of(frozenset(ends), "failed"))
+        ends = list(of(frozenset(ends), "failed"))
     if len({fact.outcome for fact in ends}) == 1:
         yield min(ends)
 
@@ -251,19 +239,19 @@ def after_edit(old: Job, new: Job, settled: Facts) -> Facts:
     return frozenset(fact for fact in settled if (fact.kind, fact.ordinal) not in gone)
 
 
-def _of(known_facts: Facts, *kinds: str) -> Iterator[Fact]:
+def of(known_facts: Facts, *kinds: str) -> Iterator[Fact]:
     return (fact for fact in known_facts if fact.outcome in kinds)
 
 
 def completed(job: Job, known_facts: Facts) -> set[Replica]:
     """Replicas that have succeeded: they do not run again, "except under Always"."""
-    done = {(fact.kind, fact.ordinal) for fact in _of(known_facts, "ok") if job.policy(fact.kind) != "Always"}
+    done = {(fact.kind, fact.ordinal) for fact in of(known_facts, "ok") if job.policy(fact.kind) != "Always"}
     return done & set(job.all_replicas())
 
 
 def has_succeeded(job: Job, known_facts: Facts) -> bool:
     """The table of "End of a job"."""
-    done = {(fact.kind, fact.ordinal) for fact in _of(known_facts, "ok")}
+    done = {(fact.kind, fact.ordinal) for fact in of(known_facts, "ok")}
     for leader in ("Chief", "Master"):
         if leader in job.replicas and job.replicas[leader].count:
             return (leader, 0) in done
@@ -276,29 +264,29 @@ def has_succeeded(job: Job, known_facts: Facts) -> bool:
 
 def _lost(known_facts: Facts) -> set[Fact]:
     """Pods that were lost, and had not failed before."""
-    failed = {fact[1:4] for fact in _of(known_facts, "failed", "final")}
-    return {fact for fact in _of(known_facts, "lost") if fact[1:4] not in failed}
+    failed = {fact[1:4] for fact in of(known_facts, "failed", "final")}
+    return {fact for fact in of(known_facts, "lost") if fact[1:4] not in failed}
 
 
 def causes(job: Job, known_facts: Facts, *, surely: bool = False) -> Iterator[str]:
     """The reasons of ``Failed`` that these facts give; or, ``surely``, give in whatever order they have come about."""
     replicas = set(job.all_replicas())
-    final = {(fact.kind, fact.ordinal) for fact in _of(known_facts, "final")} & replicas
+    final = {(fact.kind, fact.ordinal) for fact in of(known_facts, "final")} & replicas
     workers = {replica for replica in replicas if replica[0] == "Worker"}
     if job.is_dynamic:
         # "the job continues without a worker that fails for good, as long as one is left".
-        done = {(fact.kind, fact.ordinal) for fact in _of(known_facts, "ok")}
+        done = {(fact.kind, fact.ordinal) for fact in of(known_facts, "ok")}
         final -= set() if workers - done <= final else workers
     if final & ({job.decides} if job.decides else final):
         yield "TFJobFailed"
     # Under Never "the job fails if the replica had run; otherwise, or for a dynamic worker, a new pod".
-    ran = {fact[1:] for fact in _of(known_facts, "ran") if not job.is_dynamic_worker(fact.kind)}
-    lost = _lost(known_facts) if surely else set(_of(known_facts, "lost"))
+    ran = {fact[1:] for fact in of(known_facts, "ran") if not job.is_dynamic_worker(fact.kind)}
+    lost = _lost(known_facts) if surely else set(of(known_facts, "lost"))
     if any(fact[1:] in ran and (fact.kind, fact.ordinal) in replicas for fact in lost):
         yield "TFJobReplicaLost"
     if job.limit is None:
         return
-    counted, in_place = set(_of(known_facts, "failed", "again")), set(_of(known_facts, "again"))
+    counted, in_place = set(of(known_facts, "failed", "again")), set(of(known_facts, "again"))
     # "With limit 2, the third failure is final; with 0, the first. If a restart in place is what reaches the limit, it
     # fails the job, as in a batch Job": only where all are such, it surely was.
     has_reached = in_place and len(in_place if surely else counted) >= job.limit
@@ -317,11 +305,6 @@ def end_of(status: Json) -> str:
 def attempt_of(status: Json) -> int:
     """Which run of the whole job it is about."""
     return int(status.get("attempt", 1))
-
-
-def given_up(status: Json) -> set[str]:
-    """The UIDs of pods that are replaced although nothing is wrong with them: nobody waits for any time after that."""
-    return {entry["uid"] for entry in status.get("restartRecords", ()) if entry.get("replaced") and "time" not in entry}
 
 
 def state_of(status: Json) -> str:
@@ -365,38 +348,6 @@ def on_status(write: Stored) -> Iterator[str]:
     yield from _a_resume_restarts_the_clock(write)
     yield from _others_keep_their_conditions(write)
     yield from _each_attempt_has_one_cause(write)
-    yield from _each_failure_is_blamed_once(write)
-
-
-def _nodes(status: Json) -> dict[str, Json]:
-    return {entry["node"]: entry for entry in status.get("avoidedNodes", ())}
-
-
-def avoided(job: Job, status: Json) -> set[str]:
-    """On which nodes no new pod may be."""
-    return {node for node, entry in _nodes(status).items() if entry.get("avoided")} if job.avoid_after else set()
-
-
-def _each_failure_is_blamed_once(write: Stored) -> Iterator[str]:
-    """The table of what counts for a node, and that each failure does once."""
-    old, new = _nodes(write.old), _nodes(write.new)
-    if end_of(write.new):
-        return
-    is_stuck = any(_of(write.happened | write.shown_facts, "stuck"))
-    if write.job.avoid_after and not is_stuck and old.keys() - new.keys():
-        yield "a node is forgotten, and no pod has waited for five minutes"
-    for node in sorted({fact.node for fact in _of(write.happened, "blamed")} | new.keys()):
-        count = new.get(node, {}).get("failures", 0)
-        most, least = (
-            sum(fact.node == node for fact in _of(known_facts, "blamed"))
-            for known_facts in (write.happened, write.settled | write.shown_facts)
-        )
-        if count > most:
-            yield f"node {node} is blamed for {count} failures, and no more than {most} have happened"
-        if count < least and write.job.avoid_after and not is_stuck:
-            yield f"node {node} is blamed for {count} failures, and {least} were seen"
-        if write.job.avoid_after and bool(new.get(node, {}).get("avoided")) != (count >= write.job.avoid_after):
-            yield f"node {node} is avoided after {count} failures, or it is not"
 
 
 def _each_attempt_has_one_cause(write: Stored) -> Iterator[str]:
@@ -445,9 +396,9 @@ def _an_end_has_a_cause(write: Stored) -> Iterator[str]:
 
 def _a_final_failure_is_no_consequence(write: Stored) -> Iterator[str]:
     new, seen = end_of(write.new), write.shown_facts - write.settled
-    if not write.job.is_whole or end_of(write.old) or new != "Failed" or any(_of(write.settled, "final")):
+    if not write.job.is_whole or end_of(write.old) or new != "Failed" or any(of(write.settled, "final")):
         return
-    if any(_of(seen, "failed")) and any(entry["reason"] == "TFJobFailed" for entry in _conditions(write.new)):
+    if any(of(seen, "failed")) and any(entry["reason"] == "TFJobFailed" for entry in _conditions(write.new)):
         yield "among losses in the same second, a final failure is taken for a consequence"
 
 
@@ -489,7 +440,7 @@ def _counts_are_of_what_happened(write: Stored) -> Iterator[str]:
     for field, kinds in (("restarts", ("failed", "again")), ("disruptions", ("lost",))):
         if field not in write.job.counts:
             continue
-        count, most = write.new.get(field, 0), len(set(_of(write.happened, *kinds)))
+        count, most = write.new.get(field, 0), len(set(of(write.happened, *kinds)))
         if count < write.old.get(field, 0):
             yield f"status.{field} falls"
         if count > most:
@@ -500,7 +451,7 @@ def _counts_are_of_what_happened(write: Stored) -> Iterator[str]:
         waits = state_of(write.new) == "Suspended" and has_succeeded(write.job, write.happened)
         if write.job.limit is not None and not waits and restarts > write.job.limit:
             yield f"a job goes on with {restarts} restarts and a limit of {write.job.limit}"
-        least = len(set(_of(write.settled | write.shown_facts, "failed", "again")))
+        least = len(set(of(write.settled | write.shown_facts, "failed", "again")))
         if "restarts" in write.job.counts and restarts < least:
             yield f"status.restarts is {restarts}, and {least} failures were seen"
 
@@ -535,7 +486,7 @@ def _the_first_failure_is_kept(write: Stored) -> Iterator[str]:
     if write.new.get("restarts", 0) and "pod" not in new:
         yield "a failure is counted that is not in status.firstFailure"
     # Under Never "the job fails if the replica had run", so a loss may be the failure.
-    failures = _of(write.happened, "failed", "final", "again", "ran")
+    failures = of(write.happened, "failed", "final", "again", "ran")
     if "pod" in new and not any(f"-{fact.kind.lower()}-" in new["pod"] for fact in failures):
         yield "status.firstFailure is about a replica that has not failed"
 
@@ -571,15 +522,9 @@ class Children:
     """Replicas whose failure was stored at this moment."""
 
 
-def _avoids_as_stored(now: Children, avoids: Iterable[str]) -> Iterator[str]:
-    if now.status and set(avoids) != avoided(now.job, now.status):
-        yield f"a new pod avoids {sorted(avoids)}, and the status says {sorted(avoided(now.job, now.status))}"
-
-
-def on_create(now: Children, replica: Replica, avoids: Iterable[str] = ()) -> Iterator[str]:
-    """Sentences about every pod that is created, and must not be on some nodes."""
+def on_create(now: Children, replica: Replica) -> Iterator[str]:
+    """Sentences about every pod that is created."""
     kind, index = replica
-    yield from _avoids_as_stored(now, avoids)
     if end_of(now.status):
         yield "a pod is created after the end of its job"
     if now.job.is_suspended:
@@ -633,7 +578,7 @@ def _on_given_up(now: Children, pod: Look) -> Iterator[str]:
 def _on_replaced(now: Children, pod: Look) -> Iterator[str]:
     facts_by_kind = {fact.outcome: fact for fact in facts(now.job, pod)}
     if failed := facts_by_kind.get("failed"):
-        counted = len(set(_of(now.settled, "failed", "again")) | {failed})
+        counted = len(set(of(now.settled, "failed", "again")) | {failed})
         if "restarts" in now.job.counts and now.status.get("restarts", 0) < counted:
             yield "a failure is stored in the status before its pod is deleted"
     is_surplus = pod.replica not in set(now.job.all_replicas())
@@ -697,7 +642,6 @@ def on_rest(now: Rest) -> Iterator[str]:
     if now.job.has_counts and "startTime" not in now.status:
         yield "a job that is not suspended has a startTime"
     yield from _every_replica_has_a_pod(now)
-    yield from _no_pod_waits_for_ever(now)
     yield from _counts_are_those_of_the_pods(now)
     yield from _the_state_is_that_of_the_pods(now)
 
@@ -729,7 +673,7 @@ def _has_not_ended(now: Rest) -> Iterator[str]:
         return
     # Of dynamic workers "a failed one whose pod is deleted is replaced", and has not failed for good any more.
     places = {(pod.kind, pod.ordinal, pod.birth) for pod in now.pods}
-    of_workers = {fact for fact in _of(now.settled, "final") if now.job.is_dynamic_worker(fact.kind)}
+    of_workers = {fact for fact in of(now.settled, "final") if now.job.is_dynamic_worker(fact.kind)}
     settled = now.settled - {fact for fact in of_workers if fact[1:4] not in places}
     if reasons := list(causes(now.job, settled, surely=True)):
         yield f"a job goes on that has failed: {reasons[0]}"
@@ -769,17 +713,8 @@ def _every_replica_has_a_pod(now: Rest) -> Iterator[str]:
             yield f"the pod of {pod.kind} {pod.ordinal} has failed, and is not replaced"
 
 
-def _no_pod_waits_for_ever(now: Rest) -> Iterator[str]:
-    """No state in which all nodes are avoided for ever: here every node has room for a pod that avoids none."""
-    for pod in now.pods:
-        if pod.has_waited:
-            yield f"{pod.kind} {pod.ordinal} waits for ever for the nodes that it avoids"
-        elif pod.is_unschedulable and (now.wait is None or now.wait > _FIVE_MINUTES):
-            yield f"nobody looks again when {pod.kind} {pod.ordinal} has waited for five minutes"
-
-
 def _counts_are_those_of_the_pods(now: Rest) -> Iterator[str]:
-    least = len(set(_of(now.settled, "failed", "again")))
+    least = len(set(of(now.settled, "failed", "again")))
     if "restarts" in now.job.counts and now.status.get("restarts", 0) < least:
         yield f"status.restarts is {now.status.get('restarts', 0)}, and {least} failures were seen"
     replicas = set(now.job.all_replicas())
@@ -803,7 +738,7 @@ def _counts_are_those_of_the_pods(now: Rest) -> Iterator[str]:
             ]
             yield from _within(kind, "active", reported, _range(running))
         # "Replicas that have failed for good", and have not ended their job.
-        failed = [pod.is_unwatched for pod in pods if any(_of(frozenset(facts(now.job, pod)), "final"))]
+        failed = [pod.is_unwatched for pod in pods if any(of(frozenset(facts(now.job, pod)), "final"))]
         yield from _within(kind, "failed", reported, _range(failed))
 
 
@@ -853,7 +788,7 @@ def _is_replaced(now: Rest) -> bool:
     """Whether a replica waits for its new pod to run; a job that was suspended begins as Created."""
     if any(entry["type"] == "Suspended" for entry in _conditions(now.status)):
         return False
-    lost = {fact[1:4] for fact in _of(now.settled, "failed", "lost")}
+    lost = {fact[1:4] for fact in of(now.settled, "failed", "lost")}
     return any(pod.phase == "Pending" and (*pod.replica, pod.birth - 1) in lost for pod in now.pods)
 
 

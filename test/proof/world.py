@@ -7,7 +7,7 @@ is here: when it is killed, which reply is lost, what its caches do not show yet
 from collections.abc import Container, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from proof import cluster, oracle, pods
+from proof import cluster, node_oracle, oracle, pods
 from proof.bounds import AGAIN, EDITS, Bound
 from proof.cluster import Event
 from proof.engine import Move
@@ -83,20 +83,20 @@ class JobWorld:
         entry = self.planner.plans[self._plan(state)]
         if entry.steps or any(PodState._make(pod).is_terminating for pod in state.pods):
             return
-        yield from oracle.on_rest(
-            oracle.Rest(
-                self.planner.spec(state.spec),
-                self.planner.told[state.status],
-                self._facts[state.happened],
-                self._facts[state.settled] | _true_facts(state, entry),
-                tuple(pods.look(PodState._make(pod)) for pod in state.pods),
-                frozenset(state.services),
-                now=NOW,
-                wait=entry.wait,
-                is_rejected=bool(state.rejected),
-                generation=self.bound.generation(state.spec),
-            )
+        rest = oracle.Rest(
+            self.planner.spec(state.spec),
+            self.planner.told[state.status],
+            self._facts[state.happened],
+            self._facts[state.settled] | _true_facts(state, entry),
+            tuple(pods.look(PodState._make(pod)) for pod in state.pods),
+            frozenset(state.services),
+            now=NOW,
+            wait=entry.wait,
+            is_rejected=bool(state.rejected),
+            generation=self.bound.generation(state.spec),
         )
+        yield from oracle.on_rest(rest)
+        yield from node_oracle.on_rest(rest)
 
     def moves(self, packed: Packed) -> Iterator[Move]:
         state = State._make(packed)
@@ -258,13 +258,13 @@ class JobWorld:
             spec = self._job(state)
             happened = self._facts[state.happened] | facts
             write = oracle.Stored(spec, statuses[state.status], statuses[after], happened, settled, facts, NOW)
-            broken = tuple(oracle.on_status(write))
+            broken = (*oracle.on_status(write), *node_oracle.on_status(write))
         late = (state.late[0], True, state.late[2]) if state.late else ()
         attempt = oracle.attempt_of(statuses[state.status])
         if attempt < oracle.attempt_of(statuses[after]):
             state = state._replace(pods=_of_attempt(state.pods, attempt, {pod.uid for pod in entry.pods}))
         if self.bound.nodes:
-            state = state._replace(pods=_given_up(state.pods, oracle.given_up(statuses[after])))
+            state = state._replace(pods=_given_up(state.pods, node_oracle.given_up(statuses[after])))
         stored = state._replace(status=after, settled=self._number(settled | facts), late=late, is_outdated=False)
         if self.bound.is_timed:
             failed = {(fact.kind, fact.ordinal) for fact in facts - settled if fact.outcome == "failed"}
@@ -280,7 +280,8 @@ class JobWorld:
         state = self._caught_up(state)
         if any(pod[3] == name for pod in state.pods):
             return state, ()  # it is ours, and there already
-        broken = tuple(oracle.on_create(self._children(state), (kind, index), avoids))
+        children = self._children(state)
+        broken = (*oracle.on_create(children, (kind, index)), *node_oracle.on_create(children, avoids))
         births = dict(state.births)
         births[kind, index] = birth = births.get((kind, index), 0) + 1
         policy = self.planner.spec(state.spec).policy(kind)
@@ -303,7 +304,7 @@ class JobWorld:
         planned_pod = next((other for other in entry.pods if other.uid == uid), None)
         if planned_pod and state.planned == state.spec:
             planned_pod = planned_pod._replace(is_old=pod.is_old)
-        if planned_pod and pod.attempt == oracle.GIVEN_UP:
+        if planned_pod and pod.attempt == node_oracle.GIVEN_UP:
             planned_pod = planned_pod._replace(attempt=pod.attempt)
         broken: tuple[str, ...] = ()
         if planned_pod and not state.is_outdated:
@@ -462,7 +463,7 @@ def _of_attempt(states: Iterable[Any], attempt: int, uids: Container[str]) -> tu
 
 def _given_up(states: Iterable[Any], uids: Container[str]) -> tuple[Any, ...]:
     pods_ = map(PodState._make, states)
-    return tuple(sorted(tuple(pod._replace(attempt=oracle.GIVEN_UP) if pod.uid in uids else pod) for pod in pods_))
+    return tuple(sorted(tuple(pod._replace(attempt=node_oracle.GIVEN_UP) if pod.uid in uids else pod) for pod in pods_))
 
 
 def _without_late(state: State, name: str) -> State:
