@@ -17,6 +17,7 @@ SERVER ?= embedded
 INTEGRATION := test/lab test/proof test/scenarios test/packaging --ignore=test/packaging/chart --ignore=test/packaging/monitoring
 # With COVER=1, as CI has it, `make test` counts branches for `make cover`. Python 3.11 then takes twice as long for them.
 MEASURED := --cov --cov-report= --cov-fail-under=0
+SEARCHES := $(addprefix test/proof/,test_search.py test_search_of_others.py test_search_of_queues.py)
 # The minors of Kubernetes that `make test-matrix` tries, beside the default one of hack/lab/tools/tools.toml.
 OTHER_MINORS ?= 1.33 1.34 1.37
 # Some machines forbid Python to keep what it has compiled; pytest would then compile every test in every process, each
@@ -189,7 +190,8 @@ conversions: venv ## 10,000 TFJobs through all versions, 100,000 malformed ones,
 	ROTATION_REQUESTS=1000 $(BIN)/pytest -q --timeout 0 test/scenarios/app/test_older_versions.py
 
 .PHONY: histories
-histories: venv ## 1,000 random histories of jobs and leaders, lives with an operator killed at every write, any object
+histories: venv ## Lives of three operators (SEEDS=100000), 1,000 random histories of jobs and leaders, an operator killed at every write
+	SEEDS=$(or $(SEEDS),100000) $(BIN)/pytest -q -n $(CORES) --timeout 0 test/proof/test_processes.py
 	HISTORIES=1000 CRASHES=all $(BIN)/pytest -q --timeout 0 test/simulation/test_histories_of_kinds.py \
 		test/simulation/test_job_histories.py test/simulation/test_lives.py test/simulation/test_queue_day.py \
 		test/simulation/test_leaderelection.py
@@ -202,7 +204,7 @@ parity: venv ## 10,000 random sequences of requests, and an old kubectl, to the 
 
 .PHONY: proof-night
 proof-night: venv ## Search every state of the same jobs with one more fault each, and find planted defects by the search alone
-	PROOF=night $(BIN)/pytest -q --timeout 0 test/proof/test_search.py test/proof/test_search_of_others.py test/proof/test_search_of_queues.py
+	PROOF=night $(BIN)/pytest -q --timeout 0 $(SEARCHES)
 	$(BIN)/pytest -q -m nightly test/proof/test_bites.py
 
 .PHONY: local-server
@@ -259,8 +261,8 @@ verify: venv ## Everything generated is what its source says
 		echo "make verify: a generated file was not what its source says; commit what hack/generate has written" >&2; exit 1; }
 
 .PHONY: proof
-proof: venv ## Search every state of small jobs, more than a million, against the sentences of docs/behaviour.md
-	PROOF=gate $(BIN)/pytest -q -n 2 --dist worksteal --timeout 0 test/proof/test_search.py test/proof/test_search_of_others.py test/proof/test_search_of_queues.py
+proof: venv ## Search every state of small jobs, more than a million, and live 300 lives of three operators under faults
+	PROOF=gate $(BIN)/pytest -q -n 2 --dist worksteal --timeout 0 $(SEARCHES) test/proof/test_processes.py
 
 .PHONY: docs
 docs: venv ## The documentation site, into site/: every page in the navigation, every link and anchor, no other host

@@ -43,7 +43,7 @@ def test_a_search_finds_a_planted_defect(defect, tree, tmp_path, monkeypatch, ca
 
     monkeypatch.setenv("BREAKS", str(tmp_path))
     with mutants.changed_file(tree, defect):
-        status, output = mutants.run_tests(tree, [defect.test], "--timeout=0")
+        status, output = mutants.run_tests(tree, [defect.test], "--timeout=0", "-x")
         assert status == 1, output
         if defect not in OF_JOBS:
             return

@@ -19,7 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from support.fake_clock import FakeClock
 from support.leases.lease_model import FINE, KEY, Fate, LeaseApi, LeaseStore, failed
-from tf_operator.machinery.clock import Clock
+from support.processes.process_clock import ProcessClock
 from tf_operator.machinery.election.fence import Fence
 from tf_operator.machinery.election.heartbeat import Heartbeat
 from tf_operator.machinery.election.leaderelection import ElectionConfig, LeaderElector
@@ -31,42 +31,6 @@ FASTEST, SLOWEST = 1.1, 0.9
 LONGEST_FLIGHT = 12.0
 PROCESSES = 3
 SPANS = st.sampled_from([1.0, 4.0, 9.0, 12.0, 14.0, 16.0, 19.0, 35.0])
-
-
-class ProcessClock(Clock):
-    """The clock of one process: its own rate and beginning, and no callback while the process is stopped."""
-
-    def __init__(self, world, rate):
-        self._world = world
-        self._rate = rate
-        self._began = world.monotonic()
-        self._held_back = []
-        self.is_stopped = False
-
-    def now(self):
-        return self._world.now()
-
-    def monotonic(self):
-        return 5e5 + (self._world.monotonic() - self._began) * self._rate
-
-    def call_at(self, when, callback):
-        seconds = max(0.0, (when - self.monotonic()) / self._rate)
-        return self._world.call_at(self._world.monotonic() + seconds, lambda: self.run(callback))
-
-    def run(self, callback):
-        """Run something of this process now, or when it is continued."""
-        if self.is_stopped:
-            self._held_back.append(callback)
-        else:
-            callback()
-
-    def go_on(self):
-        self.is_stopped = False
-        held_back, self._held_back = self._held_back, []
-        # What the kernel has for a process that wakes up comes in any order.
-        random.Random(len(held_back)).shuffle(held_back)
-        for callback in held_back:
-            callback()
 
 
 class WatchedFence(Fence):

@@ -74,10 +74,15 @@ class FakeClock(Clock):
         end = self._monotonic + seconds
         await self.idle()
         while (wait := self.next_timer_in()) is not None and self._monotonic + wait <= end:
-            self._monotonic = max(self._monotonic, self._timers[0][0])
-            heapq.heappop(self._timers)[2].fire()
+            self.fire_next()
             await self.idle()
         self._monotonic = end
+
+    def fire_next(self) -> None:
+        """Go to the moment of the next timer, and fire it; ``IndexError`` without one."""
+        due, _, timer = heapq.heappop(self._timers)
+        self._monotonic = max(self._monotonic, due)
+        timer.fire()
 
     async def idle(self) -> None:
         """Let every task run until none is ready: each waits for a timer, for I/O or for another task."""

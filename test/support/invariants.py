@@ -7,6 +7,7 @@ touched, that nothing is deleted twice) is held against the audit log.
 """
 
 import json
+import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -81,16 +82,18 @@ def check(history: History, sent: Requests, *, namespaces: Collection[str], waiv
             for name, rule in RULES.items():
                 if name not in waived:
                     complaints += [f"{name}: {namespace}/{life.name}: {text}" for text in rule(life)]
-        if "only own objects" not in waived:
-            complaints += [
-                f"only own objects: {namespace}: {text}"
-                for text in _touches_nothing_of_others(history, sent, namespace)
-            ]
-        if "one delete" not in waived:
-            complaints += [f"one delete: {namespace}: {text}" for text in _deletes_once(history, sent, namespace)]
+        complaints += requests_in_order(history, sent, namespace, waived)
         lacking = [entry for entry in sent.by(namespace=namespace) if entry.decision == "forbid"]
         complaints += [f"rights: {namespace}: {entry.verb} {entry.resource} is not granted" for entry in lacking]
     assert not complaints, "\n".join(complaints[:20])
+
+
+def requests_in_order(history: History, sent: Requests, namespace: str, waived: Collection[str] = ()) -> Iterator[str]:
+    """What contradicts that requests touch own objects only, and delete each one once."""
+    rules = {"only own objects": _touches_nothing_of_others, "one delete": _deletes_once}
+    for name, rule in rules.items():
+        if name not in waived:
+            yield from (f"{name}: {namespace}: {text}" for text in rule(history, sent, namespace))
 
 
 def job_lives(history: History, namespace: str) -> Iterator[JobLife]:
@@ -143,7 +146,7 @@ def ends_are_final(life: JobLife) -> Iterator[str]:
     """One end, that is never left; nothing is made after it."""
     ended_at = None
     for version in life.versions:
-        ends = [kind for kind in _ENDS if _is_true(version.body or version.last_body, kind)]
+        ends = [kind for kind in _ENDS if _is_true(version.last_body, kind)]
         if len(ends) > 1:
             yield f"it had both ends at revision {version.revision}"
         if ended_at is not None and not ends:
@@ -166,11 +169,18 @@ def restarts_are_counted_once(life: JobLife) -> Iterator[str]:
             yield f"status.{field} fell: {counts}"
     if life.is_gone or any("Suspended" in _states(body) for body in life.bodies()):
         return  # what was taken away on purpose is no restart
-    replaced = [pod for pod, later in pairwise_by_replica(life.pods) if pod.failed_before(later.born)]
-    in_place = sum(pod.restarts for pod in life.pods)
+    replaced = sum(pod.failed_before(later.born) for pod, later in pairwise_by_replica(life.pods))
+    ended_at = next((entry.revision for entry in life.versions if _has_ended(entry.last_body)), math.inf)
+    in_place = sum(pod.restarts_before(ended_at) for pod in life.pods)
+    least, most = replaced + in_place, replaced + in_place
+    if ended_at < math.inf:
+        # The end may come between a count and the successor, and before the last restarts in place are seen.
+        least, most = replaced, sum(pod.failed_before(ended_at) for pod in life.pods) + in_place
+    if _restarts_as_a_whole(life.last):
+        least = min(replaced, 1)  # those that fail in one run are one restart
     reported = life.last.get("status", {}).get("restarts", 0)
-    if reported != len(replaced) + in_place:
-        yield f"{reported} restarts are reported: {len(replaced)} pods were replaced, {in_place} restarted in place"
+    if not least <= reported <= most:
+        yield f"{reported} restarts are reported: {replaced} pods were replaced, {in_place} restarted in place"
 
 
 def status_of_others_stays(life: JobLife) -> Iterator[str]:
@@ -222,7 +232,7 @@ def nothing_outlives_the_job(life: JobLife) -> Iterator[str]:
 def counts_are_those_of_the_pods(life: JobLife) -> Iterator[str]:
     """At the end, of a job that goes on."""
     status = life.last.get("status", {})
-    if life.is_gone or any(_is_true(life.last, kind) for kind in (*_ENDS, "Suspended")) or not status:
+    if life.is_gone or _has_ended(life.last) or _is_true(life.last, "Suspended") or not status:
         return
     if life.last["spec"].get("runPolicy", {}).get("managedBy", _US) != _US:
         return
@@ -298,6 +308,10 @@ def _shape(body: Json) -> object:
     return body["spec"]["tfReplicaSpecs"], body.get("status", {}).get("elastic", {}).get("workers")
 
 
+def _restarts_as_a_whole(body: Json) -> bool:
+    return bool(body["spec"].get("runPolicy", {}).get("restarts", {}).get("scope") == "Job")
+
+
 def _cluster(pod: PodLife) -> object:
     config = next((value for value in pod.configs), None)
     return json.loads(config).get("cluster") if config else None
@@ -314,6 +328,10 @@ def _states(body: Json) -> list[str]:
 
 def _state(body: Json) -> str:
     return next((state for state in reversed(_states(body)) if state.removeprefix("!") in _OURS), "")
+
+
+def _has_ended(body: Json) -> bool:
+    return any(_is_true(body, kind) for kind in _ENDS)
 
 
 def _is_true(body: Json, kind: str) -> bool:

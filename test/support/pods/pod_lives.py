@@ -56,9 +56,10 @@ class PodLife:
         }
         return [entry.get("value") or annotations[entry["valueFrom"]["fieldRef"]["fieldPath"]] for entry in entries]
 
-    @property
-    def restarts(self) -> int:
-        return max(sum(_restarts(body)) for body in self._bodies())
+    def restarts_before(self, revision: float) -> int:
+        """In place."""
+        bodies = (version.body for version in self.versions if version.body and version.revision < revision)
+        return max((sum(_restarts(body)) for body in bodies), default=0)
 
     @property
     def runs_at_last(self) -> bool:
@@ -85,11 +86,13 @@ class PodLife:
                 return version.revision > since and "deletionTimestamp" in version.body["metadata"]
         return False
 
-    def failed_before(self, revision: int) -> bool:
-        """Whether it was Failed before then by its own mistake."""
-        return self._was(revision, "Failed") and not any(map(_is_disrupted, self._bodies()))
+    def failed_before(self, revision: float) -> bool:
+        """Whether it was Failed before then by its own mistake, and not because it was told to stop."""
+        failure = next((body for body in self._bodies() if body["status"].get("phase") == "Failed"), None)
+        is_own = failure is not None and "deletionTimestamp" not in failure["metadata"]
+        return is_own and self._was(revision, "Failed") and not any(map(_is_disrupted, self._bodies()))
 
-    def _was(self, revision: int, phase: str) -> bool:
+    def _was(self, revision: float, phase: str) -> bool:
         return any(
             version.body is not None and version.body["status"].get("phase") == phase
             for version in self.versions
