@@ -82,7 +82,7 @@ class Life:
         self._people.delete_all()
         await self._wait("everything is deleted", self._left, HEALS_WITHIN)
         await self._wait("caches are empty", self._differences, CATCHES_UP_WITHIN)
-        await self._wait("nothing is kept", self._kept, CATCHES_UP_WITHIN)
+        await self._wait("nothing is kept", self._kept, HEALS_WITHIN)
         await self._end()
 
     # --- Faults
@@ -121,9 +121,11 @@ class Life:
         """Its network is bad for a while: slow, unreliable, or silent."""
         network = self._operators[operator]
         network.trouble = self._chance.choice([0.0, 0.05, 0.3])
-        network.slowness = self._chance.choice([0.0, 0.3, 3.0, 15.0])
+        network.slowness = self._chance.choice([0.0, 0.0, 0.3, 3.0, 15.0])
+        network.lag = self._chance.choice([0.0, 0.0, 5.0, 30.0])
         how = self._chance.choice(["", "", "is silent", "refuses"])
-        self.record.note(f"the network of {operator.name} {how}: {network.trouble} trouble, {network.slowness} s slow")
+        delays = f"{network.slowness} s slow, watches {network.lag} s late"
+        self.record.note(f"the network of {operator.name} {how}: {network.trouble} trouble, {delays}")
         if how == "is silent":
             network.stop()
         network.refuses = how == "refuses"

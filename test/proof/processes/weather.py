@@ -31,6 +31,8 @@ class Network(Edge):
         self.trouble = 0.0
         self.slowness = 0.0
         """The longest delay on a way, in seconds."""
+        self.lag = 0.0
+        """The longest further delay of lines of watches."""
         self.refuses = False
         """Whether no connection can be made."""
         self.acts_in = math.inf
@@ -50,7 +52,7 @@ class Network(Edge):
         self._flows.set()
 
     def calm_down(self) -> None:
-        self.trouble = self.slowness = 0.0
+        self.trouble = self.slowness = self.lag = 0.0
         self.refuses, self.acts_in = False, math.inf
         self.go_on()
 
@@ -81,6 +83,8 @@ class Network(Edge):
         return answer
 
     async def on_lines(self, _request: Request, lines: list[bytes]) -> list[bytes]:
+        if self.lag:
+            await self._clock.sleep(self._chance.random() * self.lag)
         await self._travel()
         if self._strikes():
             raise errors.ReplyLost("the watch was cut")
