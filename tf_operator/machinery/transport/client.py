@@ -14,7 +14,8 @@ that a burst of pod creations can never starve a renewal.
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from types import TracebackType
 from typing import Any, NoReturn, Protocol, TypeVar
 
 import msgspec
@@ -196,22 +197,9 @@ class ApiClient:
         self._guard()
         self._instruments.throttled(request.verb, self.clock.monotonic() - began)
 
-    @asynccontextmanager
-    async def _reply_to(self, request: Request) -> AsyncIterator[Reply]:
-        """Send, measure, and turn whatever is no success into its error. A call that the guard stopped is none."""
-        sent = self.clock.monotonic()
-        code = "<error>"
-        try:
-            async with self._transport.send(request, before_send=self._guard) as reply:
-                code = str(reply.status)
-                self._instruments.replied(request.verb, code, self.clock.monotonic() - sent)
-                if not 200 <= reply.status < 300:
-                    await self._refuse(reply)
-                yield reply
-        except (errors.ApiError, asyncio.CancelledError):  # the latter is how a time limit ends it; no guard does
-            if code == "<error>":
-                self._instruments.replied(request.verb, code, self.clock.monotonic() - sent)
-            raise
+    def _reply_to(self, request: Request) -> "_Call":
+        exchange = self._transport.send(request, before_send=self._guard)
+        return _Call(exchange, request.verb, clock=self.clock, instruments=self._instruments, refuse=self._refuse)
 
     def _time_limit_error(self) -> errors.ReplyLost:
         """What the time limit says of a call that ran into it."""
@@ -241,6 +229,51 @@ class ApiClient:
                 async for chunk in reply:
                     text += chunk
         return bytes(text)
+
+
+class _Call:
+    """Sends, measures, and turns whatever is no success into its error. A call that the guard stopped is none.
+
+    An async context manager; a class, because it is made for every call.
+    """
+
+    __slots__ = ("_clock", "_exchange", "_instruments", "_refuse", "_verb")
+
+    def __init__(
+        self,
+        exchange: AbstractAsyncContextManager[Reply],
+        verb: str,
+        *,
+        clock: Clock,
+        instruments: ClientInstruments,
+        refuse: Callable[[Reply], Awaitable[NoReturn]],
+    ) -> None:
+        self._exchange = exchange
+        self._verb = verb
+        self._clock = clock
+        self._instruments = instruments
+        self._refuse = refuse
+
+    async def __aenter__(self) -> Reply:
+        sent = self._clock.monotonic()
+        try:
+            reply = await self._exchange.__aenter__()
+        except (errors.ApiError, asyncio.CancelledError):  # the latter is how a time limit ends it; no guard does
+            self._instruments.replied(self._verb, "<error>", self._clock.monotonic() - sent)
+            raise
+        self._instruments.replied(self._verb, str(reply.status), self._clock.monotonic() - sent)
+        if not 200 <= reply.status < 300:
+            try:
+                await self._refuse(reply)
+            except BaseException as error:
+                await self._exchange.__aexit__(type(error), error, error.__traceback__)
+                raise
+        return reply
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._exchange.__aexit__(kind, error, trace)
 
 
 def _may_repeat(request: Request, error: BaseException) -> bool:

@@ -26,7 +26,8 @@ class ClientConfig:
 
     host: str
     authorization: str = field(default="", repr=False)
-    tls: ssl.SSLContext | bool = True
+    tls: ssl.SSLContext | None = None
+    """Without one, whom this machine trusts is trusted."""
     server_name: str | None = None
     proxy: str | None = field(default=None, repr=False)
     namespace: str = ""

@@ -10,18 +10,21 @@ written back into the user's file. No error message shows what an issuer answere
 import base64
 import os
 from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import aiohttp
 import msgspec
 
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.transport import proxies
 from tf_operator.machinery.transport.config import RENEW_BEFORE, ConfigurationError, make_tls
 from tf_operator.text import one_line
+
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
+    import aiohttp
 
 ISSUER_WITHIN = 20.0
 
@@ -67,6 +70,8 @@ class OpenIdConnect:
         return self._tokens.id_token
 
     async def _refresh(self, config: Mapping[str, Any], folder: Path) -> _Tokens:
+        import aiohttp  # noqa: PLC0415 (no command should wait for it that needs no token)
+
         issuer, client = (_require(config, name) for name in ("idp-issuer-url", "client-id"))
         form = {"grant_type": "refresh_token", "refresh_token": self._tokens.refresh_token, "client_id": client}
         secret = str(config.get("client-secret") or "")
@@ -87,21 +92,21 @@ class OpenIdConnect:
 
     def _sent(
         self,
-        session: aiohttp.ClientSession,
+        session: "aiohttp.ClientSession",
         method: str,
         address: str,
         *,
         form: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
-    ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+    ) -> "AbstractAsyncContextManager[aiohttp.ClientResponse]":
         proxy = proxies.from_environment(address, self._environment)
         return session.request(method, address, proxy=proxy, data=form, headers=headers, allow_redirects=False)
 
 
-async def _body(request: AbstractAsyncContextManager[aiohttp.ClientResponse]) -> bytes:
+async def _body(request: "AbstractAsyncContextManager[aiohttp.ClientResponse]") -> bytes:
     async with request as reply:
         if reply.status != 200:
-            raise aiohttp.ClientError(f"HTTP {reply.status} from {reply.url}")
+            raise OSError(f"HTTP {reply.status} from {reply.url}")
         return await reply.read()
 
 

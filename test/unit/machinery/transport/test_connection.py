@@ -10,7 +10,6 @@ import ssl
 from asyncio import sslproto
 from contextlib import asynccontextmanager, suppress
 
-import aiohttp
 import pytest
 import trustme
 
@@ -18,9 +17,10 @@ from support.disturbances.loopback import CLOSED, RESET, SILENT, Answer, Ending,
 from support.fake_clock import FakeClock
 from support.open_sockets import open_sockets
 from support.operators.config_source import ConfigSource
-from tf_operator.machinery.transport import connection, errors, requests
+from tf_operator.machinery.transport import errors, requests
 from tf_operator.machinery.transport.config import ClientConfig, ConfigurationError, make_tls
 from tf_operator.machinery.transport.connection import Connection
+from tf_operator.machinery.transport.http.wire import LARGE
 from tf_operator.machinery.transport.kubeconfig import KubeConfig
 from tf_operator.meta import ObjectKey
 
@@ -105,7 +105,7 @@ async def test_a_path_below_the_host_is_kept():
     assert "authorization" not in server.requests[0].headers
 
 
-@pytest.mark.parametrize("size", [100, connection.LARGE, connection.LARGE + 1, 3 * 1024 * 1024])
+@pytest.mark.parametrize("size", [100, LARGE, LARGE + 1, 3 * 1024 * 1024])
 async def test_a_body_of_any_size_arrives_whole(size):
     request = requests.create(PODS, "ns", {"metadata": {"name": "a" * size}})
     async with Loopback(reply(201, b"{}")) as server, connected(server) as connection:
@@ -115,7 +115,7 @@ async def test_a_body_of_any_size_arrives_whole(size):
     assert server.requests[0].headers["content-length"] == str(len(request.body))
 
 
-@pytest.mark.parametrize("size", [100, connection.LARGE + 1])
+@pytest.mark.parametrize("size", [100, LARGE + 1])
 async def test_a_guard_that_refuses_just_before_a_body_is_written_keeps_it_from_being_sent(size):
     request = requests.create(PODS, "ns", {"metadata": {"name": "a" * size}})
     calls = []
@@ -240,7 +240,8 @@ async def test_a_failure_of_a_proxy_is_not_one_of_the_apiserver_and_shows_no_cre
     assert TOKEN not in "".join(texts)
 
 
-async def test_a_proxy_passes_tls_through_and_never_sees_the_token(authority):
+@pytest.mark.parametrize("is_proxy_encrypted", [False, True])
+async def test_a_proxy_passes_tls_through_and_never_sees_the_token(authority, is_proxy_encrypted):
     async def pump(reader, writer):
         with suppress(OSError):
             while data := await reader.read(65536):
@@ -254,14 +255,17 @@ async def test_a_proxy_passes_tls_through_and_never_sees_the_token(authority):
         upstream = await asyncio.open_connection("127.0.0.1", server.port)
         writer.write(b"HTTP/1.1 200 Connected\r\n\r\n")
         await asyncio.gather(pump(reader, upstream[1]), pump(upstream[0], writer))
+        ended.set()
 
-    passed = []
+    passed, ended = [], asyncio.Event()
     async with Loopback(OK, tls=serving(authority, "api.example.org")) as server:
-        listener = await asyncio.start_server(proxy, "127.0.0.1", 0)
-        through = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+        tls = serving(authority) if is_proxy_encrypted else None
+        listener = await asyncio.start_server(proxy, "127.0.0.1", 0, ssl=tls)
+        through = f"http{'s' if tls else ''}://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
         async with connected("https://api.example.org", tls=trusting(authority), proxy=through) as connection:
             assert await exchange(connection) == (200, b"{}")
         listener.close()
+        await ended.wait()
 
     assert passed[0].startswith(b"CONNECT api.example.org:443 ")
     assert TOKEN.encode() not in b"".join(passed)
@@ -285,7 +289,7 @@ async def test_the_apiserver_of_a_kubeconfig_is_reached_by_the_proxy_of_the_envi
 
 
 async def test_time_to_connect_is_limited_even_if_the_server_only_accepts(monkeypatch, authority):
-    monkeypatch.setattr("tf_operator.machinery.transport.connection.CONNECT_WITHIN", 0.05)
+    monkeypatch.setattr("tf_operator.machinery.transport.http.pool.CONNECT_WITHIN", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         host = f"https://127.0.0.1:{listener.getsockname()[1]}"
         async with connected(host, tls=trusting(authority)) as connection, asyncio.timeout(30):
@@ -297,7 +301,7 @@ async def test_a_request_that_gets_no_place_in_the_pool_was_not_sent(monkeypatch
     async with Loopback(ENDLESS) as server, connected(server, pool_size=1) as connection:
         async with connection.send(GET):
             with monkeypatch.context() as patch:
-                patch.setattr(connection._session, "_timeout", aiohttp.ClientTimeout(total=None, connect=0.05))
+                patch.setattr("tf_operator.machinery.transport.http.pool.PLACE_WITHIN", 0.05)
                 with pytest.raises(errors.Unreachable):
                     await exchange(connection, POST)
         server.script = reply(201)
