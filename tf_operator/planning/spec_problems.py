@@ -5,6 +5,7 @@ accepts what we refuse: then its condition says what is wrong. No edit ends a jo
 """
 
 from dataclasses import replace
+from typing import Final
 
 from tf_operator.job import constants
 from tf_operator.job.training_job import FieldError, ReplicaSpec, TFConfigFormat, TrainingJob
@@ -13,6 +14,8 @@ from tf_operator.planning.bodies import children, cluster_spec
 from tf_operator.planning.job_view import JobView
 
 _MOST_PROBLEMS = 5
+FITS_ALWAYS: Final = 128
+"""So many replicas fit into a TF_CONFIG with the longest names and domain that there are: it need not be measured."""
 
 
 def of_new(job: TrainingJob, domain: str = "") -> tuple[FieldError, ...]:
@@ -52,6 +55,8 @@ def text(problems: tuple[FieldError, ...]) -> str:
 
 def _too_large_environment(job: TrainingJob, domain: str) -> tuple[FieldError, ...]:
     """No process starts with a longer TF_CONFIG: without this check its pods would fail one after the other."""
+    if job.pod_count <= FITS_ALWAYS:
+        return ()
     size = _largest_tf_config(job, domain)
     if size <= cluster_spec.MOST_BYTES:
         return ()

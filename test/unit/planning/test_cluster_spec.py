@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+from dataclasses import replace
 
 import pytest
 
@@ -95,3 +96,13 @@ def test_the_number_that_is_said_to_fit_is_the_last_that_does():
         longest = cluster_spec.tf_config(job, ReplicaType.WORKER, count - 1)
         assert (len(longest.encode()) <= cluster_spec.MOST_BYTES) is fits
         assert (spec_problems.of_new(job) == ()) is fits
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_a_job_that_is_not_measured_fits_with_the_longest_names(is_sparse):
+    builder = tfjob("j" * 63).workers(spec_problems.FITS_ALWAYS)
+    job = job_of(builder.dynamic_workers() if is_sparse else builder)
+    job = replace(job, key=replace(job.key, namespace="n" * 63))
+    size = cluster_spec.size(job, ReplicaType.WORKER, domain=".".join(["d" * 61] * 4))
+
+    assert size < cluster_spec.MOST_BYTES / 2
