@@ -121,9 +121,14 @@ async def test_of_a_live_list_only_so_many_bytes_are_held(harness, monkeypatch):
     monkeypatch.setattr(list_body, "MOST_HELD", 100)
     monkeypatch.setattr(responses, "read_page", lambda body, own=responses.read_page: decoded.append(body) or own(body))
 
+    client = type(harness.reconciler.observer.client)
+    in_one_piece = []
+    monkeypatch.setattr(client, "send", lambda *args, own=client.send: in_one_piece.append(args[1].verb) or own(*args))
+
     snapshot = await live(harness)
 
     assert [pod.name for pod in snapshot.pods] == ["j-worker-0", "j-worker-1", "j-worker-2"]
+    assert "list" not in in_one_piece
     assert not any(b"j-worker-" in body for body in decoded), "each object was taken out of its list before"
 
 
