@@ -88,7 +88,7 @@ def tree(tmp_path):
         "test/proof/test_search.py": "def test_nothing():\n    pass\n",
         "test/mutants/score/equivalent.yaml": "",
         "setup.cfg": "[tool:pytest]\naddopts = --import-mode=importlib\n",
-        **{f"test/unit/{package}/test_nothing.py": "" for package in ("dialects", "planning", "controller")},
+        **{(path if path.endswith(".py") else f"{path}/test_nothing.py"): "" for path in score.UNIT_TESTS},
     }
     for path, text in files.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)

@@ -548,6 +548,8 @@ def _is_its_turn(now: Children, replica: Replica) -> Iterator[str]:
         yield "the replacement of a terminating pod waits until it is gone"
     if replica in now.waits:
         yield "replacements of a replica wait 1 s, 2 s, 4 s"
+    if any(pod.is_from_before and pod.phase not in ENDS for pod in now.pods):
+        yield "a resumed job creates pods once the old ones are gone"
     # "No pod is created before the last of them is gone." What has completed does not train.
     if now.status and any(0 < pod.attempt < attempt_of(now.status) and pod.code != 0 for pod in now.pods):
         yield "a pod is created beside those of an earlier attempt"

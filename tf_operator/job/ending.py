@@ -10,7 +10,7 @@ from tf_operator.job.training_job import TrainingJob
 class EndReason(StrEnum):
     """The reasons, each with its sentence."""
 
-    SUSPENDED = "{kind} {key.name} is {suspended}."
+    SUSPENDED = "{kind} {key.name} is {suspended}.{detail}"
     QUEUED = "{kind} {key.name} is queued. {detail}"
     SUCCEEDED = "{kind} {key} successfully completed."
     NO_REPLICAS = "{kind} {key} successfully completed. It has no replicas, so there was nothing to do."

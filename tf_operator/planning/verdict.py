@@ -88,25 +88,31 @@ def _is_malformed(view: JobView) -> Verdict | None:
 
 
 def _is_suspended(view: JobView) -> Verdict | None:
-    """A job stays suspended until its pods of before are deleted: they were made from an earlier template.
+    """A job stays suspended until its old pods are gone: new ones would connect to them, and fail when those end.
 
-    As long as its record says that it is suspended no pod is made, so those that are there are of before. A failure of
-    them that ends the job is not forgotten with its pod: the end must not depend on which was observed first.
+    As long as its record says that it is suspended no pod is made, so those that are left are old. A failure of them
+    that ends the job is not forgotten with its pod: the end must not depend on which was observed first.
     """
-    job, was_suspended = view.snapshot.job, view.snapshot.job.record.phase is JobPhase.SUSPENDED
-    if not job.run_policy.is_suspended and not (was_suspended and any(pod.is_there for pod in view.snapshot.pods)):
-        return None
-    return _had_failed(view) or Verdict(Phase.SUSPENDED, JobEnding(EndReason.SUSPENDED))
+    job, detail = view.snapshot.job, ""
+    if not job.run_policy.is_suspended:
+        if job.record.phase is not JobPhase.SUSPENDED or not _has_pods(view):
+            return None
+        detail = " It is resumed, and waits until its old pods are gone."
+    return _had_failed(view) or Verdict(Phase.SUSPENDED, JobEnding(EndReason.SUSPENDED, detail))
 
 
 def _is_queued(view: JobView) -> Verdict | None:
-    """A job that may have no pods now. It stays queued until those that it had before are deleted, as above."""
+    """A job that may have no pods now. It stays queued until those that it had before are gone, as above."""
     job, hold = view.snapshot.job, view.snapshot.hold
-    if hold is None and job.record.phase is JobPhase.QUEUED and any(pod.is_there for pod in view.snapshot.pods):
-        hold = Hold("Admitted", "It is admitted, and waits until its pods of before are deleted.")
+    if hold is None and job.record.phase is JobPhase.QUEUED and _has_pods(view):
+        hold = Hold("Admitted", "It is admitted, and waits until its old pods are gone.")
     if hold is None:
         return None
     return _had_failed(view) or Verdict(Phase.QUEUED, JobEnding(EndReason.QUEUED, hold.message), hold=hold.reason)
+
+
+def _has_pods(view: JobView) -> bool:
+    return not all(pod.is_gone for pod in view.snapshot.pods)
 
 
 def _had_failed(view: JobView) -> Verdict | None:

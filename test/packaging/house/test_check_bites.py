@@ -17,7 +17,16 @@ ROOT = Path(__file__).resolve().parents[3]
 @pytest.fixture
 def tree(tmp_path):
     (tmp_path / "test").mkdir()
-    for name in ("Makefile", "setup.cfg", "pyproject.toml", "README.md", "tf_operator", "hack", "test/support"):
+    for name in (
+        "Makefile",
+        "setup.cfg",
+        "pyproject.toml",
+        "README.md",
+        "tf_operator",
+        "hack",
+        "test/support",
+        "test/proof",
+    ):
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
         copy(ROOT / name, tmp_path / name)
     # The package with the breach, so that mypy need not read everything else, too.
