@@ -112,7 +112,9 @@ def _is_queued(view: JobView) -> Verdict | None:
 
 
 def _has_pods(view: JobView) -> bool:
-    return not all(pod.is_gone for pod in view.snapshot.pods)
+    """Whether a pod is still to be deleted, or to end."""
+    pods = view.snapshot.pods
+    return any(pod.is_there or (pod.is_terminating and pod.phase not in {"Failed", "Succeeded"}) for pod in pods)
 
 
 def _had_failed(view: JobView) -> Verdict | None:

@@ -435,6 +435,22 @@ async def test_errors_of_the_reader_of_a_stream_stay_what_they_are():
                     raise error
 
 
+@pytest.mark.parametrize("is_encrypted", [False, True])
+async def test_a_connection_that_is_cancelled_while_it_is_opened_leaves_none(authority, is_encrypted):
+    """At any moment: asyncio may still be about to begin with TLS."""
+    old_sockets = open_sockets()
+    async with Loopback(OK, tls=serving(authority) if is_encrypted else None) as server:
+        for turns in range(30):
+            async with connected(server, tls=trusting(authority)) as connection:
+                opening = asyncio.ensure_future(exchange(connection))
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                opening.cancel()
+                await asyncio.wait([opening])
+                assert await exchange(connection) == (200, b"{}")
+    await _only_opened_since(old_sockets, 0)
+
+
 @pytest.mark.parametrize("answer", [ENDLESS, SILENT], ids=["a stream", "a request"])
 async def test_a_cancelled_exchange_is_cut_off_at_once_even_if_the_other_side_is_dead(authority, answer):
     server = Loopback(answer, tls=serving(authority))

@@ -134,7 +134,7 @@ async def _connected(address: PeerAddress) -> Wire:
                 accepted = await aiohappyeyeballs.start_connection(infos, happy_eyeballs_delay=NEXT_ADDRESS_AFTER)
                 peer = accepted.getpeername()
                 try:
-                    return await _encrypted(accepted, address)
+                    return await _begun(accepted, address)
                 except OSError:
                     aiohappyeyeballs.remove_addr_infos(infos, peer)
                     if not infos:
@@ -145,36 +145,41 @@ async def _connected(address: PeerAddress) -> Wire:
         raise _unreachable(address, error) from error
 
 
-async def _encrypted(accepted: socket.socket, address: PeerAddress) -> Wire:
+async def _begun(accepted: socket.socket, address: PeerAddress) -> Wire:
     accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    _, wire = await asyncio.get_running_loop().create_connection(Wire, sock=accepted)
+    return await _encrypted(wire, address, address.tls) if address.tls else wire
+
+
+async def _encrypted(wire: Wire, address: PeerAddress, tls: ssl.SSLContext) -> Wire:
+    """The same connection with TLS.
+
+    Not by ``create_connection``: cancelled in the turn of the loop in which it begins with TLS, that leaves the
+    connection open, and the loop reads from whatever gets its number next.
+    """
+    encrypted, name = Wire(), address.certified_name
     try:
-        _, wire = await asyncio.get_running_loop().create_connection(
-            Wire, sock=accepted, ssl=address.tls, server_hostname=address.certified_name if address.tls else None
-        )
+        transport = await asyncio.get_running_loop().start_tls(wire.transport, encrypted, tls, server_hostname=name)
     except BaseException:
-        accepted.close()
+        wire.cut()
         raise
-    return wire
+    if transport is None:
+        raise ConnectionResetError("closed before it was encrypted")
+    encrypted.connection_made(transport)
+    return encrypted
 
 
 async def _tunnelled(wire: Wire, way: Way, tls: ssl.SSLContext) -> Wire:
     """The same connection once its proxy passes on what is said. Nothing has reached the apiserver before."""
-    apiserver, tunnelled = way.apiserver, Wire()
     try:
         async with _SOCKETS_CLOCK.timeout(CONNECT_WITHIN):
             await _ask_for_tunnel(wire, way)
-            transport = await asyncio.get_running_loop().start_tls(
-                wire.transport, tunnelled, tls, server_hostname=apiserver.certified_name
-            )
+            return await _encrypted(wire, way.apiserver, tls)
     except BaseException as error:
         wire.cut()
         if isinstance(error, OSError | ValueError):
-            raise _unreachable(apiserver, error) from error
+            raise _unreachable(way.apiserver, error) from error
         raise
-    if transport is None:
-        raise errors.Unreachable(f"the proxy closed the connection to {apiserver}")
-    tunnelled.connection_made(transport)
-    return tunnelled
 
 
 async def _ask_for_tunnel(wire: Wire, way: Way) -> None:
