@@ -550,16 +550,14 @@ def _is_its_turn(now: Children, replica: Replica) -> Iterator[str]:
         yield "replacements of a replica wait 1 s, 2 s, 4 s"
     if any(pod.is_from_before and pod.phase not in ENDS for pod in now.pods):
         yield "a resumed job creates pods once the old ones are gone"
-    # "No pod is created before the last of them is gone." What has completed does not train.
     if now.status and any(0 < pod.attempt < attempt_of(now.status) and pod.code != 0 for pod in now.pods):
-        yield "a pod is created beside those of an earlier attempt"
+        yield "no pod is created before the last of an earlier attempt is gone"
 
 
 def on_delete(now: Children, pod: Look) -> Iterator[str]:
     """Sentences about every pod that the operator deletes."""
     end, has_ended = end_of(now.status), pod.phase in ENDS
     if end:
-        # the table of cleanPodPolicy
         if now.job.clean == "None":
             yield "cleanPodPolicy None: pods stay"
         elif now.job.clean == "Running" and has_ended:
