@@ -73,8 +73,6 @@ def _too_large_environment(job: TrainingJob, domain: str) -> tuple[FieldError, .
 
 
 def _largest_tf_config(job: TrainingJob, domain: str) -> int:
-    if not cluster_spec.is_distributed(job):
-        return 0
     own = children.types_with_own_tf_config(job)
     kinds = [spec.type for spec in job.replicas if spec.count and spec.type not in own]
     return max((cluster_spec.size(job, kind, domain=domain) for kind in kinds), default=0)
