@@ -18,7 +18,7 @@ import msgspec
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.job import constants, naming, restart_rules
 from tf_operator.job.profile import NameStyle
-from tf_operator.job.record import ReplicaType
+from tf_operator.job.record import MOST_AVOIDED, ReplicaType
 from tf_operator.job.report import ContainerLine
 from tf_operator.job.restart_rules import RestartRules
 from tf_operator.job.training_job import RestartPolicy
@@ -27,9 +27,11 @@ from tf_operator.machinery.transport.responses import ObjectMeta
 from tf_operator.meta import parse_time
 from tf_operator.planning.bodies import resize_sidecar
 from tf_operator.planning.pods import termination_message
-from tf_operator.planning.snapshot import STOP_AFTER, Container, Host, MainContainer, Pod
+from tf_operator.planning.snapshot import NOWHERE, STOP_AFTER, Container, Host, MainContainer, Pod
 from tf_operator.projections.children import Child, ChildMeta, Owner, owner_reader
 
+_LONGEST_AVOIDED: Final = MOST_AVOIDED * 254
+"""Characters: names have 253. What is longer is no list of ours, but somebody's who would fill the memory."""
 _RESTART_POLICIES: Final = {str(policy): policy for policy in RestartPolicy}
 _OVER: Final = frozenset({"Succeeded", "Failed"})
 _STARTING: Final = frozenset({"", "ContainerCreating", "PodInitializing", restart_rules.RESTARTING_ALL})
@@ -232,9 +234,10 @@ def _pod(raw_pod: _RawPod, kind: Any, index: int, deciding: Mapping[str, str], c
 
 
 def _host(raw_pod: _RawPod) -> Host:
-    node = raw_pod.spec.node_name
-    avoided = "" if node else raw_pod.metadata.annotations.avoided_nodes
-    return _shared(Host(intern(node), _has_unhealthy_device(raw_pod.status), avoided))
+    if node := raw_pod.spec.node_name:
+        return _shared(Host(intern(node), _has_unhealthy_device(raw_pod.status)))
+    avoided = raw_pod.metadata.annotations.avoided_nodes
+    return Host(avoided=avoided) if 0 < len(avoided) <= _LONGEST_AVOIDED else NOWHERE
 
 
 @lru_cache(maxsize=4096)

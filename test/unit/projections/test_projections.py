@@ -618,7 +618,11 @@ def test_all_pods_of_a_node_share_where_they_are():
 def test_a_device_that_its_kubelet_calls_unhealthy_is_noticed(health, expected):
     devices = [{"name": "nvidia.com/gpu", "resources": [{"resourceID": "0", "health": health}]}]
 
-    assert read(containerStatuses=[{"name": "side", "allocatedResourcesStatus": devices}]).host == Host("", expected)
+    status = {"containerStatuses": [{"name": "side", "allocatedResourcesStatus": devices}]}
+
+    observed_pod = READ_POD(raw(builders.merge(pod(), {"spec": {"nodeName": "n"}, "status": status}))).pod
+
+    assert observed_pod.host == Host("n", expected)
 
 
 def test_of_a_pod_without_a_node_it_is_kept_which_ones_it_avoids():
@@ -628,3 +632,13 @@ def test_of_a_pod_without_a_node_it_is_kept_which_ones_it_avoids():
     )
 
     assert (placed.host, waiting.host) == (Host("c"), Host(avoided="a,b"))
+
+
+def test_a_list_of_avoided_nodes_that_is_none_of_ours_is_not_kept():
+    """Whoever may edit pods could fill the memory with it."""
+    names = ",".join(["a" * 253] * 17)
+    forged = {"metadata": {"annotations": {AVOIDED_NODES_ANNOTATION: names}}}
+
+    assert READ_POD(raw(builders.merge(pod(), forged))).pod.host == Host()
+    longest = {"metadata": {"annotations": {AVOIDED_NODES_ANNOTATION: names[:-254]}}}
+    assert READ_POD(raw(builders.merge(pod(), longest))).pod.host == Host(avoided=names[:-254])
