@@ -73,8 +73,8 @@ class Connection:
     def send(self, request: Request, *, before_send: Callable[[], object] = no_guard) -> "Exchange":
         """Send a request with credentials, after a 401 again with newer ones if there are any.
 
-        ``before_send`` is called when there is a connection, and again immediately before a body is written: what it
-        raises is raised here, and nothing is sent.
+        ``before_send`` is called when there is a connection, immediately before the request is written: what it raises
+        is raised here, and nothing is sent.
         """
         return Exchange(self._config, self._start, request, before_send)
 
@@ -87,8 +87,6 @@ class Connection:
         reply = _Reply(self._pool, route.way, await self._pool.take(route.way))
         try:
             before_send()
-            if request.body is not None:
-                before_send()
             await reply.wire.send(head, request.body or b"")
         except BaseException:
             reply.close()

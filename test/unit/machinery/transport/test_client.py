@@ -488,8 +488,8 @@ class Granted:
 
 @pytest.mark.parametrize(
     ("yes", "granted"),
-    [(0, 0), (1, 1), (2, 1), (3, 1)],
-    ids=["before the budget", "after the budget", "once connected", "when it is written"],
+    [(0, 0), (1, 1), (2, 1)],
+    ids=["before the budget", "after the budget", "once connected"],
 )
 @pytest.mark.parametrize("verb", WRITES)
 async def test_nothing_is_sent_or_counted_when_the_guard_refuses_at_any_moment(verb, yes, granted):

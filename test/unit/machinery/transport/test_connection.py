@@ -116,18 +116,15 @@ async def test_a_body_of_any_size_arrives_whole(size):
 
 
 @pytest.mark.parametrize("size", [100, LARGE + 1])
-async def test_a_guard_that_refuses_just_before_a_body_is_written_keeps_it_from_being_sent(size):
+async def test_a_guard_that_refuses_keeps_a_request_with_a_body_from_being_sent(size):
     request = requests.create(PODS, "ns", {"metadata": {"name": "a" * size}})
-    calls = []
 
-    def no_longer_the_second_time():
-        calls.append(size)
-        if len(calls) == 2:
-            raise LookupError("no longer")
+    def no_longer():
+        raise LookupError("no longer")
 
     async with Loopback(reply(201, b"{}")) as server, connected(server) as connection:
         with pytest.raises(LookupError, match="no longer"):
-            async with connection.send(request, before_send=no_longer_the_second_time):
+            async with connection.send(request, before_send=no_longer):
                 pytest.fail("sent")
         assert server.requests == []
 
