@@ -97,7 +97,7 @@ def _is_suspended(view: JobView) -> Verdict | None:
     if not job.run_policy.is_suspended:
         if job.record.phase is not JobPhase.SUSPENDED or not _has_pods(view):
             return None
-        detail = " It is resumed, and waits until its old pods are gone."
+        detail = " It has been resumed, and starts when its old pods are gone."
     return _had_failed(view) or Verdict(Phase.SUSPENDED, JobEnding(EndReason.SUSPENDED, detail))
 
 
@@ -105,7 +105,7 @@ def _is_queued(view: JobView) -> Verdict | None:
     """A job that may have no pods now. It stays queued until those that it had before are gone, as above."""
     job, hold = view.snapshot.job, view.snapshot.hold
     if hold is None and job.record.phase is JobPhase.QUEUED and _has_pods(view):
-        hold = Hold("Admitted", "It is admitted, and waits until its old pods are gone.")
+        hold = Hold("Admitted", "It has been admitted, and starts when its old pods are gone.")
     if hold is None:
         return None
     return _had_failed(view) or Verdict(Phase.QUEUED, JobEnding(EndReason.QUEUED, hold.message), hold=hold.reason)

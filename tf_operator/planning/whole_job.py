@@ -8,7 +8,7 @@ are made when the last of these is gone, because they would train with what is l
 from collections.abc import Iterable
 from datetime import datetime
 
-from tf_operator.job.record import ReplicaType
+from tf_operator.job.record import JobPhase, ReplicaType
 from tf_operator.job.training_job import RestartScope, TrainingJob
 from tf_operator.planning.replicas import Replica, ReplicaLoss
 
@@ -18,6 +18,11 @@ Groups = dict[ReplicaType, tuple[Replica, ...]]
 def starts_again(job: TrainingJob) -> bool:
     """Whether a replica that is replaced takes the others along."""
     return job.run_policy.restart_scope is RestartScope.JOB
+
+
+def is_under_way(job: TrainingJob) -> bool:
+    """Whether all its pods are being replaced, after one was lost."""
+    return starts_again(job) and job.record.phase is JobPhase.RESTARTING
 
 
 def restarted(job: TrainingJob, groups: Groups, now: datetime) -> Groups:

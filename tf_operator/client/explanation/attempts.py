@@ -22,10 +22,10 @@ def sentences(situation: Situation) -> tuple[str, ...]:
     record = situation.job.spec.record
     if record.attempt < 2:
         return ()
-    again = [entry for entry in record.restart_records if entry.replaced and not _has_completed(situation, entry)]
-    pods = f"{len(again)} pod{'' if len(again) == 1 else 's'} {'was' if len(again) == 1 else 'were'} made again"
+    replaced = [entry for entry in record.restart_records if entry.replaced and not _has_completed(situation, entry)]
+    pods = f"{len(replaced)} pod{' was' if len(replaced) == 1 else 's were'} replaced"
     began = f"began {display.age(record.attempt_time, situation.now)} ago, because {_cause(situation)}"
-    uncounted = ["how the other pods ended, which were stopped with the one that was lost"]
+    uncounted = ["how the other pods ended, because the job stopped them"]
     if record.disruptions:
         uncounted.insert(0, f"{record.disruptions} disruption{'' if record.disruptions == 1 else 's'}")
     return f"attempt {record.attempt}{_of(situation)} {began}; {pods}", f"not counted: {', and '.join(uncounted)}"

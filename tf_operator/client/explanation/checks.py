@@ -95,6 +95,13 @@ def _suspended(situation: Situation) -> Explanation | None:
     )
 
 
+def _resumed(situation: Situation) -> Explanation | None:
+    leaving = waits.terminating(situation)
+    if situation.job.phase is not JobPhase.SUSPENDED or not leaving:
+        return None
+    return Explanation("has been resumed", waits=leaving, steps=("wait: it starts by itself",))
+
+
 def _queued(situation: Situation) -> Explanation | None:
     if situation.job.phase is not JobPhase.QUEUED:
         return None
@@ -178,6 +185,7 @@ _CHECKS: Final[tuple[Callable[[Situation], Explanation | None], ...]] = (
     _succeeded,
     _foreign,
     _suspended,
+    _resumed,
     _queued,
     _unknown,
     _waiting,

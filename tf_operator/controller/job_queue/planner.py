@@ -28,6 +28,7 @@ from tf_operator.machinery.election.fence import NotLeading
 from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport import errors
 from tf_operator.machinery.transport.client import ApiClient
+from tf_operator.planning import whole_job
 from tf_operator.planning.job_queue import admission
 from tf_operator.planning.job_queue.jobs import Decision, FitNote, QueueJob, Resize, Schedule, left_alone
 from tf_operator.planning.job_queue.schedule import Cluster, QueueRules, make_schedule
@@ -135,8 +136,8 @@ class QueuePlanner:
         entries = self.jobs.at(now)
         nodes = tuple(self.usage.node(node) for node in self.nodes.store)
         self._unrecorded.keep(entries)
-        again = {uid for uid, (_, entry) in entries.items() if entry.is_starting_again}
-        jobs = tuple(left_alone((entry.queue_job for _, entry in entries.values()), self._unrecorded.uids | again))
+        restarting = {uid for uid, (_, entry) in entries.items() if whole_job.is_under_way(entry.job)}
+        jobs = tuple(left_alone((entry.queue_job for _, entry in entries.values()), self._unrecorded.uids | restarting))
         schedule = await self._schedule(Cluster(now, nodes, jobs, self.rules), entries)
         moments = (schedule.wake_at, self.jobs.next_release(now))
         self._wake_at = min((moment for moment in moments if moment), default=None)

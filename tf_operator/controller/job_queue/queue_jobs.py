@@ -21,7 +21,7 @@ from tf_operator.machinery.cache.informer import Informer
 from tf_operator.machinery.cache.store import Store
 from tf_operator.machinery.transport.responses import ObjectMeta
 from tf_operator.meta import parse_time, text_of
-from tf_operator.planning import invalid_edits, whole_job
+from tf_operator.planning import invalid_edits
 from tf_operator.planning.bodies.children import ChildBuilder
 from tf_operator.planning.job_queue import admission, shapes
 from tf_operator.planning.job_queue.jobs import BoundPod, QueueJob, ReplicaNeed
@@ -49,11 +49,6 @@ class QueuedEntry(NamedTuple):
     queue_job: QueueJob
     classes: tuple[str, ...] = ()
     """The priority classes that new pods get; empty for none."""
-
-    @property
-    def is_starting_again(self) -> bool:
-        """Whether all its pods are being made again, after one was lost."""
-        return self.job.record.phase is JobPhase.RESTARTING and whole_job.starts_again(self.job)
 
     @property
     def metadata(self) -> ObjectMeta:
