@@ -118,6 +118,8 @@ class NodeWorld:
     def resting(self, packed: Packed) -> Iterator[str]:
         """Whether everything that is to run does, when nothing is to happen by itself."""
         state = State._make(packed)
+        if self._is_endless(state):
+            yield "a container starts again although nothing but the node has ended it"
         step = self._step(state)
         if state.is_over or self._has_to_act(step) or step.wake_at or step.ending:
             return
@@ -130,7 +132,7 @@ class NodeWorld:
 
     def moves(self, packed: Packed) -> Iterator[Move]:
         state = State._make(packed)
-        if state.is_over:
+        if state.is_over or self._is_endless(state):
             return
         step = self._step(state)
         if self._has_to_act(step):
@@ -276,6 +278,10 @@ class NodeWorld:
                 yield f"a container ({self.containers[number].role.name}) starts that is not to run, or not yet"
             elif fact.code >= 0 and fact.age < fact.backoff:
                 yield "a container starts before its back-off is over"
+
+    def _is_endless(self, state: State) -> bool:
+        """Whether a container has started more often than by itself and by faults, each of which ends it once."""
+        return any(Fact._make(fact).starts > 1 + self.bound.exits + self.bound.faults for fact in state.facts)
 
     def _may_start(self, state: State, number: int) -> bool:
         """Whether it is to run, now or after a back-off."""
