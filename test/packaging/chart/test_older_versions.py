@@ -289,7 +289,7 @@ async def test_an_operator_starts_cold_on_jobs_that_are_stored_in_older_versions
     await scale(plane, deployed, 0)
     await scale(plane, deployed, replicas)
     deployed.migrate_and_switch_off(replicas)
-    assert only_v1_is_left(plane)
+    await eventually(lambda: only_v1_is_left(plane), within=PATIENCE)
 
 
 async def test_an_operator_that_gets_its_rights_late_starts_cold_all_the_same(plane, node, chart, namespace):
@@ -316,7 +316,7 @@ def is_listed(plane):
 
 
 def only_v1_is_left(plane):
-    """And jobs can be read without the operator."""
+    """And jobs can be read without the operator, once kube-apiserver has opened the changed CRD anew."""
     crd = plane.admin.get(CRD)
     served = [version["name"] for version in crd["spec"]["versions"]]
     return is_listed(plane) and (served, crd["status"]["storedVersions"]) == (["v1"], ["v1"])
@@ -342,11 +342,11 @@ async def test_a_release_is_removed_and_what_it_leaves_depends_on_no_webhook(pla
     chart.deploy(1, *OLDER)
     chart.remove()
 
-    assert only_v1_is_left(plane)
+    await eventually(lambda: only_v1_is_left(plane), within=PATIENCE)
     chart.deploy(1, *OLDER)
     await eventually(lambda: is_converted(plane, namespace, "of-v1alpha1"), within=PATIENCE)
     chart.remove()
-    assert only_v1_is_left(plane)
+    await eventually(lambda: only_v1_is_left(plane), within=PATIENCE)
     empty = f"/api/v1/namespaces/{plane.make_namespace('empty')}"
     plane.admin.delete(empty)
     await eventually(lambda: is_gone(plane.admin, empty), within=PATIENCE)
