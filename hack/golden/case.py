@@ -3,9 +3,9 @@
 A case writes down what it is about. The job is one of a served API as it would be stored, and goes through its dialect,
 or through that of a made-up API of ``profiles``. Where a case leaves something out, it is the TFJob ``team/mnist`` of
 kubeflow.org/v1, which was started at 08:00 if it has a status; a replica has the template below, a condition may be
-``Running 08:00:10`` or ``Running=False 08:00:10``, it is 08:10 on the first of March, and pods were created at 08:00.
-``null`` leaves a field out for good. Children are spelt in short forms, one mapping each, whose fields are those of
-``planning.snapshot``; a field that nothing reads is refused, because it would look as if it mattered.
+``Running 08:00:10`` or ``Running=False 08:00:10``, it is 08:10 on the first of March, pods were created at 08:00, and
+each has its Service. ``null`` leaves a field out for good. Children are spelt in short forms, one mapping each, whose
+fields are those of ``planning.snapshot``; one that nothing reads is refused, because it would look as if it mattered.
 """
 
 from collections.abc import Iterable, Mapping
@@ -58,7 +58,11 @@ _SELECTOR: Final = ",".join(
         "training.kubeflow.org/replica-type=",
     )
 )
-_MESSAGES: Final = {"Created": "TFJob mnist is created.", "Running": "TFJob team/mnist is running."}
+_MESSAGES: Final = {
+    "Created": "TFJob mnist is created.",
+    "Running": "TFJob team/mnist is running.",
+    "Succeeded": "TFJob team/mnist successfully completed.",
+}
 _FIELDS: Final = {
     *("title", "job", "now", "pods", "services", "podGroup", "extras", "rejected", "settings", "bodies"),
     *("hold", "kueue"),
@@ -98,11 +102,13 @@ def _case(name: str, fields: Yaml) -> Case:
     api = profiles.api_of(fields)
     job = api.read_object(fields["job"])
     now = _time(fields.get("now"), _NOW)
+    pods = tuple(_pod(entry, job) for entry in fields.get("pods", ()))
+    of_pods = dict.fromkeys(naming.service_name(job, pod.type, pod.index) for pod in pods)
     snapshot = Snapshot(
         job,
         now,
-        pods=tuple(_pod(entry, job) for entry in fields.get("pods", ())),
-        services=tuple(_service(entry, job.uid) for entry in fields.get("services", ())),
+        pods=pods,
+        services=tuple(_service(entry, job.uid) for entry in fields.get("services", of_pods)),
         pod_group=_group(fields.get("podGroup"), job.key.name),
         rejected=_refusal(fields.get("rejected"), now),
         extras=_extras(fields.get("extras", {}), job, now),

@@ -14,6 +14,7 @@ from typing import Any, Final
 import yaml
 
 from golden.case import FOLDER, PLAN, Case, read, topics, with_short_conditions
+from tf_operator.dialects import merge_patch
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.meta import GroupVersionResource
 from tf_operator.planning.actions import Action, Count, Create, Delete, DeleteCollection, Event, Patch, Plan
@@ -45,7 +46,7 @@ def plan_of(case: Case) -> Yaml:
         "asksAbout": pods,
         "looksFor": list(names),
         "status": with_short_conditions(case.api.status_patch(plan.report)) or "unchanged",
-        "record": plan.status_first,
+        "record": plan.status_first or None,
         "actions": [_action(action) for action in plan.actions]
         + ["delete the job"] * plan.deletes_job
         + ["resume the job"] * plan.resumes_job,
@@ -122,8 +123,14 @@ def _words(resource: GroupVersionResource) -> str:
 
 
 def _bodies(case: Case, plan: Plan) -> Yaml:
+    """Those of the first replica, and of each other one the merge patch from there."""
     created = {action.replica.lower(): action for action in plan.actions if isinstance(action, Create)}
-    return {name: _parts(action) for name, action in created.items() if name in case.bodies}
+    parts = {name: _parts(action) for name, action in created.items() if name in case.bodies}
+    first = next(iter(parts), "")
+    return {
+        name: bodies if name == first else {"like": first, **merge_patch.difference(parts[first], bodies)}
+        for name, bodies in parts.items()
+    }
 
 
 def _parts(action: Create) -> Yaml:

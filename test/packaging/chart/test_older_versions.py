@@ -316,7 +316,7 @@ def is_listed(plane):
 
 
 def only_v1_is_left(plane):
-    """And jobs can be read without the operator, once kube-apiserver has opened the changed CRD anew."""
+    """And jobs can be read without the operator, once kube-apiserver has opened the changed CRD again."""
     crd = plane.admin.get(CRD)
     served = [version["name"] for version in crd["spec"]["versions"]]
     return is_listed(plane) and (served, crd["status"]["storedVersions"]) == (["v1"], ["v1"])
