@@ -23,8 +23,15 @@ COMMANDS: Final = (
     *("delete", "top", "ui", "init", "plan", "convert", "local", "doctor", "completion"),
 )
 """In the order of the help. Each has a module in ``commands``, with an ``add_command``."""
-_BESIDE: Final = {"list": "get", "resume": "suspend"}
-"""Commands that are in the module of another one."""
+_MODULES: Final = {
+    "list": "get",
+    "suspend": "changes.suspend",
+    "resume": "changes.suspend",
+    "scale": "changes.scale",
+    "restart": "changes.restart",
+    "delete": "changes.delete",
+}
+"""Of commands whose module has another name, or a room."""
 SYNONYMS: Final = {"ls": "list", "status": "get", "describe": "explain", "version": "--version"}
 """What other tools call some of them."""
 _BROKEN_PIPE: Final = 128 + signal.SIGPIPE
@@ -101,7 +108,7 @@ def make_parser(command: str = "") -> argparse.ArgumentParser:
     """
     parser = _parser()
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    modules = dict.fromkeys(_BESIDE.get(name, name) for name in ([command] if command in COMMANDS else COMMANDS))
+    modules = dict.fromkeys(_MODULES.get(name, name) for name in ([command] if command in COMMANDS else COMMANDS))
     for module in modules:
         import_module(f"tf_operator.cli.commands.{module}").add_command(commands)
     return parser
