@@ -11,7 +11,8 @@ from typing import Final
 from tf_operator.app.local import this_interpreter
 from tf_operator.local.node.machine import machine_capacity
 from tf_operator.local.node.node_parts import NODES, NodeSettings
-from tf_operator.local.node.process_node import ProcessNode, node_status
+from tf_operator.local.node.process_node import ProcessNode
+from tf_operator.local.node.registration import node_status
 from tf_operator.machinery.clock import SystemClock
 from tf_operator.machinery.ratelimit import TokenBucket
 from tf_operator.machinery.transport.client import ApiClient
@@ -59,5 +60,5 @@ async def living(kubeconfig: Path, folder: Path) -> AsyncIterator[LiveNode]:
 async def _beat(client: ApiClient, settings: NodeSettings, clock: SystemClock) -> None:
     while True:
         await clock.sleep(_BEAT_SECONDS)
-        status = node_status(settings.capacity, rfc3339(clock.now()))
+        status = node_status(settings, rfc3339(clock.now()), stored={})
         await client.merge_patch(NODES, ObjectKey("", settings.name), {"status": status}, subresource="status")

@@ -33,6 +33,9 @@ from tf_operator.local.apiserver.storage.store import Journal
 from tf_operator.local.log_source import LogSource
 from tf_operator.local.log_transport import LogTransport
 from tf_operator.local.node import machine, usage
+from tf_operator.local.node.gpus import gpu_settings
+from tf_operator.local.node.gpus.devices import GpuError
+from tf_operator.local.node.gpus.gpu_settings import GpuSettings
 from tf_operator.local.node.machine import Interpreter, machine_capacity
 from tf_operator.local.node.node_parts import NodeSettings
 from tf_operator.local.node.process_node import ProcessNode
@@ -96,6 +99,8 @@ class LocalOptions:
     apis: tuple[ServedAPI, ...] = registry.SERVED
     spawner_process: SpawnerProcess | None = None
     """That of the node, if it was started before."""
+    gpus: GpuSettings | None = None
+    """``None`` on a machine that has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +142,7 @@ async def live(
     node = ProcessNode(
         _client(in_process, clock),
         clock=clock,
-        settings=NodeSettings(options.folder.node, options.interpreter, machine_capacity()),
+        settings=NodeSettings(options.folder.node, options.interpreter, machine_capacity(), gpus=options.gpus),
         spawner_process=options.spawner_process,
     )
     operator = make_operator(
@@ -174,7 +179,7 @@ async def _serve(folder: StateFolder, on_ready: Callable[[], object]) -> None:
 
     with signals.stopping() as stop:
         signals.on_hangup(stop.set)
-        options = LocalOptions(folder, this_interpreter())
+        options = LocalOptions(folder, this_interpreter(), gpus=machine_gpus())
         await serve_until(stop, options, on_ready, journal=SqliteJournal(folder.journal))
 
 
@@ -215,6 +220,15 @@ def published(cluster: LocalCluster, folder: StateFolder) -> AbstractAsyncContex
 def this_interpreter() -> Interpreter:
     """That of the shell in which this was typed, with its variables, in its folder."""
     return Interpreter(machine.user_python(os.environ), dict(os.environ), str(Path.cwd()))
+
+
+def machine_gpus() -> GpuSettings | None:
+    """Those that the shell in which this was typed can use."""
+    try:
+        return gpu_settings.of_machine(os.environ)
+    except GpuError as error:
+        _log.warning("GPUs are not used", cause=str(error))
+        return None
 
 
 def make_operator(

@@ -18,7 +18,8 @@ def main() -> None:
     logs.configure("console", "error")
     with scratch.folder() as folder:
         spawner = supervisor.start_spawner(folder.path / scratch.PROCESSES)
-        asyncio.run(_serve(LocalOptions(folder, local.this_interpreter(), spawner_process=spawner)))
+        options = LocalOptions(folder, local.this_interpreter(), spawner_process=spawner, gpus=local.machine_gpus())
+        asyncio.run(_serve(options))
 
 
 async def _serve(options: LocalOptions) -> None:

@@ -64,7 +64,7 @@ async def _run(
     python, bodies = local.this_interpreter(), [manifest.body for manifest in manifests]
     hidden = tensorflow_lines.is_one if tensorflow_lines.are_hidden(python.variables, bodies) else job_run.never
     python = replace(python, variables=tensorflow_lines.quieter(python.variables))
-    options = local.LocalOptions(folder, python, apis, spawner)
+    options = local.LocalOptions(folder, python, apis, spawner, gpus=local.machine_gpus())
     async with local.live(options, on_step=reached.reached) as cluster:
         jobs = AsyncTFJobs(arguments.namespace, kind=arguments.kind, transport=cluster.transport, clock=cluster.clock)
         kill = _killer(cluster)

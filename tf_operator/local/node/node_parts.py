@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tf_operator.local.node.addresses import Addresses
+from tf_operator.local.node.gpus.gpu_settings import GpuSettings
+from tf_operator.local.node.gpus.keeper import GpuKeeper
 from tf_operator.local.node.logs.container_log import MOST_BYTES
 from tf_operator.local.node.logs.node_logs import NodeLogs
 from tf_operator.local.node.machine import Capacity, Interpreter
@@ -32,6 +34,8 @@ class NodeSettings:
     first_backoff: float = 10.0
     """Seconds before the second restart of a container."""
     log_bytes: int = MOST_BYTES
+    gpus: GpuSettings | None = None
+    """``None`` on a machine that has none."""
 
     def pod_folder(self, pod: LocalPod) -> Path:
         return self.folder / "pods" / pod.uid[-12:]
@@ -52,6 +56,8 @@ class NodeParts:
     logs: NodeLogs
     limits: MemoryLimits | None
     """``None`` where the system has none for this user."""
+    gpus: GpuKeeper | None
+    """``None`` on a machine that has none."""
 
     def event(self, pod: LocalPod, reason: str, message: str, severity: Severity = "Normal") -> None:
         self.recorder.event(reference_to(PODS, pod.key, pod.uid), severity, reason=reason, message=message)

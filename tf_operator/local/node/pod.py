@@ -33,6 +33,7 @@ class Part(msgspec.Struct, frozen=True, rename="camel"):
 class PodMeta(ObjectMeta, frozen=True, rename="camel"):
     labels: dict[str, str] = msgspec.field(default_factory=dict)
     annotations: dict[str, str] = msgspec.field(default_factory=dict)
+    creation_timestamp: str = ""
     deletion_timestamp: str = ""
     deletion_grace_period_seconds: int | None = None
 
@@ -187,6 +188,7 @@ class PodSpec(Part, frozen=True):
     readiness_gates: tuple[dict[str, str], ...] = ()
     termination_grace_period_seconds: int | None = None
     active_deadline_seconds: int | None = None
+    priority: int | None = None
 
 
 class Role(Enum):

@@ -7,7 +7,6 @@ other one notices.
 
 import asyncio
 import os
-import platform
 import shutil
 import traceback
 from collections.abc import Callable, Coroutine, Iterator
@@ -18,14 +17,15 @@ from typing import Any
 import msgspec
 
 from tf_operator.local import short_paths
-from tf_operator.local.node import cached_objects, scheduling
+from tf_operator.local.node import cached_objects, registration, scheduling
 from tf_operator.local.node import pod as pods
-from tf_operator.local.node.addresses import LOOPBACK, Addresses, PodNames
+from tf_operator.local.node.addresses import Addresses, PodNames
 from tf_operator.local.node.cached_objects import CachedObject
 from tf_operator.local.node.claims import ClaimKeeper
+from tf_operator.local.node.gpus.journal import GpuJournal
+from tf_operator.local.node.gpus.keeper import GpuKeeper
 from tf_operator.local.node.listeners import ListenerWatch
 from tf_operator.local.node.logs.node_logs import NodeLogs
-from tf_operator.local.node.machine import Capacity
 from tf_operator.local.node.node_parts import NODES, PODS, SERVICES, NodeParts, NodeSettings
 from tf_operator.local.node.pod import LocalPod
 from tf_operator.local.node.processes import memory_limits
@@ -42,7 +42,7 @@ from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport import errors, requests
 from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.requests import Request
-from tf_operator.meta import Body, ObjectKey, rfc3339
+from tf_operator.meta import Body, ObjectKey
 
 _log = Logger(__name__)
 _PAUSE = 1.0
@@ -64,6 +64,8 @@ class ProcessNode:
         settings: NodeSettings,
         spawner_process: SpawnerProcess | None = None,
     ) -> None:
+        gpus = settings.gpus
+        journal = GpuJournal(gpus.folder, settings.folder) if gpus else None
         recorder = EventRecorder(client, clock=clock, reporter=Reporter("kubelet", settings.name))
         self._parts = NodeParts(
             settings,
@@ -74,6 +76,7 @@ class ProcessNode:
             addresses=Addresses(start=os.getpid() * 97),
             logs=NodeLogs(settings.folder / "logs", clock, most_bytes=settings.log_bytes),
             limits=memory_limits.find(),
+            gpus=GpuKeeper(gpus.usable, journal, clock, shares=gpus.shares) if gpus and journal else None,
         )
         self.logs = self._parts.logs
         self._pods = Informer(PODS, client=client, clock=clock, decode=pods.read)
@@ -92,6 +95,8 @@ class ProcessNode:
         """Run pods until cancelled. Every process has ended when this returns, and every folder of a pod is gone."""
         shutil.rmtree(self._parts.settings.folder / "pods", ignore_errors=True)
         self._parts.processes.open()
+        if self._parts.gpus:
+            self._parts.gpus.open()
         try:
             async with asyncio.TaskGroup() as tasks:
                 self._tasks = tasks
@@ -101,18 +106,22 @@ class ProcessNode:
                 tasks.create_task(self._nodes.run(), name="the node itself")
                 tasks.create_task(self._claims.run(), name="claims of the node")
                 tasks.create_task(self._watch_pods(), name="pods of the node")
-                tasks.create_task(self._register(), name="register the node")
+                tasks.create_task(registration.register(self._parts), name="register the node")
                 tasks.create_task(self._clean_logs(), name="logs of the node")
                 short_path = short_paths.keep(self._parts.settings.folder, self._parts.clock)
                 tasks.create_task(short_path, name="short path of the node")
                 listeners = ListenerWatch(self._parts, lambda: [runner.listener for runner in self._runners.values()])
                 tasks.create_task(listeners.run(), name="listeners of the node")
+                if self._parts.gpus:
+                    tasks.create_task(self._give_gpus(self._parts.gpus), name="GPUs of the node")
                 try:
                     await asyncio.get_running_loop().create_future()
                 finally:
                     await self._end_pods()
         finally:
             self._parts.processes.close()
+            if self._parts.gpus:
+                self._parts.gpus.close()
             if self._parts.limits:
                 self._parts.limits.close()
             short_paths.remove(self._parts.settings.folder)
@@ -139,22 +148,58 @@ class ProcessNode:
         return self._meter.metrics((runner.sessions() for runner in self._runners.values()), now)
 
     def on_add(self, item: LocalPod) -> None:
+        if self._parts.gpus:
+            self._parts.gpus.on_changed()
         if runner := self._runners.get(item.uid):
             runner.on_changed(item)
         elif self._is_ending:
             return
         elif item.spec.node_name == self._parts.settings.name:
             self._take(item)
-        elif not (item.spec.node_name or item.deletion or item.spec.scheduling_gates):
-            own = self._nodes.store.get(ObjectKey("", self._parts.settings.name))
-            reason = scheduling.refusal(own, item) if own else ""
-            work = self._refuse(item, reason) if reason else self._bind(item)
-            self._spawn(work, f"schedule {item.key}", self._binding)
+        elif self._is_unscheduled(item):
+            if reason := self._refusal(item):
+                self.on_refused(item, reason)
+            elif not self._needs_gpus(item):
+                self.on_assigned(item)
+
+    def _is_unscheduled(self, pod: LocalPod) -> bool:
+        return not (pod.spec.node_name or pod.deletion or pod.spec.scheduling_gates)
+
+    def _refusal(self, pod: LocalPod) -> str:
+        own = self._nodes.store.get(ObjectKey("", self._parts.settings.name))
+        return scheduling.refusal(own, pod) if own else ""
+
+    def _needs_gpus(self, pod: LocalPod) -> bool:
+        return bool(self._parts.gpus and self._parts.gpus.needs(pod))
+
+    async def _give_gpus(self, keeper: GpuKeeper) -> None:
+        for others in (self._nodes, self._pods):
+            await others.wait_synced()
+        await keeper.run(self)
+
+    def waiting(self) -> Iterator[LocalPod]:
+        for pod in self._pods.store if not self._is_ending else ():
+            if self._is_unscheduled(pod) and self._needs_gpus(pod) and not self._refusal(pod):
+                yield pod
+
+    def active(self) -> set[str]:
+        nodes = ("", self._parts.settings.name)
+        stored = (pod for pod in self._pods.store if pod.spec.node_name in nodes and not pod_report.is_final(pod))
+        running = (uid for uid, runner in self._runners.items() if runner.has_programs)
+        return {*(pod.uid for pod in stored), *running}
+
+    def on_assigned(self, pod: LocalPod) -> None:
+        self._spawn(self._bind(pod), f"schedule {pod.key}", self._binding)
+
+    def on_refused(self, pod: LocalPod, reason: str) -> None:
+        self._spawn(self._refuse(pod, reason), f"schedule {pod.key}", self._binding)
 
     def on_update(self, old: LocalPod, new: LocalPod) -> None:  # noqa: ARG002 (the handler's form)
         self.on_add(new)
 
     def on_delete(self, last: LocalPod, *, final_state_known: bool) -> None:  # noqa: ARG002 (the handler's form)
+        if self._parts.gpus:
+            self._parts.gpus.on_changed()
         if runner := self._runners.get(last.uid):
             runner.on_gone()
         else:
@@ -184,6 +229,10 @@ class ProcessNode:
     def _take(self, pod: LocalPod) -> None:
         self._parts.logs.know(pod.key, pod.uid)
         if pod_report.is_final(pod) and not pod.deletion:
+            return
+        rejection = self._parts.gpus.adopt(pod) if self._parts.gpus else None
+        if rejection and not pod.deletion:
+            self._spawn(self._reject(pod, *rejection), f"reject {pod.key}", self._binding)
             return
         names = PodNames(
             self._parts.addresses,
@@ -220,6 +269,8 @@ class ProcessNode:
         finally:
             self._runners.pop(pod.uid, None)
             self._claims.on_pod_ended()
+            if self._parts.gpus:
+                self._parts.gpus.on_changed()
             self._parts.addresses.release(pod.uid)
             self._parts.logs.close(pod.uid)
             if self._pods.store.by_uid(pod.uid) is None:
@@ -228,7 +279,10 @@ class ProcessNode:
     async def _fail(self, pod: LocalPod, error: Exception) -> None:
         while isinstance(error, ExceptionGroup):
             error = error.exceptions[0]
-        status = pod_report.rejected("NodeFailure", f"{type(error).__name__}: {error}", now=self._parts.clock.now())
+        await self._reject(pod, "NodeFailure", f"{type(error).__name__}: {error}")
+
+    async def _reject(self, pod: LocalPod, reason: str, message: str) -> None:
+        status = pod_report.rejected(reason, message, now=self._parts.clock.now())
         patch = {"metadata": {"uid": pod.uid}, "status": status}
         with suppress(errors.ApiError):
             await self._parts.client.merge_patch(PODS, pod.key, patch, subresource="status")
@@ -272,18 +326,6 @@ class ProcessNode:
             with suppress(errors.ApiError):
                 await self._parts.client.merge_patch(PODS, item.metadata.key, patch, subresource="status")
 
-    async def _register(self) -> None:
-        """Create the Node, or take the one of an earlier run; it is ready at once."""
-        settings, client = self._parts.settings, self._parts.client
-        try:
-            with suppress(errors.AlreadyExists):
-                labels = {"kubernetes.io/hostname": settings.name, "kubernetes.io/os": platform.system().lower()}
-                await client.create(NODES, "", {"metadata": {"name": settings.name, "labels": labels}})
-            status = {"status": node_status(settings.capacity, rfc3339(self._parts.clock.now()))}
-            await client.merge_patch(NODES, ObjectKey("", settings.name), status, subresource="status")
-        except errors.ApiError as error:
-            _log.warning("the Node cannot be registered; its pods run all the same", error=str(error))
-
     def _spawn(self, work: Coroutine[Any, Any, None], name: str, running: set[asyncio.Task[None]]) -> None:
         """Do the work in a task that is in ``running`` until it has ended."""
         assert self._tasks is not None  # noqa: S101 (handlers are called while it runs)
@@ -316,20 +358,3 @@ class _NamesIn:
 
     def __contains__(self, name: object) -> bool:
         return ObjectKey(self._namespace, str(name)) in self._services.store
-
-
-def node_status(capacity: Capacity, now: str) -> dict[str, Any]:
-    amounts = {"cpu": str(capacity.cpus), "memory": f"{capacity.memory // 1024}Ki", "pods": "10000"}
-    machine = os.uname()
-    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "runs pods as processes"}
-    return {
-        "capacity": amounts,
-        "allocatable": amounts,
-        "conditions": [ready | {"lastTransitionTime": now, "lastHeartbeatTime": now}],
-        "addresses": [{"type": "InternalIP", "address": LOOPBACK}],
-        "nodeInfo": {
-            "architecture": {"x86_64": "amd64", "aarch64": "arm64"}.get(machine.machine, machine.machine),
-            "operatingSystem": machine.sysname.lower(),
-            "kernelVersion": machine.release,
-        },
-    }

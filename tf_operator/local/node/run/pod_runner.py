@@ -121,6 +121,8 @@ class PodRunner:
         self._changed.set()
 
     def on_run_started(self, container: LocalContainer, container_id: str) -> None:
+        if self._parts.gpus:
+            self._parts.gpus.on_started(self._pod, process_number(container_id))
         now = self._parts.clock.now()
         self._set(container, self._runtimes[container.name].began(container_id, now, container))
         self._parts.event(self._pod, "Started", f"Started container {container.name}")

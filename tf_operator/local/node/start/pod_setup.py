@@ -58,6 +58,7 @@ class PodSetup:
             replaced=self._names.replaced,
             capacity=settings.capacity,
             ports={port: self._names.port_of(port) for port in self._names.own_ports},
+            gpus=self._parts.gpus.variables(self._pod, container) if self._parts.gpus else {},
         )
 
     def check_folder(self, container: LocalContainer, program: Launch) -> None:

@@ -67,6 +67,8 @@ class Surroundings:
     capacity: Capacity
     ports: Mapping[int, int]
     """Where the container ports of the pod are."""
+    gpus: dict[str, str]
+    """The variables that say which GPUs it sees. No other value of them counts: it would be another pod's GPU."""
 
 
 def launch(pod: LocalPod, container: LocalContainer, around: Surroundings) -> Launch:
@@ -83,7 +85,7 @@ def launch(pod: LocalPod, container: LocalContainer, around: Surroundings) -> La
     argv = [visible(expanded(word, declared)) for word in (*spec.command, *spec.args)]
     if _PYTHON.fullmatch(argv[0]):
         argv[0] = around.interpreter.python
-    env = _inherited(around) | {name: visible(value) for name, value in declared.items()}
+    env = _inherited(around) | {name: visible(value) for name, value in declared.items()} | around.gpus
     cwd = visible(spec.working_dir) or around.interpreter.folder or around.folder
     return Launch(argv, env, cwd, visible)
 

@@ -43,6 +43,7 @@ def around(*mounts, python="/env/bin/python", replaced=str):
         replaced=replaced,
         capacity=Capacity(8, 16 * 1024**3),
         ports={2222: 20001},
+        gpus={},
     )
 
 

@@ -1,0 +1,118 @@
+"""GPUs of one machine, as jobs without a cluster share them out; the driver is a stand-in."""
+
+import json
+import os
+import re
+import signal
+
+import pytest
+import yaml
+
+from support.local_machine import LocalMachine
+from support.partners import nvml
+from support.settle import eventually
+from tf_operator.local.process_identity import start_time
+from tf_operator.local.state import StateFolder
+
+SHOW = "echo sees $CUDA_VISIBLE_DEVICES, $NVIDIA_VISIBLE_DEVICES.;"
+
+
+@pytest.fixture
+def machine(tmp_path):
+    return LocalMachine(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory):
+    return nvml.install(tmp_path_factory.mktemp("nvml"))
+
+
+def job(script, *, name="j", workers=1, gpus=1):
+    limits = {"limits": {"nvidia.com/gpu": gpus}} if gpus else {}
+    container = {"name": "tensorflow", "image": "none", "command": ["sh", "-c", script], "resources": limits}
+    template = {"spec": {"containers": [container], "terminationGracePeriodSeconds": 1}}
+    worker = {"replicas": workers, "restartPolicy": "ExitCode", "template": template}
+    spec = {
+        "tfReplicaSpecs": {"Worker": worker},
+        "runPolicy": {"cleanPodPolicy": "Running"},
+        "successPolicy": "AllWorkers",
+    }
+    return yaml.dump({"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": {"name": name}, "spec": spec})
+
+
+def gpus_in(output):
+    """Of each replica: the indexes of the GPUs that it sees."""
+    lines = re.findall(r"^(?:(\S+) \| )?sees (\S*), (\S*)\.$", output, re.MULTILINE)
+    assert all(runtime == (own or "void") for _, own, runtime in lines)
+    return {
+        replica or "worker-0": [int(uuid[4:12], 16) for uuid in own.split(",") if uuid] for replica, own, _ in lines
+    }
+
+
+async def test_replicas_have_gpus_of_their_own_and_wait_for_them(machine, driver):
+    script = f"{SHOW} sleep 0.2"
+    code, output, errors = await machine.run("run", "-", manifest=job(script, workers=3, gpus=2), **driver.variables)
+    assert code == 0, errors
+    seen = gpus_in(output)
+    assert [len(own) for own in seen.values()] == [2, 2, 2]
+    assert seen["worker-0"] == [0, 1]
+    assert seen["worker-1"] == [2, 3]
+    assert "worker-2: waits: Unschedulable: 0/1 nodes are available: 1 Insufficient nvidia.com/gpu." in errors
+
+
+async def test_a_replica_without_a_limit_sees_none_and_the_shells_variable_limits_all(machine, driver):
+    variables = driver.variables | {"CUDA_VISIBLE_DEVICES": "3,1"}
+    _, output, _ = await machine.run("run", "-", manifest=job(SHOW, gpus=0), **variables)
+    assert gpus_in(output) == {"worker-0": []}
+    _, output, _ = await machine.run("run", "-", manifest=job(SHOW, gpus=2), **variables)
+    assert gpus_in(output) == {"worker-0": [3, 1]}
+
+
+async def test_without_a_gpu_nothing_is_changed(machine):
+    variables = {"CUDA_VISIBLE_DEVICES": "5", "NVIDIA_VISIBLE_DEVICES": "all"}
+    code, output, _ = await machine.run("run", "-", manifest=job(SHOW, gpus=2), **variables)
+    assert (code, output) == (0, "sees 5, all.\n")
+
+
+async def test_two_commands_share_the_machine_and_never_a_gpu(machine, driver, tmp_path):
+    script = f"{SHOW} touch {tmp_path}/first; until [ -e {tmp_path}/second ]; do sleep 0.05; done"
+    first = await machine.start("run", "-", manifest=job(script, gpus=3), **driver.variables)
+    await eventually((tmp_path / "first").exists)
+    second = await machine.start("run", "-", manifest=job(f"{SHOW} touch {tmp_path}/second"), **driver.variables)
+    outputs = [(await process.communicate())[0].decode() for process in (first, second)]
+    assert [gpus_in(output)["worker-0"] for output in outputs] == [[0, 1, 2], [3]]
+
+
+async def test_a_server_that_was_killed_takes_back_every_gpu(machine, driver, tmp_path):
+    state = tmp_path / "state/tf-operator"
+    folder = StateFolder(state / "local")
+
+    def holdings():
+        files = list((state / "gpus").glob("*.json"))
+        return [holding for file in files for holding in json.loads(file.read_bytes()).values()]
+
+    async def waits(number):
+        async def check():
+            current = holdings()
+            assert len(current) == number
+            assert all(holding["sessions"] for holding in current)
+            return current
+
+        return await eventually(check)
+
+    assert (await machine.run("local", "up", **driver.variables))[0] == 0
+    try:
+        manifest = job("trap '' TERM; while :; do sleep 0.1; done", workers=2, gpus=2)
+        assert (await machine.run("submit", "-", manifest=manifest))[0] == 0
+        assert [len(holding["gpus"]) for holding in await waits(2)] == [2, 2]
+        server = folder.server().process.pid
+        os.kill(server, signal.SIGKILL)
+        await eventually(lambda: not start_time(server))
+
+        assert (await machine.run("local", "up", **driver.variables))[0] == 0
+        after = await waits(2)
+        assert len({uuid for holding in after for uuid in holding["gpus"]}) == 4
+        assert (await machine.run("delete", "j"))[0] == 0
+        await eventually(lambda: not holdings())
+    finally:
+        await machine.run("local", "down", "--purge")
