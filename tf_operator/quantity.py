@@ -1,4 +1,4 @@
-"""Kubernetes quantities, as far as adding them up needs: ``100m``, ``1.5Gi``, ``2e3``.
+"""Kubernetes quantities, as far as adding and growing them needs: ``100m``, ``1.5Gi``, ``2e3``.
 
 By hand, because ``kubernetes.utils.quantity`` accepts ``NaN``, ``1_0`` and exponents without a bound, and its import
 loads the whole client into the pure core.
@@ -35,3 +35,11 @@ def text(amount: Decimal) -> str:
     if amount == amount.to_integral_value():
         return str(int(amount))
     return f"{int((amount * 1000).to_integral_value(rounding='ROUND_CEILING'))}m"
+
+
+def memory(amount: Decimal) -> str:
+    """The amount as people write memory: ``12Gi``, ``12288500Ki``; as it is, if it is not that round."""
+    for suffix in ("Gi", "Mi", "Ki"):
+        if amount % _BINARY[suffix] == 0:
+            return f"{int(amount / _BINARY[suffix])}{suffix}"
+    return text(amount)

@@ -192,7 +192,7 @@ def _pod(entry: Yaml, job: TrainingJob) -> Pod:
     flags = {"terminating", "gone", "disrupted", "starting", "stopped", "restarting"}
     texts = {"reason", "message", "pendingReason", "waitsSince", "deletionDeadline", "disruptedAt", "restartPolicy"}
     values = {"replica", "uid", "phase", "main", "maxExitCode", "lastTermination", "restarts", "created", "name"}
-    values |= {"clusterSize", "restartRules", "restartsByRule", "node", "unhealthyDevice", "avoids"}
+    values |= {"clusterSize", "restartRules", "restartsByRule", "node", "unhealthyDevice", "avoids", "memoryLimit"}
     _refuse_others(entry, flags | texts | values, "pods")
     label, _, index = entry["replica"].rpartition("-")
     service = naming.service_name(job, _TYPES[label], int(index))
@@ -224,6 +224,7 @@ def _pod(entry: Yaml, job: TrainingJob) -> Pod:
         created_at=_time(entry.get("created"), _BEGINNING),
         host=Host(entry.get("node", ""), entry.get("unhealthyDevice", False), entry.get("avoids", "")),
         cluster_size=entry.get("clusterSize", ""),
+        memory_limit=entry.get("memoryLimit", ""),
         version="8",
     )
 

@@ -33,6 +33,7 @@ MEANINGS: Final[Mapping[EventKind, str]] = {
     EventKind.RESTARTING: "a replica failed, and is replaced",
     EventKind.JOB_RESTARTED: "a replica was lost, and all are restarted (`runPolicy.restarts.scope: Job`)",
     EventKind.REPLICA_DISRUPTED: "a pod was evicted, preempted, deleted or lost, and is replaced, which is no failure",
+    EventKind.MEMORY_GROWN: "a pod was killed because it used too much memory; the next ones have more (`oomPolicy`)",
     EventKind.REPLICA_FAILED: "a dynamic worker has failed for good; the job continues",
     EventKind.RESTARTED_IN_PLACE: "the kubelet has started a container again",
     EventKind.NODE_AVOIDED: "replicas have failed on a node too often: new pods avoid it (`runPolicy.avoidNodes`)",

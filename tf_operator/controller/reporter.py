@@ -53,10 +53,8 @@ class PlanReporter:
                 measures.created(namespace)
             case Transition.RUNNING:
                 measures.time_to_running(namespace, count.seconds or 0.0)
-            case Transition.RESTARTED:
-                self._report_restarts(namespace, count)
-            case Transition.NODE_AVOIDED:
-                measures.node_avoided(namespace, nodes=count.by)
+            case Transition.RESTARTED | Transition.NODE_AVOIDED | Transition.MEMORY_GROWN:
+                self._report_another_try(namespace, count)
             case Transition.SUCCEEDED:
                 measures.succeeded(namespace)
                 measures.duration(namespace, count.seconds or 0.0, outcome="succeeded")
@@ -67,9 +65,15 @@ class PlanReporter:
             case _:
                 assert_never(count.transition)
 
-    def _report_restarts(self, namespace: str, count: Count) -> None:
-        for _ in range(min(count.by, _MOST_AT_ONCE)):
-            self.instruments.restarted(namespace, replica_type=count.kind, reason=count.reason)
+    def _report_another_try(self, namespace: str, count: Count) -> None:
+        """That replicas are started again, or where and with what the next ones are."""
+        if count.transition is Transition.NODE_AVOIDED:
+            self.instruments.node_avoided(namespace, nodes=count.by)
+        elif count.transition is Transition.MEMORY_GROWN:
+            self.instruments.memory_grown(namespace, replica_type=count.kind)
+        else:
+            for _ in range(min(count.by, _MOST_AT_ONCE)):
+                self.instruments.restarted(namespace, replica_type=count.kind, reason=count.reason)
 
     def _report_failure(self, namespace: str, count: Count) -> None:
         cause = count.cause or FailureCause.PERMANENT_FAILURE

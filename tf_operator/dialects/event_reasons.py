@@ -7,6 +7,7 @@ from tf_operator.job.report import EventKind
 
 SHARED: Final[Mapping[EventKind, str]] = {
     EventKind.JOB_RESTARTED: "JobRestarted",
+    EventKind.MEMORY_GROWN: "MemoryGrown",
     EventKind.REPLICA_DISRUPTED: "ReplicaDisrupted",
     EventKind.REPLICA_FAILED: "ReplicaFailed",
     EventKind.RESTARTED_IN_PLACE: "ReplicaRestarted",

@@ -106,6 +106,8 @@ def write(record: JobRecord) -> dict[str, Any]:
 def read_replica(entry: Body) -> ReplicaRecord:
     return ReplicaRecord(
         restarts=count_of(entry, "restarts"),
+        oom_restarts=count_of(entry, "oomRestarts"),
+        memory=text_of(entry, "memory"),
         completed=Indexes.parse(entry.get("completedIndexes")),
         started=Indexes.parse(entry.get("startedIndexes")),
         failed=Indexes.parse(entry.get("failedIndexes")),
@@ -116,6 +118,8 @@ def read_replica(entry: Body) -> ReplicaRecord:
 def write_replica(replica: ReplicaRecord) -> dict[str, Any]:
     return present(
         restarts=replica.restarts,
+        oomRestarts=replica.oom_restarts,
+        memory=replica.memory,
         completedIndexes=str(replica.completed),
         startedIndexes=str(replica.started),
         failedIndexes=str(replica.failed),

@@ -15,6 +15,10 @@ NO_GANG_SCHEDULER: Final = "none"
 
 AVOIDED_NODES_ANNOTATION: Final = "tf-operator.kubeflow.org/avoided-nodes"
 """On a pod: the nodes on which it must not be because the job has failed there."""
+
+MEMORY_ANNOTATION: Final = "tf-operator.kubeflow.org/memory-limit"
+"""On a pod whose type's memory may grow: the limit of its deciding container, as it was made."""
+
 MOST_REPLICAS: Final = 10_000
 MOST_FAILURES_OF_NODE: Final = 10
 """A job may let pass at most so many before it avoids the node."""

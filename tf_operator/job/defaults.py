@@ -13,6 +13,7 @@ from tf_operator.job.training_job import ReplicaSpec, TrainingJob
 from tf_operator.meta import Body
 
 REPLICAS = 1
+GROWTH_PERCENT = 50
 
 
 def with_defaults(job: TrainingJob) -> TrainingJob:

@@ -69,6 +69,10 @@ class ReplicaRecord:
     """What is remembered of the replicas of one type."""
 
     restarts: int = 0
+    oom_restarts: int = 0
+    """Those of them after OOM kills for which there was more memory: none of these is in the backoff limit."""
+    memory: str = ""
+    """The limit of its deciding containers that has grown after OOM kills, as a quantity: 20 characters at most."""
     completed: Indexes = NO_INDEXES
     started: Indexes = NO_INDEXES
     """The replicas of which a pod ran that has not been replaced since."""
@@ -299,6 +303,16 @@ class JobRecord:
     def restarts(self) -> int:
         """Restarts after failures, of all types."""
         return sum(replica.restarts for replica in self.replicas.values())
+
+    @property
+    def counted_restarts(self) -> int:
+        """Those of them that the backoff limit counts."""
+        return sum(replica.restarts - replica.oom_restarts for replica in self.replicas.values())
+
+    @property
+    def has_grown(self) -> bool:
+        """Whether more memory than in the templates is recorded for any type."""
+        return any(replica.memory for replica in self.replicas.values())
 
     def of(self, kind: ReplicaType) -> ReplicaRecord:
         """What is remembered of a type; nothing when there is no such."""

@@ -119,6 +119,7 @@ class EventKind(Enum):
     """Its reason is that of the ``FailureCause``."""
     RESTARTING = auto()
     JOB_RESTARTED = auto()
+    MEMORY_GROWN = auto()
     REPLICA_DISRUPTED = auto()
     REPLICA_FAILED = auto()
     RESTARTED_IN_PLACE = auto()

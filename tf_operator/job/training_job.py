@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any, Self
 
 from tf_operator.job.constants import OWN_MANAGER
+from tf_operator.job.memory import MemoryLimit, OOMPolicy
 from tf_operator.job.profile import Profile
 from tf_operator.job.record import NO_RECORD, JobRecord, ReplicaType
 from tf_operator.job.tensorboard import TensorBoard
@@ -115,6 +116,9 @@ class ReplicaSpec:
     """What its pods run now in place of their template; pods that are there already stay as they are."""
     is_default_server: bool = False
     """It runs the standard TensorFlow server: reading has added the container, planning adds its program."""
+    oom_policy: OOMPolicy | None = None
+    memory: MemoryLimit | None = None
+    """Of its template, as it is in force: only with an ``oom_policy``, and if there is a limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,17 +235,42 @@ class TrainingJob:
         return next((spec for spec in self.replicas if spec.type is kind and spec.count), None)
 
     def in_force(self, *, has_job_queue: bool = True) -> Self:
-        """The same job with as many workers as the job queue has decided, if it may decide that.
+        """The same job with as many workers as the job queue has decided, if it may decide that, and all its memory.
 
         Who has changed the number in the spec since then has the last word: the decision is dropped from the record,
         because the number that it was about may return. In a queue there are never more than the job has room for.
         """
-        job, missing = self._as_decided(), self.without_room
+        job, missing = self._as_decided().with_memory(), self.without_room
         if not has_job_queue or not missing:
             return job
         counts = {spec.type: spec.count - missing[spec.type] for spec in job.replicas if spec.type in missing}
         replicas = tuple(replace(spec, count=counts.get(spec.type, spec.count)) for spec in job.replicas)
         return replace(job, replicas=replicas, elastic=job.elastic and job.elastic.down_to(counts))
+
+    def with_memory(self) -> Self:
+        """The same job, where the templates have the memory that their types have grown to.
+
+        An edit wins that gives a type as much, or more: what was recorded is dropped, because less may return.
+        """
+        if not any(spec.oom_policy and spec.memory is None for spec in self.replicas) and not self.record.has_grown:
+            return self
+        replicas = tuple(self._with_memory(spec) for spec in self.replicas)
+        grown = {spec.type for spec in replicas if spec.memory and spec.memory.is_grown}
+        records = {
+            kind: replica if kind in grown else replace(replica, memory="")
+            for kind, replica in self.record.replicas.items()
+        }
+        return replace(self, replicas=replicas, record=self.record.changed(replicas=records))
+
+    def _with_memory(self, spec: ReplicaSpec) -> ReplicaSpec:
+        if spec.oom_policy is None or spec.memory:
+            return spec
+        container, recorded = self.profile.container, self.record.of(spec.type).memory
+        memory = MemoryLimit.of(spec.oom_policy, spec.template, container, recorded)
+        if memory is None:
+            return spec
+        template = memory.applied(spec.template, container) if memory.is_grown else spec.template
+        return replace(spec, memory=memory, template=template)
 
     @property
     def without_room(self) -> Mapping[ReplicaType, int]:

@@ -8,7 +8,9 @@ should be) has been found by it already, in ``job.problems``.
 import re
 from collections.abc import Callable, Iterator
 
-from tf_operator.job import constants
+from tf_operator import quantity
+from tf_operator.job import constants, memory
+from tf_operator.job.memory import MemoryLimit
 from tf_operator.job.naming import service_name
 from tf_operator.job.profile import FailureScope, Profile
 from tf_operator.job.record import ReplicaType
@@ -106,6 +108,23 @@ def _can_start_again_as_a_whole(job: TrainingJob) -> Iterator[FieldError]:
         yield FieldError("spec.runPolicy.restarts.scope", rule)
 
 
+def _has_possible_oom_policies(job: TrainingJob) -> Iterator[FieldError]:
+    for spec in job.replicas:
+        policy, path = spec.oom_policy, f"{spec.path}.oomPolicy"
+        if policy is None:
+            continue
+        if not memory.LEAST_PERCENT <= policy.growth_percent <= memory.MOST_PERCENT:
+            rule = f"must be from {memory.LEAST_PERCENT} to {memory.MOST_PERCENT}, is {policy.growth_percent}"
+            yield FieldError(f"{path}.growthPercent", rule)
+        maximum = quantity.parse(policy.maximum)
+        limit = MemoryLimit.of(policy, spec.template, job.profile.container, "")
+        if maximum is None:
+            yield FieldError(f"{path}.maxMemory", "must be a quantity, such as 64Gi")
+        elif limit and maximum < limit.template:
+            least = quantity.memory(limit.template)
+            yield FieldError(f"{path}.maxMemory", f"must be at least {least}, which is the limit in the template")
+
+
 def _has_a_possible_name(job: TrainingJob) -> Iterator[FieldError]:
     name = job.key.name
     if not _DNS_1035.fullmatch(name):
@@ -133,6 +152,7 @@ _RULES: tuple[Callable[[TrainingJob], Iterator[FieldError]], ...] = (
     _has_times_in_bounds,
     _avoids_nodes_in_time,
     _can_start_again_as_a_whole,
+    _has_possible_oom_policies,
     _has_a_possible_name,
     _has_the_containers,
 )

@@ -123,8 +123,10 @@ class Transition(Enum):
     RUNNING = auto()
     """All replicas run, for the first time; ``seconds`` since the start."""
     RESTARTED = auto()
-    """``reason`` is ``failed``, ``completed``, ``disrupted`` or ``in-place``."""
+    """``reason`` is ``failed``, ``completed``, ``disrupted``, ``in-place`` or ``job``."""
     NODE_AVOIDED = auto()
+    MEMORY_GROWN = auto()
+    """The next pods of a type have more memory."""
     SUCCEEDED = auto()
     FAILED = auto()
     """``cause`` says why; ``seconds`` since the start."""
@@ -137,7 +139,7 @@ class Count:
 
     transition: Transition
     kind: str = ""
-    """Of a restart: the replica type."""
+    """The replica type of a restart, or of memory that grows."""
     reason: str = ""
     cause: FailureCause | None = None
     by: int = 1

@@ -9,18 +9,20 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
+from decimal import Decimal
 
-from tf_operator.job.record import JobPhase, JobRecord, NodeRecord, PendingKind
+from tf_operator import quantity
+from tf_operator.job.record import JobPhase, JobRecord, NodeRecord, PendingKind, ReplicaType
 from tf_operator.job.report import EventKind, JobReport
 from tf_operator.job.training_job import TrainingJob
-from tf_operator.planning import in_place, pending, restarts, spec_problems
+from tf_operator.planning import in_place, memory_growth, pending, restarts, spec_problems
 from tf_operator.planning.actions import Count, Event, Transition
 from tf_operator.planning.bodies import children, gang, gang_schedulers
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.pods import avoided_nodes, failure_evidence
 from tf_operator.planning.pods.pod_state import PodState
 from tf_operator.planning.replicas import Replica
-from tf_operator.planning.snapshot import Settings
+from tf_operator.planning.snapshot import Settings, Snapshot
 
 _MOST_NAMES = 5
 _OF_PHASES = {
@@ -39,6 +41,7 @@ def events(view: JobView, report: JobReport) -> Iterator[Event]:
     job, previous, after = view.snapshot.job, view.snapshot.job.record, report.record
     if _is_new(previous):
         yield from _remarks(job, view.snapshot.settings)
+        yield from _unused_oom_policies(view.snapshot)
         if scheduler := gang.unavailable(view.snapshot):
             yield Event(
                 EventKind.SCHEDULER_UNAVAILABLE, pending.unavailable(scheduler, view.snapshot.settings), is_warning=True
@@ -49,6 +52,7 @@ def events(view: JobView, report: JobReport) -> Iterator[Event]:
         yield from _resizes(view, after)
         yield from _restarts(view, after)
         yield from _nodes(view, after)
+        yield from _growths(view, after)
         yield from _pending(view, after)
     if (kind := _OF_PHASES.get(after.phase)) and after.phase is not previous.phase:
         yield Event(kind, report.message, is_warning=kind is EventKind.FAILED, cause=after.failure)
@@ -92,13 +96,14 @@ def _restart_counts(view: JobView, after: JobRecord) -> Iterator[Count]:
     """Restarts by type and cause. The failure that ends the job is none."""
     if after.phase is JobPhase.FAILED and not after.start_time:
         return  # it never ran
-    for replica, _, more in view.restarts_in_place:
-        yield Count(Transition.RESTARTED, kind=replica.spec.type, reason="in-place", by=more)
+    for entry in view.restarts_in_place:
+        yield Count(Transition.RESTARTED, kind=entry.replica.spec.type, reason="in-place", by=entry.times)
     for loss in restarts.replaced(view, after.phase):
         yield Count(Transition.RESTARTED, kind=loss.type, reason=_CAUSES[loss.outcome])
     if restarts.begins_attempt(view, after.phase):
         given_up = Counter(replica.spec.type for replica in view.replicas if replica.is_given_up)
         yield from (Count(Transition.RESTARTED, kind=kind, reason="job", by=pods) for kind, pods in given_up.items())
+    yield from (Count(Transition.MEMORY_GROWN, kind=kind) for kind, _ in _grown(view, after))
 
 
 def _resizes(view: JobView, after: JobRecord) -> Iterator[Event]:
@@ -118,7 +123,7 @@ def _resizes(view: JobView, after: JobRecord) -> Iterator[Event]:
 
 def _restarts(view: JobView, after: JobRecord) -> Iterator[Event]:
     limit = view.snapshot.job.run_policy.backoff_limit
-    used = f" ({after.restarts} of {limit} restarts used)" if limit is not None else ""
+    used = f" ({after.counted_restarts} of {limit} restarts used)" if limit is not None else ""
     if restarts.begins_attempt(view, after.phase):
         yield _restart_of_all(view, after, used)
         return
@@ -143,8 +148,9 @@ def _restarts(view: JobView, after: JobRecord) -> Iterator[Event]:
         message = f"{_list(tolerated)}; the job continues without it{policy}"
         yield Event(EventKind.REPLICA_FAILED, message, is_warning=True)
     if in_place := view.restarts_in_place:
-        who = [failure_evidence.describe_exit(replica, pod) for replica, pod, _ in in_place]
-        is_warning = any(pod.last_termination is None or pod.last_termination.exit_code for _, pod, _ in in_place)
+        who = [failure_evidence.describe_exit(entry.replica, entry.pod) for entry in in_place]
+        ends = [entry.pod.last_termination for entry in in_place]
+        is_warning = any(end is None or end.exit_code for end in ends)
         yield Event(EventKind.RESTARTED_IN_PLACE, f"{_list(who)}; restarted in place{used}", is_warning=is_warning)
 
 
@@ -170,6 +176,31 @@ def _nodes(view: JobView, after: JobRecord) -> Iterator[Event]:
 
 def _avoided(record: JobRecord) -> dict[str, NodeRecord]:
     return {entry.node: entry for entry in record.avoided_nodes if entry.is_avoided}
+
+
+def _grown(view: JobView, after: JobRecord) -> Iterator[tuple[ReplicaType, Decimal]]:
+    """The types whose next pods get more memory from now on; with what they had until then."""
+    previous = view.snapshot.job.record
+    for spec in view.snapshot.job.replicas:
+        if spec.memory and after.of(spec.type).memory not in {"", previous.of(spec.type).memory}:
+            yield spec.type, spec.memory.in_force
+
+
+def _growths(view: JobView, after: JobRecord) -> Iterator[Event]:
+    """Which type has more memory from now on, and what that means for its place in a queue."""
+    snapshot = view.snapshot
+    place = "; the job is queued again for it" if snapshot.kueue or snapshot.settings.has_job_queue else ""
+    for kind, limit in _grown(view, after):
+        sizes = f"{quantity.memory(limit)} to {after.of(kind).memory}"
+        name = snapshot.job.profile.words.type(kind)
+        message = f"{name}: the memory limit of new pods grows from {sizes} after an OOM kill{place}"
+        yield Event(EventKind.MEMORY_GROWN, message, is_warning=True)
+
+
+def _unused_oom_policies(snapshot: Snapshot) -> Iterator[Event]:
+    for spec in snapshot.job.replicas:
+        if spec.oom_policy and (cause := memory_growth.without_effect(spec, snapshot)):
+            yield Event(EventKind.UNUSED_FIELDS, f"{spec.path}.oomPolicy: without effect: {cause}", is_warning=True)
 
 
 def _restart_of_all(view: JobView, after: JobRecord, used: str) -> Event:

@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from tf_operator.job.constants import MOST_REPLICAS
-from tf_operator.job.profile import FailureScope, RestartBy
+from tf_operator.job.profile import FailureScope
 from tf_operator.job.record import ReplicaType, RestartRecord
 from tf_operator.job.training_job import FieldError, TrainingJob
 from tf_operator.job.validation import validate
-from tf_operator.planning import in_place, resizing, whole_job
+from tf_operator.planning import in_place, memory_growth, resizing, whole_job
 from tf_operator.planning.bodies import gang
 from tf_operator.planning.pods import pod_state, stuck_pods
 from tf_operator.planning.pods.stuck_pods import StuckPod
-from tf_operator.planning.replicas import COUNTED, Replica, ReplicaLoss, ReplicaRules, judge
+from tf_operator.planning.replicas import Replica, ReplicaLoss, ReplicaRules, judge
 from tf_operator.planning.resizing import SizeChange
 from tf_operator.planning.snapshot import Pod, Snapshot
 
@@ -27,6 +27,8 @@ class RestartInPlace(NamedTuple):
     replica: Replica
     pod: Pod
     times: int
+    outgrown: int = 0
+    """How many of them are not in the backoff limit, because there was more memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +71,9 @@ def view(snapshot: Snapshot) -> JobView:
     for spec in job.replicas:
         rules = ReplicaRules.of(job, spec, main_replica=main_replica)
         by_type[spec.type] = (*by_type.get(spec.type, ()), *_replicas(rules, pods, records))
+    by_type = {kind: memory_growth.judged(snapshot, group) for kind, group in by_type.items()}
     if job.profile.failure_scope is FailureScope.DECIDING and job.run_policy.backoff_limit is not None:
-        by_type = _within_limit(by_type, job.run_policy.backoff_limit - job.record.restarts, snapshot)
+        by_type = _within_limit(by_type, job.run_policy.backoff_limit - job.record.counted_restarts, snapshot)
     resizes = tuple(resizing.resizes(job))
     replaces_pods = any(change.replaces_pods for change in resizes)
     if in_place.is_wanted(snapshot):
@@ -87,7 +90,7 @@ def view(snapshot: Snapshot) -> JobView:
         replicas=replicas,
         surplus=tuple(pod for left in pods.values() for pod in left if not pod.is_gone),
         losses=tuple(replica.loss for replica in replicas if replica.loss),
-        restarts_in_place=tuple(_restarts_in_place(replicas, job.profile.restart_by)),
+        restarts_in_place=tuple(_restarts_in_place(replicas, snapshot)),
         deciding=_deciding(job, by_type, replicas),
         stuck=tuple(stuck_pods.stuck_pods(replicas, snapshot.settings)),
         problems=tuple(error for error in validate(job) if error not in snapshot.ignored),
@@ -132,7 +135,7 @@ def _within_limit(
 ) -> dict[ReplicaType, tuple[Replica, ...]]:
     """The replicas where only so many are restarted, those that ended first; the others stay as they have ended."""
     ended = [(replica, replica.loss) for group in by_type.values() for replica in group if replica.loss]
-    counted = [(replica, loss) for replica, loss in ended if loss.outcome in COUNTED]
+    counted = [(replica, loss) for replica, loss in ended if loss.counts]
     counted.sort(key=lambda entry: entry[1].ended_at or snapshot.now)
     past = {id(replica) for replica, _ in counted[max(left, 0) :]}
     return {
@@ -141,17 +144,20 @@ def _within_limit(
     }
 
 
-def _restarts_in_place(replicas: Iterable[Replica], by: RestartBy) -> Iterator[RestartInPlace]:
+def _restarts_in_place(replicas: Iterable[Replica], snapshot: Snapshot) -> Iterator[RestartInPlace]:
     """Once a replica is recorded as completed, a sidecar that goes on failing costs the job nothing.
 
     What was restarted before counts, also if it was not observed until the end of its pod.
     """
     for replica in replicas:
         for pod in (*replica.departed, *([replica.pod] if replica.pod else [])) if not replica.was_completed else ():
+            by = snapshot.job.profile.restart_by
             restarts = pod_state.restarts_in_place(pod, replica.spec.restart_policy, by)
             counted = replica.record.in_place if replica.record and replica.record.uid == pod.uid else 0
-            if restarts > counted:
-                yield RestartInPlace(replica, replace(pod, restarts=restarts), restarts - counted)
+            is_lost = replica.loss is not None and replica.loss.was_restarted
+            if (times := restarts - counted - is_lost) > 0:
+                outgrown = 0 if is_lost else memory_growth.outgrown_restarts(snapshot, replica, pod)
+                yield RestartInPlace(replica, replace(pod, restarts=restarts), times, outgrown)
 
 
 def ran_for_long(pod: Pod | None, snapshot: Snapshot) -> bool:

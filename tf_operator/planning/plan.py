@@ -38,7 +38,8 @@ from tf_operator.planning.verdict import Phase, Verdict
 
 def make_plan(snapshot: Snapshot) -> Plan:
     """What is to be done for this job now."""
-    requested = invalid_edits.ignored(snapshot)
+    followed = invalid_edits.ignored(snapshot)
+    requested = replace(followed, job=followed.job.with_memory())
     snapshot = protocol.queued(requested).decided()
     job = snapshot.job
     if job.is_being_deleted or not job.is_ours:
@@ -59,7 +60,7 @@ def make_plan(snapshot: Snapshot) -> Plan:
     after = job_report.record
     return Plan(
         report=job_report,
-        status_first=not report.is_progress(view, requested.job.record, after),
+        status_first=not report.is_progress(view, followed.job.record, after),
         actions=(*_actions(view, decision, after), *_extras(view, decision, requested)),
         resumes_job=protocol.resumes(requested),
         events=tuple(events_and_counts.events(view, job_report)),

@@ -19,8 +19,8 @@ from tf_operator.planning.pods.pod_state import PodState, Policy
 from tf_operator.planning.snapshot import Pod
 
 _IS_LOST = frozenset({PodState.FAILED, PodState.PERMANENT_FAILURE, PodState.ENDED, PodState.DISRUPTED})
-COUNTED = frozenset({PodState.FAILED, PodState.ENDED})
-"""A new pod after one of these is a restart, and has its place in the backoff limit."""
+_COUNTED = frozenset({PodState.FAILED, PodState.ENDED})
+"""A new pod after one of these is a restart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,17 @@ class ReplicaLoss:
     """Whether the job goes on without this replica, when it is lost for good."""
     is_past_limit: bool = False
     """Whether it would be restarted, if the backoff limit were not reached."""
+    is_outgrown: bool = False
+    """Whether it was killed because it used more memory than its pod had, and the next one has more."""
+    was_restarted: bool = False
+    """Whether its kubelet has started it again: that is no restart in place of its own."""
+    at_maximum: str = ""
+    """For messages: that it was killed with the most memory that it may have."""
+
+    @property
+    def counts(self) -> bool:
+        """Whether the new pod has its place in the backoff limit."""
+        return self.outcome in _COUNTED and not self.is_outgrown
 
     @property
     def is_permanent(self) -> bool:

@@ -91,7 +91,7 @@ def is_progress(view: JobView, old: JobRecord, new: JobRecord) -> bool:
     takes it away. That a replica is not wanted any more may not wait: one that is wanted again would count as lost, or
     as completed. Nor may the size for which the first pods are made: a resize right after that would go unseen. Nor may
     a resize that replaces pods: those that are made for it would be replaced again. Nor may the end of a decision of
-    the queue: the next edit might bring it back.
+    the queue, or of memory that has grown: the next edit might bring it back.
     """
     specs = view.snapshot.job.replicas
     return (
@@ -106,8 +106,12 @@ def is_progress(view: JobView, old: JobRecord, new: JobRecord) -> bool:
         and old.queue == new.queue
         and old.elastic == new.elastic
         and not any(change.replaces_pods for change in view.resizes)
-        and not any(old.of(kind).size is None and replica.size is not None for kind, replica in new.replicas.items())
+        and not any(_makes_other_pods(old.of(kind), replica) for kind, replica in new.replicas.items())
     )
+
+
+def _makes_other_pods(old: ReplicaRecord, new: ReplicaRecord) -> bool:
+    return (old.size is None and new.size is not None) or old.memory != new.memory
 
 
 def _has_surplus(replica: ReplicaRecord, count: int) -> bool:
@@ -305,7 +309,7 @@ def _first_failure(view: JobView, record: JobRecord) -> FirstFailure | None:
     lost = (failure_evidence.of_loss(loss, view) for loss in view.losses if loss.has_failed)
     restarted = (
         failure_evidence.of_restart(replica, pod, view)
-        for replica, pod, _ in view.restarts_in_place
+        for replica, pod, *_ in view.restarts_in_place
         if pod.last_termination
         and pod.last_termination.exit_code
         # Whose exit that was, and with which code, its kubelet does not keep.

@@ -8,15 +8,17 @@ the next reconcile finds the UID written down, and only deletes.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Final
 
+from tf_operator import quantity
 from tf_operator.job.ranges import Indexes
 from tf_operator.job.record import ENDS, IDLE, JobPhase, JobRecord, ReplicaRecord, ReplicaType, RestartRecord
-from tf_operator.planning import job_view, whole_job
+from tf_operator.planning import job_view, memory_growth, whole_job
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.pods import avoided_nodes
 from tf_operator.planning.pods.pod_state import PodState
-from tf_operator.planning.replicas import COUNTED, Replica, ReplicaLoss
+from tf_operator.planning.replicas import Replica, ReplicaLoss
 from tf_operator.planning.snapshot import Pod, Settings, Snapshot, is_ahead
 
 MOST_RECORDS: Final = 1000
@@ -25,7 +27,7 @@ MOST_RECORDS: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """How often the job was restarted: up to now, and with what this view shows."""
+    """How often the job was restarted, as the backoff limit counts: up to now, and with what this view shows."""
 
     recorded: int
     in_place: int
@@ -37,9 +39,9 @@ class Totals:
 def totals(view: JobView) -> Totals:
     """Count restarts, without deciding anything."""
     return Totals(
-        recorded=view.snapshot.job.record.restarts,
-        in_place=sum(restart.times for restart in view.restarts_in_place),
-        failures=sum(loss.outcome in COUNTED for loss in view.losses),
+        recorded=view.snapshot.job.record.counted_restarts,
+        in_place=sum(restart.times - restart.outgrown for restart in view.restarts_in_place),
+        failures=sum(loss.counts for loss in view.losses),
     )
 
 
@@ -60,11 +62,12 @@ def replaced(view: JobView, phase: JobPhase) -> tuple[ReplicaLoss, ...]:
 def recorded(view: JobView, record: JobRecord, phase: JobPhase) -> JobRecord:
     """The record with every restart of this view in it, of a job that is in this phase from now on."""
     tracker = RestartTracker(view, record)
-    for replica, pod, more in view.restarts_in_place:
-        tracker.count(replica.spec.type, more)
+    for replica, pod, more, outgrown in view.restarts_in_place:
+        tracker.count(replica.spec.type, more, outgrown=outgrown)
         tracker.note(replica, uid=pod.uid, in_place=pod.restarts)
     for loss in replaced(view, phase):
         tracker.replace_pod(loss)
+    tracker.grow(memory_growth.growths(view.snapshot.job, _outgrown(view, phase)))
     for replica in _given_up(view, phase):
         tracker.give_up(replica, replica.last_pod)
     for replica in view.replicas if phase not in ENDS | IDLE else ():
@@ -87,6 +90,12 @@ def _given_up(view: JobView, phase: JobPhase) -> Iterator[Replica]:
     for replica in view.replicas if phase not in ENDS else ():
         if replica.is_given_up and (not is_idle or (is_whole and whole_job.has_failed(replica))):
             yield replica
+
+
+def _outgrown(view: JobView, phase: JobPhase) -> Iterator[Pod]:
+    """The pods that were killed with less memory than there is, of a job that goes on."""
+    yield from (entry.pod for entry in view.restarts_in_place if entry.outgrown and phase not in ENDS)
+    yield from (loss.pod for loss in replaced(view, phase) if loss.pod and loss.is_outgrown)
 
 
 def begins_attempt(view: JobView, phase: JobPhase) -> bool:
@@ -117,9 +126,15 @@ class RestartTracker:
         self._records = {(entry.type, entry.index): entry for entry in record.restart_records}
         self._disruptions = record.disruptions
 
-    def count(self, kind: ReplicaType, more: int) -> None:
+    def count(self, kind: ReplicaType, more: int, *, outgrown: int = 0) -> None:
         replica = self._replicas.get(kind, ReplicaRecord())
-        self._replicas[kind] = replace(replica, restarts=replica.restarts + more)
+        restarts, oom_restarts = replica.restarts + more, replica.oom_restarts + outgrown
+        self._replicas[kind] = replace(replica, restarts=restarts, oom_restarts=oom_restarts)
+
+    def grow(self, limits: Mapping[ReplicaType, Decimal]) -> None:
+        """Give the next pods of these types more memory."""
+        for kind, limit in limits.items():
+            self._replicas[kind] = replace(self._replicas[kind], memory=quantity.memory(limit))
 
     def note(self, replica: Replica, *, uid: str, in_place: int) -> None:
         """Remember how many restarts in place of this pod are counted."""
@@ -141,7 +156,7 @@ class RestartTracker:
         if loss.outcome is PodState.DISRUPTED:
             self._disruptions += 1
         else:
-            self.count(loss.type, 1)
+            self.count(loss.type, 1, outgrown=loss.is_outgrown)
         self._forget_start(loss.type, loss.index)
 
     def give_up(self, replica: Replica, pod: Pod | None) -> None:

@@ -115,6 +115,8 @@ class Pod:
     host: Host = NOWHERE
     cluster_size: str = ""
     """The sizes that its TF_CONFIG was last written for, of a pod that takes a new one without being replaced."""
+    memory_limit: str = ""
+    """Of its deciding container, as it was made; only of a type whose memory may grow."""
     version: str = field(default="", compare=False)
     """Of the object. Two pods that differ in nothing else are the same to planning."""
 

@@ -194,7 +194,9 @@ def _is_past_backoff_limit(view: JobView) -> Verdict | None:
     is_over = count.in_place > 0 and used >= max(limit, 1)
     if not is_over and used + count.failures <= limit:
         return None
-    failed = failure_evidence.first((loss for loss in view.losses if loss.outcome is PodState.FAILED), view)
+    failed = failure_evidence.first(
+        (loss for loss in view.losses if loss.outcome is PodState.FAILED and loss.counts), view
+    )
     cause, evidence = (f": {failure_evidence.describe(failed)}", None) if failed else _restarted_most(view)
     return _past_limit(view, cause, evidence)
 
@@ -259,7 +261,7 @@ def _restarted_most(view: JobView) -> tuple[str, FirstFailure | None]:
     worst = max(view.restarts_in_place, key=lambda entry: entry.pod.restarts, default=None)
     if worst is None:
         return "", None
-    replica, pod, _ = worst
+    replica, pod, *_ = worst
     return f": {failure_evidence.describe_restarts(replica, pod)}", failure_evidence.of_restart(replica, pod, view)
 
 

@@ -103,6 +103,15 @@ class TFJobBuilder(ObjectBuilder):
             spec["restartPolicy"] = restart
         return replace(self, replica_specs={**self.replica_specs, kind: spec})
 
+    def oom_policy(self, kind: str, most: str, *, limit: str = "", percent: int | None = None) -> Self:
+        """That type with more memory after OOM kills, and with this limit in its template."""
+        policy = {"maxMemory": most} | ({} if percent is None else {"growthPercent": percent})
+        spec = merge(self.replica_specs[kind], {"oomPolicy": policy})
+        if limit:
+            main = spec["template"]["spec"]["containers"][0]
+            spec["template"]["spec"]["containers"][0] = main | {"resources": {"limits": {"memory": limit}}}
+        return replace(self, replica_specs={**self.replica_specs, kind: spec})
+
     def chief(self, *, restart: str = "") -> Self:
         return self.replicas("Chief", 1, restart=restart)
 

@@ -70,6 +70,12 @@ def _limits(**amounts: object) -> Json:
     return _main(resources={"limits": amounts})
 
 
+def _grows(limit: object, **policy: object) -> Json:
+    body = _limits(memory=limit)
+    body["spec"]["tfReplicaSpecs"]["Worker"]["oomPolicy"] = policy
+    return body
+
+
 def _ports(*ports: Json) -> Json:
     return _main(ports=list(ports))
 
@@ -113,6 +119,8 @@ GOOD: Final = (
     _case("a port for UDP too", _ports({"containerPort": 80}, {"containerPort": 80, "protocol": "UDP"})),
     _case("quantities as numbers", _main(resources={"requests": {"cpu": 1}, "limits": {"cpu": "1.5"}})),
     _case("a mounted volume", _template(volumes=[_VOLUME], containers=[MAIN | {"volumeMounts": [_MOUNT]}])),
+    _case("memory that may grow", _grows("8Gi", maxMemory="8192Mi")),
+    _case("memory in bytes that may grow", _grows(2**30, maxMemory="1.5Gi")),
     _case("a volume without a type", _template(volumes=[{"name": "v"}])),
     _case("an extended resource", _main(resources={"limits": {"nvidia.com/gpu": 1}})),
     _case("a status", JOB.body() | {"status": {"conditions": []}}),
@@ -139,6 +147,7 @@ BROKEN_RULES: Final = (  # of the CRD, in CEL
         _spec(enableDynamicWorker=True, runPolicy={"restarts": {"scope": "Job"}}),
         "spec.runPolicy.restarts.scope",
     ),
+    _case("less memory than the limit", _grows("8Gi", maxMemory="7.9Gi"), f"{_WORKER}.oomPolicy.maxMemory"),
     _case("an empty image", _main(image=""), f"{_POD}.containers"),
     _case("a sidecar without image", _template(containers=[MAIN, {"name": "side"}]), f"{_POD}.containers"),
     _case(
@@ -166,6 +175,9 @@ BAD: Final = (
     _case("nodes that are avoided at once", _policy(avoidNodes={"afterFailures": 0}), f"{_AVOID}.afterFailures"),
     _case("nodes that are avoided too late", _policy(avoidNodes={"afterFailures": 11}), f"{_AVOID}.afterFailures"),
     _case("nodes that are avoided at some time", _policy(avoidNodes={}), f"{_AVOID}.afterFailures"),
+    _case("too little growth", _grows("1Gi", maxMemory="2Gi", growthPercent=9), f"{_WORKER}.oomPolicy.growthPercent"),
+    _case("no maximum of memory", _grows("1Gi"), f"{_WORKER}.oomPolicy.maxMemory"),
+    _case("a maximum that is no quantity", _grows("1Gi", maxMemory="much"), f"{_WORKER}.oomPolicy.maxMemory"),
     _case("too many replicas", _worker(replicas=10001), f"{_WORKER}.replicas"),
     _case("beyond int32", _policy(backoffLimit=2**31), "spec.runPolicy.backoffLimit"),
     _case("beyond int64", _policy(activeDeadlineSeconds=2**63), "spec.runPolicy.activeDeadlineSeconds"),

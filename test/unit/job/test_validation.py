@@ -23,8 +23,10 @@ def errors(builder):
         tfjob("job-1-x").master().backoff_limit(0).deadline(0).ttl(0).startup_deadline(1),
         tfjob("x" * 54).workers(10),
         tfjob().workers(4).parameter_servers().elastic(1, 4, parameterServers={"maxReplicas": 1}),
+        tfjob().workers(1).oom_policy("Worker", "8Gi", limit="8Gi"),
+        tfjob().workers(1).oom_policy("Worker", "8Gi", percent=400),
     ],
-    ids=["small", "large", "least times", "long name", "elastic"],
+    ids=["small", "large", "least times", "long name", "elastic", "memory at its maximum", "memory without a limit"],
 )
 def test_a_valid_job_has_no_errors(job):
     assert errors(job) == []
@@ -44,6 +46,18 @@ def test_a_valid_job_has_no_errors(job):
         (
             tfjob().workers(1).dynamic_workers().restarts_as_a_whole(),
             "spec.runPolicy.restarts.scope: must be Replica with enableDynamicWorker: such workers go on",
+        ),
+        (
+            tfjob().workers(1).oom_policy("Worker", "8Gi", percent=9),
+            "spec.tfReplicaSpecs.Worker.oomPolicy.growthPercent: must be from 10 to 400, is 9",
+        ),
+        (
+            tfjob().workers(1).oom_policy("Worker", "much"),
+            "spec.tfReplicaSpecs.Worker.oomPolicy.maxMemory: must be a quantity, such as 64Gi",
+        ),
+        (
+            tfjob().workers(1).oom_policy("Worker", "7Gi", limit="8Gi"),
+            "spec.tfReplicaSpecs.Worker.oomPolicy.maxMemory: must be at least 8Gi, which is the limit in the template",
         ),
         (
             tfjob().workers(5).elastic(2, 4),

@@ -14,7 +14,7 @@ from support.toys import toy_api
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.served import JobSummary
 from tf_operator.dialects.t9k import v1beta1 as t9k
-from tf_operator.job.constants import AVOIDED_NODES_ANNOTATION
+from tf_operator.job import constants
 from tf_operator.job.profile import OPERATOR_LABEL
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.training_job import FieldError, RestartPolicy
@@ -234,6 +234,13 @@ def test_restarts_by_a_resize_in_place_are_no_restarts(sidecar, main, restarts):
     observed_pod = READ_POD(raw(body)).pod
 
     assert (observed_pod.restarts, observed_pod.cluster_size) == (restarts, "Worker=2")
+
+
+def test_a_pod_says_with_how_much_memory_it_was_made():
+    body = pod()
+    body["metadata"]["annotations"] = {constants.MEMORY_ANNOTATION: "8Gi"}
+
+    assert READ_POD(raw(body)).pod.memory_limit == "8Gi"
 
 
 ENDED = {"exitCode": 137, "reason": "Error", "startedAt": NOW, "finishedAt": NOW}
@@ -626,7 +633,7 @@ def test_a_device_that_its_kubelet_calls_unhealthy_is_noticed(health, expected):
 
 
 def test_of_a_pod_without_a_node_it_is_kept_which_ones_it_avoids():
-    avoided = {"metadata": {"annotations": {AVOIDED_NODES_ANNOTATION: "a,b"}}}
+    avoided = {"metadata": {"annotations": {constants.AVOIDED_NODES_ANNOTATION: "a,b"}}}
     placed, waiting = (
         READ_POD(raw(builders.merge(pod(), avoided | {"spec": {"nodeName": node}}))).pod for node in ("c", "")
     )

@@ -67,6 +67,9 @@ class JobFamilies:
         self.restarts = counter(
             "tf_operator_replica_restarts_total", "Starts of a replica after its first.", "replica_type", "reason"
         )
+        self.growths = counter(
+            "tf_operator_memory_growths_total", "OOM kills after which new pods have more memory.", "replica_type"
+        )
         self.time_to_running = histogram(
             "tf_operator_job_time_to_running_seconds",
             "From the start of a job until all of its replicas run.",
@@ -186,6 +189,10 @@ class JobMetrics(JobInstruments):
     def node_avoided(self, namespace: str, *, nodes: int) -> None:
         """``tf_operator_nodes_avoided_total``."""
         self._in(namespace).of(self._families.nodes_avoided).inc(nodes)
+
+    def memory_grown(self, namespace: str, *, replica_type: str) -> None:
+        """``tf_operator_memory_growths_total``."""
+        self._in(namespace).of(self._families.growths, replica_type).inc()
 
     def deleted(self, namespace: str) -> None:
         """``training_operator_jobs_deleted_total``."""

@@ -26,7 +26,7 @@ def explain(situation: Situation) -> Explanation:
     job = situation.job
     explanation = next(result for check in _CHECKS if (result := check(situation)))
     name = f"{job.kind} {job.namespace}/{job.name}"
-    reasons = (*explanation.reasons, *ends.avoided_nodes(situation))
+    reasons = (*explanation.reasons, *ends.avoided_nodes(situation), *ends.growths(situation))
     return replace(explanation, job=name, reasons=reasons, log=situation.log, notes=situation.notes)
 
 

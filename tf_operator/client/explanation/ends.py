@@ -4,12 +4,14 @@ import re
 import signal
 from typing import Final, NamedTuple
 
+from tf_operator import quantity
 from tf_operator.client.explanation import attempts
 from tf_operator.client.explanation.situation import Situation
 from tf_operator.client.job import Job
 from tf_operator.client.pods import JobPod
+from tf_operator.job.memory import MemoryLimit
 from tf_operator.job.profile import OOM_KILLED
-from tf_operator.job.record import FailureCause, JobPhase
+from tf_operator.job.record import FailureCause, JobPhase, ReplicaType
 from tf_operator.job.restart_rules import RESTARTING_ALL
 from tf_operator.planning.pods import avoided_nodes as avoiding
 from tf_operator.planning.pods import termination_message
@@ -117,10 +119,10 @@ def restarts(situation: Situation) -> tuple[str, ...]:
         if pod.restarts and pod.state.last_termination
     ]
     limit = situation.job.spec.run_policy.backoff_limit
-    if situation.job.restarts:
+    if number := situation.job.spec.record.counted_restarts:
         field = " (backoffLimit)" if situation.job.spec.profile.words.run_policy else ""
         of = f" of {limit} that it may have{field}" if limit is not None else f", without a limit{field}"
-        lines.append(f"the job was restarted {_times(situation.job.restarts)}{of}")
+        lines.append(f"the job was restarted {_times(number)}{of}")
     return tuple(lines)
 
 
@@ -133,6 +135,19 @@ def avoided_nodes(situation: Situation) -> tuple[str, ...]:
         for entry in spec.record.avoided_nodes
         if entry.node in avoided
     )
+
+
+def growths(situation: Situation) -> tuple[str, ...]:
+    """Which types have more memory than their templates say, and what these should say."""
+    job = situation.job.spec.in_force()
+    grown = ((spec.type, spec.memory) for spec in job.replicas if spec.memory and spec.memory.is_grown)
+    return tuple(_growth(kind, memory, job.record.of(kind).oom_restarts) for kind, memory in grown)
+
+
+def _growth(kind: ReplicaType, memory: MemoryLimit, kills: int) -> str:
+    sizes = [quantity.memory(limit) for limit in memory.path]
+    after = f"{kills} OOM kill{'' if kills == 1 else 's'}"
+    return f"{kind.label} memory grew {' -> '.join(sizes)} after {after}; set limits.memory: {sizes[-1]}"
 
 
 def restart_steps(situation: Situation) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Final
 
+from tf_operator import quantity
 from tf_operator.job import restart_rules, templates
 from tf_operator.job.profile import FailureScope, RestartBy
 from tf_operator.job.ranges import Indexes
@@ -38,6 +39,7 @@ _CLEAN_UP: Final = {
     CleanPodPolicy.STOP: "pods that still run are stopped; all pods stay, for their logs, and all Services",
     CleanPodPolicy.ALL: "all pods and Services are deleted",
 }
+_MOST_SIZES: Final = 5
 
 
 def sentences(
@@ -146,8 +148,19 @@ def _ends_by_policy(job: TrainingJob) -> Iterator[tuple[str, str]]:
         kinds = [spec.type for spec in job.replicas if spec.restart_policy is policy and spec.count]
         if kinds:
             yield "Failures", f"{job.profile.words.list_types(kinds)} ({policy}): {_failure(job, policy)}"
+    yield from (("Memory", _growth(job, spec)) for spec in job.in_force().replicas if spec.oom_policy)
     if job.profile.failure_scope is FailureScope.DECIDING:
         yield "Failures", "only that of the replica that decides success fails the job"
+
+
+def _growth(job: TrainingJob, spec: ReplicaSpec) -> str:
+    kind = job.profile.words.type(spec.type)
+    if spec.memory is None:
+        return f"of {kind}: its container has no limit, so oomPolicy is without effect"
+    limits = spec.memory.policy.limits(spec.memory.template)
+    sizes = [quantity.memory(limit) for limit in limits]
+    path = ", ".join(sizes if len(sizes) <= _MOST_SIZES else [*sizes[: _MOST_SIZES - 1], "...", sizes[-1]])
+    return f"of {kind}: {path}; each OOM kill before the last limit is tried again, and not counted (oomPolicy)"
 
 
 def success(job: TrainingJob) -> str:

@@ -51,7 +51,7 @@ _FIELDS: Final = frozenset(
 )
 _COUNTS: Final = frozenset(
     {
-        *("active", "succeeded", "failed", "pending", "restarts"),
+        *("active", "succeeded", "failed", "pending", "restarts", "oomRestarts", "memory"),
         *("completedIndexes", "startedIndexes", "failedIndexes", "clusterSize", "selector"),
     }
 )

@@ -26,6 +26,7 @@ from tf_operator.dialects.record import object_of
 from tf_operator.dialects.served import Crd, JobSummary, ServedAPI
 from tf_operator.job import defaults
 from tf_operator.job.constants import GANG_SCHEDULER_ANNOTATION, GROUP, OWN_MANAGER
+from tf_operator.job.memory import OOMPolicy
 from tf_operator.job.profile import ExitCodes, Labels, Profile, RestartBy, Words
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.report import JobReport
@@ -130,7 +131,16 @@ def _read_replica(kind: ReplicaType, specs: Fields, key: str) -> ReplicaSpec:
         restart_policy=entry.one_of("restartPolicy", RestartPolicy, RestartPolicy.NEVER),
         template=entry.below("template").body,
         path=entry.path,
+        oom_policy=_read_oom_policy(entry),
     )
+
+
+def _read_oom_policy(entry: Fields) -> OOMPolicy | None:
+    if entry.body.get("oomPolicy") is None:
+        return None
+    policy = entry.below("oomPolicy")
+    percent = policy.integer("growthPercent")
+    return OOMPolicy(defaults.GROWTH_PERCENT if percent is None else percent, policy.text("maxMemory"))
 
 
 def _read_elastic(spec: Fields) -> ElasticPolicy | None:

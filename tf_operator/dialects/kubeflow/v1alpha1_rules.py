@@ -57,6 +57,11 @@ def read(job: TrainingJob, body: Body, profile: Profile) -> TrainingJob:
     unknown = {"restarts": job.run_policy.restart_scope is RestartScope.JOB, "avoidNodes": job.run_policy.avoid_after}
     for name in filter(unknown.get, unknown):
         problems.append(FieldError(f"spec.runPolicy.{name}", "cannot be in a job that was created in v1alpha1"))
+    problems += [
+        FieldError(f"{spec.path}.oomPolicy", "cannot be in a job that was created in v1alpha1")
+        for spec in job.replicas
+        if spec.oom_policy
+    ]
     return defaults.with_defaults(replace(adapted, problems=tuple(problems)))
 
 

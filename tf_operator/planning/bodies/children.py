@@ -13,6 +13,7 @@ from functools import cached_property, partial
 from itertools import chain, count
 from typing import Any, Final
 
+from tf_operator import quantity
 from tf_operator.job import constants, naming, templates
 from tf_operator.job.profile import Profile, RestartBy
 from tf_operator.job.record import ReplicaType
@@ -118,6 +119,8 @@ class ChildBuilder:
         if self._gang:
             annotations |= self._gang.annotations(self.job, spec.type)
         annotations |= avoided_nodes.annotations(spec, self.avoided)
+        if spec.memory:
+            annotations[constants.MEMORY_ANNOTATION] = quantity.memory(spec.memory.in_force)
         finalizers = metadata.get("finalizers")
         fields = {"annotations": annotations, "finalizers": finalizers}
         return {field: value for field, value in fields.items() if value}

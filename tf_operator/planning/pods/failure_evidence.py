@@ -12,6 +12,7 @@ from tf_operator.job import restart_rules
 from tf_operator.job.profile import RestartBy
 from tf_operator.job.record import FirstFailure
 from tf_operator.job.training_job import RestartPolicy
+from tf_operator.planning import memory_growth
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.pods import pod_state, termination_message
 from tf_operator.planning.replicas import Replica, ReplicaLoss
@@ -57,20 +58,21 @@ def describe(loss: ReplicaLoss) -> str:
     """Who is to blame for a loss: ``worker-1 (pod j-worker-1) exited with code 1``."""
     if loss.pod is None or was_lost(loss.pod):
         return f"{loss.title} was lost: its pod was deleted while it ran"
-    return f"{loss.title} {pod_state.what_happened(loss.pod)}"
+    return f"{loss.title} {pod_state.what_happened(loss.pod)}{loss.at_maximum}"
 
 
 def describe_restarts(replica: Replica, pod: Pod) -> str:
     """Who is to blame for restarts in place, and why it was restarted the last time."""
     times = "once" if pod.restarts == 1 else f"{pod.restarts} times"
     cause = f"; it last {pod_state.how_it_ended(pod.last_termination)}" if pod.last_termination else ""
-    return f"{replica.title} was restarted {times} in place{cause}"
+    most = memory_growth.at_maximum(replica.spec, pod.last_termination)
+    return f"{replica.title} was restarted {times} in place{cause}{most}"
 
 
 def describe_exit(replica: Replica, pod: Pod) -> str:
     """Who is to blame for the last restart in place. The same words each time, so that events of it are one."""
     how = pod_state.how_it_ended(pod.last_termination) if pod.last_termination else "had a container that ended"
-    return f"{replica.title} {how}"
+    return f"{replica.title} {how}{memory_growth.at_maximum(replica.spec, pod.last_termination)}"
 
 
 def was_lost(pod: Pod) -> bool:

@@ -37,6 +37,8 @@ def test_each_transition_of_a_job_is_one_count(registry, jobs):
         count()
         assert registry.get_sample_value(name, NS) == 1
 
+    jobs.memory_grown("ns", replica_type="Worker")
+    assert registry.get_sample_value("tf_operator_memory_growths_total", {"replica_type": "Worker", **NS}) == 1
     reason = {"reason": "TFJobFailed", **NS}
     assert registry.get_sample_value("tf_operator_jobs_failed_by_reason_total", reason) == 1
     restart = {"replica_type": "PS", "reason": "Disrupted", **NS}

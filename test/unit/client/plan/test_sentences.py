@@ -64,6 +64,22 @@ def test_the_consequence_of_a_failure_is_explained(policy, beginning):
     assert sentence.startswith(beginning)
 
 
+@pytest.mark.parametrize(
+    ("limit", "most", "sentence"),
+    [
+        ("8Gi", "20Gi", "of Worker: 8Gi, 12Gi, 18Gi, 20Gi; each OOM kill before the last limit is tried again, and"),
+        ("1Gi", "64Gi", "of Worker: 1Gi, 1536Mi, 2304Mi, 3456Mi, ..., 64Gi; each OOM kill before"),
+        ("", "64Gi", "of Worker: its container has no limit, so oomPolicy is without effect"),
+    ],
+)
+def test_the_limits_of_memory_after_oom_kills_are_listed(limit, most, sentence):
+    job = tfjob("j").workers(2).oom_policy("Worker", most, limit=limit)
+
+    (text,) = [text for word, text in sentences(job) if word == "Memory"]
+
+    assert text.startswith(sentence)
+
+
 def ruled(policy, *rules, restart="Never"):
     """A job whose container says this of its restarts."""
     listed = [

@@ -331,6 +331,15 @@ def test_a_policy_that_was_asked_for_in_v1_is_a_problem(field: str, value: dict[
     ]
 
 
+def test_more_memory_after_oom_kills_that_was_asked_for_in_v1_is_a_problem() -> None:
+    stored = convert(example(), "v1")
+    stored["spec"]["tfReplicaSpecs"]["Worker"]["oomPolicy"] = {"maxMemory": "64Gi"}
+    job = v1.API.read_object(stored)
+    assert [str(problem) for problem in job.problems] == [
+        "spec.tfReplicaSpecs.Worker.oomPolicy: cannot be in a job that was created in v1alpha1"
+    ]
+
+
 def test_an_evaluator_that_was_added_in_v1_is_a_problem() -> None:
     stored = convert(example(), "v1")
     stored["spec"]["tfReplicaSpecs"]["Evaluator"] = {}

@@ -5,7 +5,7 @@ time. Without the package nothing is accepted unchecked: the request fails, and 
 
 Rules see values as their schema says: a ``date-time`` is a timestamp. But in a rule with ``optionalOldSelf`` the old
 value is JSON without a schema, as in kube-apiserver. A rule with a function of Kubernetes' own libraries that is not
-here (``quantity``, ``url``, ``ip`` ...) cannot be compiled and refuses objects.
+here (``url``, ``ip`` ...) cannot be compiled and refuses objects.
 """
 
 import re
@@ -18,6 +18,7 @@ from decimal import Decimal
 from functools import cache
 from typing import Any, Final
 
+from tf_operator import quantity
 from tf_operator.local.apiserver.messages import FieldCause
 from tf_operator.local.apiserver.validation import causes, engine
 from tf_operator.local.apiserver.validation.schemas import (
@@ -299,8 +300,37 @@ def _environment() -> Any:  # noqa: ANN401 - the engine has no types
         )
         for name, function in members.items()
     ]
+    functions += _quantities(cel)
     extensions = [ext_optional.ExtOptional(), ext_strings.ExtStrings()]
     return cel.NewEnv(variables=variables, extensions=extensions, functions=functions)
+
+
+def _quantities(cel: Any) -> list[Any]:  # noqa: ANN401 - the engine has no types
+    """Of Kubernetes' library of quantities, what makes and compares them. The engine carries them as texts."""
+    text, number, flag = cel.Type.STRING, cel.Type.INT, cel.Type.BOOL
+
+    def declared(name: str, result: Any, takes: list[Any], impl: Callable[..., Any]) -> Any:  # noqa: ANN401
+        is_member = len(takes) > 1
+        return cel.FunctionDecl(name, [cel.Overload(f"quantity_{name}", result, takes, is_member=is_member, impl=impl)])
+
+    return [
+        declared("quantity", text, [text], _quantity),
+        declared("isQuantity", flag, [text], lambda value: quantity.parse(value) is not None),
+        declared("compareTo", number, [text, text], _compared),
+        declared("isGreaterThan", flag, [text, text], lambda one, other: _compared(one, other) > 0),
+        declared("isLessThan", flag, [text, text], lambda one, other: _compared(one, other) < 0),
+    ]
+
+
+def _quantity(value: str) -> str:
+    amount = quantity.parse(value)
+    if amount is None:
+        raise ValueError("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")
+    return str(amount)
+
+
+def _compared(one: str, other: str) -> int:
+    return int(Decimal(one).compare(Decimal(other)))
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - a value of the engine, or of Python

@@ -36,6 +36,9 @@ def _causes(schema: dict[str, Any], new: object, old: object = None) -> list[str
         ({"rule": "false", "messageExpression": "self.b"}, {}, ["spec: Invalid value: m"]),
         ({"rule": "self.?a.orValue('B').lowerAscii() == 'b'"}, {}, []),
         ({"rule": "self.l.map(x, x.n).sum() <= 3"}, {"l": [{"n": 1}, {"n": 3}]}, ["spec: Invalid value: m"]),
+        ({"rule": "quantity(self.q).compareTo(quantity('1024Mi')) == 0 && isQuantity(self.q)"}, {"q": "1Gi"}, []),
+        ({"rule": "quantity(self.q).isLessThan(quantity('2G')) && !isQuantity('x')"}, {"q": "1Gi"}, []),
+        ({"rule": "quantity(self.q).isGreaterThan(quantity('2G'))"}, {"q": "1Gi"}, ["spec: Invalid value: m"]),
         ({"rule": "self.l.isSorted() && self.l.min() == 1 && self.l.max() == 2"}, {"l": [1, 2]}, []),
     ],
 )
@@ -50,14 +53,15 @@ def test_a_rule_refuses_what_it_is_false_for(rule: dict[str, str], spec: object,
         ("self.a > 'b'", "call arguments did not match a supported operator, function or macro signature for rule: m"),
         ("self.a / 0 == 1", "division by zero evaluating rule: m"),
         ("self.", "rule compile error"),
-        ("quantity(self.a) > 1", "rule compile error"),
+        ("quantity(self.q) > 1", "rule compile error"),
+        ("quantity(self.q).compareTo(quantity('1')) == 0", "quantities must match the regular expression"),
         ("1", "evaluating rule: m"),
         ("cel.bind(x, self.a, true)", "rule compile error"),  # kube-apiserver does not have it either
         ("self.l.all(x, self.l.all(y, x + y >= 0))", "actual cost limit exceeded evaluating rule: m"),
     ],
 )
 def test_a_rule_that_cannot_be_evaluated_refuses(rule: str, text: str) -> None:
-    (cause,) = _causes(_schema(rule=rule), {"a": 1, "l": list(range(200))})
+    (cause,) = _causes(_schema(rule=rule), {"a": 1, "l": list(range(200)), "q": "much"})
     assert text in cause
 
 
