@@ -304,6 +304,32 @@ BOUNDS: Final = (
         nodes=("a",),
         settings=UNREPORTED,
     ),
+    Bound(
+        "memory grows, Never",
+        tfjob("job").workers(2, restart="Never").oom_policy("Worker", "2Gi", limit="1Gi", percent=100).backoff_limit(0),
+        may=frozenset({"needs more memory", "is killed", "loses a reply", "lags"}),
+    ),
+    Bound(
+        "memory grows, OnFailure",
+        tfjob("job")
+        .workers(2, restart="OnFailure")
+        .oom_policy("Worker", "2Gi", limit="1Gi", percent=100)
+        .backoff_limit(1),
+        may=frozenset({"needs more memory", "fails", "is drained", "is killed"}),
+    ),
+    Bound(
+        "memory grows, all start again",
+        PAIR.oom_policy("Worker", "2Gi", limit="1Gi", percent=100).backoff_limit(0).restarts_as_a_whole(),
+        faults=1,
+        may=frozenset({"needs more memory", "is killed", "loses a reply"}),
+    ),
+    Bound(
+        "memory grows, suspended and resumed",
+        tfjob("job").workers(1, restart="Never").oom_policy("Worker", "2Gi", limit="1Gi", percent=100),
+        edits=2,
+        people=SUSPENSION,
+        may=frozenset({"needs more memory", "is killed"}),
+    ),
     Bound("the job is made again", PAIR, edits=1, people=(AGAIN,), may=SPARE | {"exceeds a quota"}, faults=1),
 )
 BY_NAME: Final = {bound.name: bound for bound in BOUNDS}

@@ -12,6 +12,7 @@ from proof.pods import (
     DRAINED,
     EVICTED,
     EVICTED_EARLY,
+    OOM_KILLED,
     PENDING,
     REJECTED,
     RUNS,
@@ -47,7 +48,7 @@ class Event(NamedTuple):
 
 
 def _if_runs(how: str) -> Change:
-    return lambda pod: pod._replace(how=how) if pod.how == RUNS else None
+    return lambda pod: pod._replace(how=how) if pod.how == RUNS and not pod.was_killed else None
 
 
 def _beside(code: int) -> Change:
@@ -66,6 +67,13 @@ def _restarted(pod: PodState) -> PodState | None:
     return pod._replace(restarts=pod.restarts + 1) if pod.how == RUNS and pod.policy != "Never" else None
 
 
+def _killed_for_memory(pod: PodState) -> PodState | None:
+    """An OOM kill. What its kubelet starts again then goes on until the pod is taken away."""
+    if pod.how != RUNS or pod.restarts:
+        return None
+    return pod._replace(how=OOM_KILLED) if pod.policy == "Never" else pod._replace(restarts=1, was_killed=True)
+
+
 def _rejected(pod: PodState) -> PodState | None:
     return pod._replace(how=REJECTED) if pod.how == PENDING else None
 
@@ -81,6 +89,7 @@ FAULTS: tuple[tuple[str, str, Change], ...] = (
     ("ends beside a sidecar", "ends with 0, and a sidecar goes on", _beside(0)),
     ("ends beside a sidecar", "ends with 137, and a sidecar goes on", _beside(137)),
     ("restarts in place", "is restarted in place", _restarted),
+    ("needs more memory", "is killed for its memory", _killed_for_memory),
     ("is evicted", "is evicted", _evicted),
     ("is rejected", "is rejected by its node", _rejected),
     ("is drained", "is drained", drained),
@@ -118,7 +127,7 @@ def _leaves(pod: PodState, name: str, may: frozenset[str]) -> Iterator[Event]:
 def _lives(pod: PodState, name: str, may: frozenset[str]) -> Iterator[Event]:
     if pod.how == PENDING:
         yield Event(f"{name} runs", pod, pod._replace(how=RUNS))
-    elif pod.how == RUNS and pod.policy != "Always":
+    elif pod.how == RUNS and pod.policy != "Always" and not pod.was_killed:
         yield Event(f"{name} exits with 0", pod, pod._replace(how="exit 0"))
     if pod.is_hidden:
         yield Event(f"{name} has its label back", pod, pod._replace(is_hidden=False), is_fair=False)

@@ -10,7 +10,7 @@ this ``test_coverage.py`` counts whether a sentence was ever about anything.
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -66,6 +66,10 @@ class Look(NamedTuple):
     is_unschedulable: bool = False
     has_waited: bool = False
     """The scheduler has said for five minutes that no node takes it."""
+    memory: str = ""
+    """To what the memory of its type had grown when it was made."""
+    is_too_small: bool = False
+    """Its program was killed for its memory: in the end, or before its last restart in place."""
     is_unwatched: bool = False
     """It lacks the label by which pods are watched, so nobody has to know how it is."""
 
@@ -95,6 +99,8 @@ class Job:
     is_dynamic: bool = False
     is_whole: bool = False
     """Whether all replicas start again when one is replaced."""
+    sizes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """How much memory pods of a type may have, where it grows after OOM kills."""
     final_codes: frozenset[int] | None = None
     """Where other codes than those below 128 are final under ExitCode."""
     is_invalid: bool = False
@@ -123,6 +129,13 @@ class Job:
     def is_dynamic_worker(self, kind: str) -> bool:
         return self.is_dynamic and kind == "Worker"
 
+    def size_of(self, kind: str, memory: str) -> int:
+        return self.sizes[kind].index(memory) if memory else 0
+
+    def was_outgrown(self, look: Look) -> bool:
+        """Whether the pod was killed with less memory than there is for its type."""
+        return look.is_too_small and self.size_of(look.kind, look.memory) + 1 < len(self.sizes.get(look.kind, ()))
+
     def is_final(self, code: int) -> bool:
         return code < RETRYABLE_FROM if self.final_codes is None else code in self.final_codes
 
@@ -131,12 +144,12 @@ class Fact(NamedTuple):
     """Something that has happened to a pod, and counts."""
 
     outcome: str
-    """``ok``, ``failed``, ``final``, ``lost``, ``again``; and ``ran``, where that matters; ``blamed``, ``stuck``."""
+    """``ok``, ``failed``, ``final``, ``lost``, ``again``, ``outgrown``; and ``ran``, ``blamed``, ``stuck``."""
     kind: str
     ordinal: int
     birth: int
     number: int = 0
-    """Of a restart in place."""
+    """Of a restart in place; of an OOM kill, which size of memory was too small."""
     node: str = ""
 
 
@@ -162,7 +175,12 @@ def _ends(job: Job, look: Look) -> Iterator[Fact]:
     place, policy = (look.kind, look.ordinal, look.birth), job.policy(look.kind)
     if look.shows_run and policy == "Never":
         yield Fact("ran", *place)
-    if policy in IN_PLACE:
+    was_outgrown, is_there = job.was_outgrown(look), not (look.is_disrupted or look.is_terminating or look.is_gone)
+    if was_outgrown and (is_there or look.ended_first or (look.code is None and look.phase != "Failed")):
+        yield Fact("outgrown", *place, job.size_of(look.kind, look.memory))
+        if is_there or look.ended_first:
+            return
+    elif policy in IN_PLACE and not was_outgrown:
         # Under OnFailure and Always, "the kubelet restarts it in place".
         restarts = 0 if look.is_disrupted and look.phase == "Failed" else look.restarts
         yield from (Fact("again", *place, number) for number in range(1, restarts + 1))
@@ -187,7 +205,7 @@ def _ends(job: Job, look: Look) -> Iterator[Fact]:
 def possible(job: Job, look: Look) -> Iterator[Fact]:
     """What may be made of it by somebody who has not seen all: a pod that is gone counts as lost then."""
     yield from facts(job, look)
-    if job.policy(look.kind) in IN_PLACE:
+    if job.policy(look.kind) in IN_PLACE and not job.was_outgrown(look):
         place = look.kind, look.ordinal, look.birth
         yield from (Fact("again", *place, number) for number in range(1, look.restarts + 1))
     if look.has_run and job.policy(look.kind) == "Never":
@@ -195,7 +213,7 @@ def possible(job: Job, look: Look) -> Iterator[Fact]:
     if (look.is_gone and look.has_run) or (look.is_disrupted and look.phase == "Failed"):
         yield Fact("lost", look.kind, look.ordinal, look.birth)
     if look.is_gone or look.is_terminating:
-        last_look = look._replace(code=None, is_gone=True, is_terminating=False, ended_first=False)
+        last_look = look._replace(code=None, is_too_small=False, is_gone=True, is_terminating=False, ended_first=False)
         yield from facts(job, last_look)
         yield from facts(job, look._replace(ended_first=True))
 
@@ -220,7 +238,7 @@ def _unmissable(job: Job, looks: Iterable[Look], *, is_idle: bool) -> Iterator[F
 def unmissable(job: Job, looks: Iterable[Look], *, is_idle: bool) -> Iterator[Fact]:
     """What nobody can miss who sees these pods."""
     all_facts = list(_unmissable(job, looks, is_idle=is_idle))
-    ends = [fact for fact in all_facts if fact.outcome in {"failed", "final", "lost"}]
+    ends = [fact for fact in all_facts if fact.outcome in {"failed", "final", "lost", "outgrown"}]
     if not job.is_whole or len(ends) < 2:
         yield from all_facts
         return
@@ -264,7 +282,7 @@ def has_succeeded(job: Job, known_facts: Facts) -> bool:
 
 def _lost(known_facts: Facts) -> set[Fact]:
     """Pods that were lost, and had not failed before."""
-    failed = {fact[1:4] for fact in of(known_facts, "failed", "final")}
+    failed = {fact[1:4] for fact in of(known_facts, "failed", "final", "outgrown")}
     return {fact for fact in of(known_facts, "lost") if fact[1:4] not in failed}
 
 
@@ -339,7 +357,6 @@ def on_status(write: Stored) -> Iterator[str]:
     """Sentences about every write of a status."""
     yield from _ends_are_final(write)
     yield from _an_end_has_a_cause(write)
-    yield from _a_final_failure_is_no_consequence(write)
     yield from _conditions_follow_one_another(write)
     yield from _counts_are_of_what_happened(write)
     if write.job.has_counts:
@@ -347,20 +364,6 @@ def on_status(write: Stored) -> Iterator[str]:
         yield from _the_first_failure_is_kept(write)
     yield from _a_resume_restarts_the_clock(write)
     yield from _others_keep_their_conditions(write)
-    yield from _each_attempt_has_one_cause(write)
-
-
-def _each_attempt_has_one_cause(write: Stored) -> Iterator[str]:
-    """The table of restarts.scope: one restart or one disruption each. While the job is idle, none begins."""
-    more = attempt_of(write.new) - attempt_of(write.old)
-    counted = sum(write.new.get(field, 0) - write.old.get(field, 0) for field in ("restarts", "disruptions"))
-    if not write.job.is_whole and more:
-        yield "a job that does not restart as a whole has attempts"
-    if more not in {0, 1}:
-        yield f"the attempt goes from {attempt_of(write.old)} to {attempt_of(write.new)}"
-    is_idle = state_of(write.new) in {"Suspended", *ENDS}
-    if write.job.is_whole and counted != more and not (is_idle and counted <= 1):
-        yield f"{counted} losses are counted, and {more} attempts begun"
 
 
 def _ends_are_final(write: Stored) -> Iterator[str]:
@@ -392,14 +395,6 @@ def _an_end_has_a_cause(write: Stored) -> Iterator[str]:
         yield f"a job fails with {reason}, and nothing of that kind has happened"
     if has_succeeded(write.job, write.shown_facts | write.settled):
         yield "success wins over a failure that is seen at the same time"
-
-
-def _a_final_failure_is_no_consequence(write: Stored) -> Iterator[str]:
-    new, seen = end_of(write.new), write.shown_facts - write.settled
-    if not write.job.is_whole or end_of(write.old) or new != "Failed" or any(of(write.settled, "final")):
-        return
-    if any(of(seen, "failed")) and any(entry["reason"] == "TFJobFailed" for entry in _conditions(write.new)):
-        yield "among losses in the same second, a final failure is taken for a consequence"
 
 
 def _is_past_its_deadline(write: Stored) -> Iterator[str]:
@@ -437,16 +432,17 @@ def _conditions_follow_one_another(write: Stored) -> Iterator[str]:
 
 
 def _counts_are_of_what_happened(write: Stored) -> Iterator[str]:
-    for field, kinds in (("restarts", ("failed", "again")), ("disruptions", ("lost",))):
-        if field not in write.job.counts:
+    for name, kinds in (("restarts", ("failed", "again", "outgrown")), ("disruptions", ("lost",))):
+        if name not in write.job.counts:
             continue
-        count, most = write.new.get(field, 0), len(set(of(write.happened, *kinds)))
-        if count < write.old.get(field, 0):
-            yield f"status.{field} falls"
+        count, most = write.new.get(name, 0), len(set(of(write.happened, *kinds)))
+        if count < write.old.get(name, 0):
+            yield f"status.{name} falls"
         if count > most:
-            yield f"status.{field} is {count}, and no more than {most} have happened"
+            yield f"status.{name} is {count}, and no more than {most} have happened"
     if not end_of(write.new):
-        restarts = write.new.get("restarts", 0)
+        types = write.new.get("replicaStatuses", {}).values() if write.job.sizes else ()
+        restarts = write.new.get("restarts", 0) - sum(entry.get("oomRestarts", 0) for entry in types)
         # Success wins over the failure that is one too many, also where it waits until the job is resumed.
         waits = state_of(write.new) == "Suspended" and has_succeeded(write.job, write.happened)
         if write.job.limit is not None and not waits and restarts > write.job.limit:
@@ -486,7 +482,7 @@ def _the_first_failure_is_kept(write: Stored) -> Iterator[str]:
     if write.new.get("restarts", 0) and "pod" not in new:
         yield "a failure is counted that is not in status.firstFailure"
     # Under Never "the job fails if the replica had run", so a loss may be the failure.
-    failures = of(write.happened, "failed", "final", "again", "ran")
+    failures = of(write.happened, "failed", "final", "again", "outgrown", "ran")
     if "pod" in new and not any(f"-{fact.kind.lower()}-" in new["pod"] for fact in failures):
         yield "status.firstFailure is about a replica that has not failed"
 
@@ -577,13 +573,13 @@ def _on_given_up(now: Children, pod: Look) -> Iterator[str]:
 
 def _on_replaced(now: Children, pod: Look) -> Iterator[str]:
     facts_by_kind = {fact.outcome: fact for fact in facts(now.job, pod)}
-    if failed := facts_by_kind.get("failed"):
-        counted = len(set(of(now.settled, "failed", "again")) | {failed})
+    if failed := facts_by_kind.get("failed") or facts_by_kind.get("outgrown"):
+        counted = len(set(of(now.settled, "failed", "again", "outgrown")) | {failed})
         if "restarts" in now.job.counts and now.status.get("restarts", 0) < counted:
             yield "a failure is stored in the status before its pod is deleted"
     is_surplus = pod.replica not in set(now.job.all_replicas())
     is_replaced = (
-        "failed" in facts_by_kind
+        not facts_by_kind.keys().isdisjoint({"failed", "outgrown"})
         or "lost" in facts_by_kind
         or ("ok" in facts_by_kind and now.job.policy(pod.kind) == "Always")
     )
@@ -709,12 +705,12 @@ def _every_replica_has_a_pod(now: Rest) -> Iterator[str]:
         yield "each replica has a Service"
     for pod in now.pods:
         kinds = {fact.outcome for fact in facts(now.job, pod)}
-        if not (now.is_rejected and pod.is_unwatched) and kinds & {"failed", "lost"}:
+        if not (now.is_rejected and pod.is_unwatched) and kinds & {"failed", "lost", "outgrown"}:
             yield f"the pod of {pod.kind} {pod.ordinal} has failed, and is not replaced"
 
 
 def _counts_are_those_of_the_pods(now: Rest) -> Iterator[str]:
-    least = len(set(of(now.settled, "failed", "again")))
+    least = len(set(of(now.settled, "failed", "again", "outgrown")))
     if "restarts" in now.job.counts and now.status.get("restarts", 0) < least:
         yield f"status.restarts is {now.status.get('restarts', 0)}, and {least} failures were seen"
     replicas = set(now.job.all_replicas())

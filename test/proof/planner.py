@@ -194,11 +194,11 @@ class Planner:
         raise AssertionError(f"this world has no {action}")
 
     def _create(self, child: Create, job: TrainingJob) -> Step:
-        """Of a pod the nodes, too, on which it must not be."""
+        """Of a pod, too, the nodes on which it must not be, and its memory."""
         if child.resource != PODS:
             return (MAKE_SERVICE, *_place(child.name, job), child.name)
         avoided = _avoided(child.body()["spec"]) if self.bound.nodes else ()
-        return (MAKE_POD, *_place(child.name, job), child.name, avoided)
+        return (MAKE_POD, *_place(child.name, job), child.name, avoided, _memory(child.name, job))
 
     def _facts(self, view: Seen, pods: tuple[PodState, ...], *, resumes: bool) -> oracle.Facts:
         """What nobody can miss. What it has deleted itself, it has a reason for; nothing that becomes of it counts."""
@@ -250,6 +250,11 @@ def _avoided(spec: Json) -> tuple[str, ...]:
         for term in affinity.get("nodeSelectorTerms", ())
     ]
     return tuple(sorted(set.intersection(*terms))) if terms else ()
+
+
+def _memory(name: str, job: TrainingJob) -> str:
+    """To what the memory of the type has grown, if it has."""
+    return job.record.of(ReplicaType(_place(name, job)[0])).memory
 
 
 def _place(name: str, job: TrainingJob) -> oracle.Replica:

@@ -16,7 +16,7 @@ from support.pods.pod_status import Exit, Waiting
 from support.resources import Json
 from tf_operator.controller.departed_pods import DepartedPods
 from tf_operator.dialects.served import ServedAPI
-from tf_operator.job.constants import AVOIDED_NODES_ANNOTATION
+from tf_operator.job.constants import AVOIDED_NODES_ANNOTATION, MEMORY_ANNOTATION
 from tf_operator.planning.snapshot import Pod
 from tf_operator.projections.pods import pod_reader
 
@@ -27,6 +27,7 @@ LONG_AGO = "2026-03-01T07:50:00Z"
 MADE, STARTED, ENDED, DISRUPTED, STOPPED = (f"2026-03-01T07:59:{second}Z" for second in range(50, 55))
 
 PENDING, RUNS, SUCCEEDED, EVICTED, REJECTED = "Pending", "Running", "exit 0", "Evicted", "rejected"
+OOM_KILLED = "exit 137 OOMKilled"
 EVICTED_EARLY = "Evicted before it ran"
 UNPLACED, UNSCHEDULABLE, STUCK = "waits for a node", "waits in vain", "has waited in vain for five minutes"
 WAITS = frozenset({UNPLACED, UNSCHEDULABLE, STUCK})
@@ -51,9 +52,13 @@ class PodState(NamedTuple):
     """Empty as long as it has none."""
     avoids: tuple[str, ...] = ()
     """The nodes on which it must not be."""
+    memory: str = ""
+    """To what the memory of its type had grown by then."""
     how: str = PENDING
     """What its program does, or how it has ended: ``exit 137``, or ``exit 137 beside a sidecar``."""
     restarts: int = 0
+    was_killed: bool = False
+    """Whether it was last restarted in place after an OOM kill."""
     leaving: str = ALIVE
     """Who deletes it."""
     ended_first: bool = False
@@ -106,6 +111,8 @@ def look(pod: PodState, *, is_gone: bool = False) -> Look:
         pod.phase,
         code=pod.code,
         restarts=pod.restarts,
+        memory=pod.memory,
+        is_too_small=pod.was_killed or pod.how == OOM_KILLED,
         has_run=pod.how not in {PENDING, REJECTED, EVICTED_EARLY, *WAITS} or pod.restarts > 0,
         shows_run=pod.how not in {PENDING, *TAKEN, *WAITS},
         is_terminating=pod.is_terminating,
@@ -142,8 +149,8 @@ def body(pod: PodState, api: ServedAPI) -> Json:
         "labels": api.profile.labels.selector,
         "ownerReferences": [owner | {"controller": True}],
     }
-    if pod.avoids:
-        metadata["annotations"] = {AVOIDED_NODES_ANNOTATION: ",".join(pod.avoids)}
+    annotations = {AVOIDED_NODES_ANNOTATION: ",".join(pod.avoids), MEMORY_ANNOTATION: pod.memory}
+    metadata["annotations"] = {name: text for name, text in annotations.items() if text}
     if pod.is_terminating:
         metadata["deletionTimestamp"] = "2026-03-01T09:00:00Z"
     spec = {"restartPolicy": pod.policy, "schedulerName": "s", "containers": [container, *sidecar]}
@@ -163,13 +170,20 @@ def _history(pod: PodState) -> list[tuple[Any, str]]:
     happened: list[tuple[Any, str]] = [(partial(pod_status.pending, waiting=Waiting("ContainerCreating", "")), MADE)]
     if pod.how not in {PENDING, EVICTED_EARLY}:
         happened.append((pod_status.running, STARTED))
-    happened += [(partial(pod_status.restarted, how=Exit(1)), STARTED)] * pod.restarts
+    last = Exit(137, reason="OOMKilled") if pod.was_killed else Exit(1)
+    happened += [(partial(pod_status.restarted, how=last), STARTED)] * pod.restarts
     end: list[tuple[Any, str]] = []
     if pod.how in {EVICTED, EVICTED_EARLY}:
         end = [(pod_status.evicted, ENDED)]
     elif pod.code is not None:
         change = pod_status.main_ended if pod.how.endswith("sidecar") else pod_status.finished
-        end = [(partial(change, how=Exit(pod.code)), ENDED if pod.ended_first or not pod.is_terminating else STOPPED)]
+        reason = "OOMKilled" if pod.how == OOM_KILLED else ""
+        end = [
+            (
+                partial(change, how=Exit(pod.code, reason=reason)),
+                ENDED if pod.ended_first or not pod.is_terminating else STOPPED,
+            )
+        ]
     drain = partial(pod_status.disrupted, reason="EvictionByEvictionAPI", message="evicting")
     drained = [(drain, DISRUPTED)] if pod.leaving == DRAINED else []
     return [*happened, *end, *drained] if pod.ended_first else [*happened, *drained, *end]

@@ -7,10 +7,12 @@ import pytest
 
 from proof import bounds, engine, oracle
 from proof.bounds import AGAIN
+from proof.policies import whole_job_oracle
 from proof.world import JobWorld
 
 NEAREST, ALL = 2500, 10_000
 """So many states of each job are enough for this, and all of one whose pods lose their labels."""
+SENTENCES = ("on_status", "on_expiry", "on_create", "on_delete", "on_delete_services", "on_rest")
 MOVES = (
     "runs",
     "exits with 0",
@@ -61,13 +63,15 @@ class Noted(ast.NodeTransformer):
 @pytest.fixture(scope="module")
 def search():
     """The sentences of the oracle, those that applied, and the moves that happened."""
-    tree, noted, applied, moves = ast.parse(inspect.getsource(oracle)), Noted(), set(), set()
-    code = compile(ast.fix_missing_locations(noted.visit(tree)), oracle.__file__, "exec")
-    namespace = {"__name__": oracle.__name__, "note": lambda sentence: applied.add(sentence) is None}
-    exec(code, namespace)
+    noted, applied, moves = Noted(), set(), set()
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("on_status", "on_expiry", "on_create", "on_delete", "on_delete_services", "on_rest"):
-            patch.setattr(oracle, name, namespace[name])
+        for module in (oracle, whole_job_oracle):
+            tree = ast.fix_missing_locations(noted.visit(ast.parse(inspect.getsource(module))))
+            namespace = {"__name__": module.__name__, "note": lambda sentence: applied.add(sentence) is None}
+            exec(compile(tree, module.__file__, "exec"), namespace)
+            for name in SENTENCES:
+                if name in namespace:
+                    patch.setattr(module, name, namespace[name])
         for bound in bounds.FEW.values():
             most = ALL if "loses its label" in bound.may else NEAREST
             moves |= engine.search(JobWorld(bound), most=most).moves

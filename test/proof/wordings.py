@@ -39,6 +39,7 @@ def _v1_job(spec: Json) -> oracle.Job:
             for kind, entry in spec["tfReplicaSpecs"].items()
         },
         is_whole=is_whole,
+        sizes={kind: _SIZES for kind, entry in spec["tfReplicaSpecs"].items() if "oomPolicy" in entry},
         is_suspended=policy.get("suspend", False),
         limit=policy.get("backoffLimit"),
         avoid_after=(policy.get("avoidNodes") or {}).get("afterFailures"),
@@ -48,6 +49,10 @@ def _v1_job(spec: Json) -> oracle.Job:
         deadline=policy.get("activeDeadlineSeconds"),
         expires_after=policy.get("ttlSecondsAfterFinished"),
     )
+
+
+_SIZES = ("1Gi", "2Gi")
+"""The memory of types that grow: of 100 % from 1Gi, and at most to 2Gi."""
 
 
 def _v1_policy(entry: Json, *, is_whole: bool) -> str:

@@ -7,7 +7,7 @@ is here: when it is killed, which reply is lost, what its caches do not show yet
 from collections.abc import Container, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from proof import cluster, node_oracle, oracle, pods
+from proof import cluster, oracle, pods
 from proof.bounds import AGAIN, EDITS, Bound
 from proof.cluster import Event
 from proof.engine import Move
@@ -15,6 +15,7 @@ from proof.engine import State as Packed
 from proof.oracle import Facts
 from proof.planner import DELETE_POD, DELETE_SERVICES, MAKE_POD, MAKE_SERVICE, NOW, STORE, Entry, Planner, Seen, Step
 from proof.pods import OURS, UNPLACED, Notes, PodState
+from proof.policies import memory_oracle, node_oracle, whole_job_oracle
 from proof.wordings import Spec
 
 NOTHING, QUIET = -1, ()
@@ -258,7 +259,7 @@ class JobWorld:
             spec = self._job(state)
             happened = self._facts[state.happened] | facts
             write = oracle.Stored(spec, statuses[state.status], statuses[after], happened, settled, facts, NOW)
-            broken = (*oracle.on_status(write), *node_oracle.on_status(write))
+            broken = tuple(sentence for book in _ORACLES for sentence in book.on_status(write))
         late = (state.late[0], True, state.late[2]) if state.late else ()
         attempt = oracle.attempt_of(statuses[state.status])
         if attempt < oracle.attempt_of(statuses[after]):
@@ -276,7 +277,7 @@ class JobWorld:
         return stored, broken
 
     def _created(self, state: State, step: Step, *, is_late: bool) -> tuple[State, tuple[str, ...]]:
-        _, kind, index, name, avoids = step
+        _, kind, index, name, avoids, memory = step
         state = self._caught_up(state)
         if any(pod[3] == name for pod in state.pods):
             return state, ()  # it is ours, and there already
@@ -288,7 +289,7 @@ class JobWorld:
         policy = policy if policy in oracle.IN_PLACE else "Never"
         # A pod that comes late may be new to whoever begins the next attempt at this moment.
         attempt = oracle.ANY_ATTEMPT if is_late else oracle.attempt_of(self.planner.told[state.status])
-        pod = PodState(kind, index, birth, name, policy, attempt)
+        pod = PodState(kind, index, birth, name, policy, attempt, memory=memory)
         if self.bound.nodes:
             pod = pod._replace(node="", avoids=avoids, how=UNPLACED)
         created = _without_late(state, name)._replace(
@@ -450,6 +451,7 @@ class JobWorld:
         return number
 
 
+_ORACLES = (oracle, whole_job_oracle, node_oracle, memory_oracle)
 _HOW_OLD = PodState._fields.index("is_old")
 
 

@@ -231,10 +231,13 @@ def _title(kind: ReplicaType, index: int, name: str) -> str:
 def _outcome(pod: Pod, rules: ReplicaRules, policy: Policy, record: RestartRecord | None) -> PodState:
     """What has become of a pod. One that the operator has stopped has not done its work, although it exits with 0.
 
+    One that is replaced after an OOM kill may run: its kubelet has started it again.
+
     Of a dynamic worker nobody knows who stopped it: the operator does when fewer are wanted. The same is so of elastic
     replicas but the first, which are never fewer.
     """
-    if record and record.gives_up(pod.uid):
+    is_replaced = record is not None and record.replaced and record.uid == pod.uid
+    if record and (record.gives_up(pod.uid) or (is_replaced and pod.phase == "Running")):
         return PodState.DISRUPTED if pod.is_gone else PodState.TERMINATING
     state = pod_state.state_of(pod, policy)
     if state is not PodState.SUCCEEDED or not pod.is_terminating:
