@@ -644,8 +644,8 @@ def test_of_a_pod_without_a_node_it_is_kept_which_ones_it_avoids():
 def test_a_list_of_avoided_nodes_that_is_none_of_ours_is_not_kept():
     """Whoever may edit pods could fill the memory with it."""
     names = ",".join(["a" * 253] * 17)
-    forged = {"metadata": {"annotations": {AVOIDED_NODES_ANNOTATION: names}}}
+    forged = {"metadata": {"annotations": {constants.AVOIDED_NODES_ANNOTATION: names}}}
 
     assert READ_POD(raw(builders.merge(pod(), forged))).pod.host == Host()
-    longest = {"metadata": {"annotations": {AVOIDED_NODES_ANNOTATION: names[:-254]}}}
+    longest = {"metadata": {"annotations": {constants.AVOIDED_NODES_ANNOTATION: names[:-254]}}}
     assert READ_POD(raw(builders.merge(pod(), longest))).pod.host == Host(avoided=names[:-254])
