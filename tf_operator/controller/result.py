@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum, auto
+from math import inf
 from typing import Final, Self
 
 
@@ -29,9 +30,7 @@ class Result:
 
     def or_earlier(self, other: Self) -> Self:
         """Whichever of the two comes first."""
-        if other.after is None or (self.after is not None and self.after <= other.after):
-            return self
-        return other
+        return min(self, other, key=lambda result: inf if result.after is None else result.after)
 
 
 DONE: Final = Result()

@@ -44,13 +44,11 @@ def _by_policy(snapshot: Snapshot) -> Iterator[Action]:
 
 def is_done(snapshot: Snapshot) -> bool:
     """Whether nothing is left to be cleaned up after the end, and nothing still terminates."""
-    policy = snapshot.job.run_policy.clean_pods
-    if policy is CleanPodPolicy.NONE:
-        return not any(after_end(snapshot))
-    left = [pod for pod in snapshot.pods if not pod.is_gone]
-    if any(policy is CleanPodPolicy.ALL or pod.is_terminating or _goes_on(pod, snapshot.job) for pod in left):
+    if any(after_end(snapshot)):
         return False
-    return not any(after_end(snapshot))
+    left = (pod for pod in snapshot.pods if not pod.is_gone)
+    stay = snapshot.job.run_policy.clean_pods is CleanPodPolicy.NONE
+    return stay or not any(pod.is_terminating or _goes_on(pod, snapshot.job) for pod in left)
 
 
 def while_idle(snapshot: Snapshot, word: str) -> Iterator[Action]:

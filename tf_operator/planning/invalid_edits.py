@@ -125,10 +125,8 @@ def _around(limits: ElasticRange, count: int | None) -> ElasticRange:
 
 def _made_for(job: TrainingJob, limits: ElasticRange) -> int | None:
     """For how many replicas of a type the pods were made; the queue may have admitted fewer than were asked for."""
-    elastic = job.record.elastic
-    if limits.type is ReplicaType.WORKER and elastic.workers is not None and elastic.asked_for is not None:
-        return elastic.asked_for
-    return job.record.of(limits.type).size
+    asked_for = job.record.elastic.asked_for if limits.type is ReplicaType.WORKER else None
+    return job.record.of(limits.type).size if asked_for is None else asked_for
 
 
 def _with_possible_times(policy: RunPolicy) -> RunPolicy:

@@ -57,6 +57,23 @@ def test_a_clock_that_is_behind_does_not_end_a_time_to_live_early():
     assert (observed.pods, make_plan(behind).report) == ((), None)
 
 
+@pytest.mark.parametrize(
+    ("state", "is_done"),
+    [
+        ({"phase": "Succeeded"}, True),
+        ({"phase": "Succeeded", "is_terminating": True}, False),
+        ({"phase": "Running", "is_terminating": True}, False),
+        ({"phase": "Running", "is_terminating": True, "is_gone": True}, True),
+    ],
+    ids=["stays for its logs", "is being deleted", "is being stopped", "is gone"],
+)
+def test_the_clean_up_is_over_when_no_pod_runs_or_is_being_deleted(state, is_done):
+    observed = finished(tfjob().workers(1).clean_pods("Running")).observe()
+    (pod,) = observed.pods
+
+    assert cleanup.is_done(replace(observed, pods=(replace(pod, **state),))) == is_done
+
+
 def test_services_of_ours_go_by_one_request_and_a_single_one_by_its_name():
     many, one = (simulate(tfjob("j").workers(count).suspended(False)) for count in (3, 1))
     for simulator in (many, one):

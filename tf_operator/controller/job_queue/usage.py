@@ -11,7 +11,7 @@ class NodeUsage:
     """A handler of the informer of pods."""
 
     def __init__(self) -> None:
-        self.has_changed = True
+        self.has_changed = False
         """Whether anything is another than at the last plan; whoever plans resets it."""
         self._held: dict[str, Counter[str]] = {}
 

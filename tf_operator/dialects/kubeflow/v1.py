@@ -157,9 +157,10 @@ def _read_elastic(spec: Fields) -> ElasticPolicy | None:
 
 def _read_range(kind: ReplicaType, policy: Fields) -> ElasticRange:
     least, most = policy.integer("minReplicas"), policy.integer("maxReplicas")
+    least = 1 if least is None else least
     if policy.body.get("maxReplicas") is None:
         policy.wrong("maxReplicas", "is required")
-    return ElasticRange(kind, 1 if least is None else least, 1 if most is None else most, policy.path)
+    return ElasticRange(kind, least, least if most is None else most, policy.path)
 
 
 def _outdated_fields(spec: Fields) -> list[str]:

@@ -234,9 +234,8 @@ def _by_claim(waiting: Iterable[QueueJob], cluster: Cluster) -> list[QueueJob]:
 def _yielding(cluster: Cluster, room: Room, running: Sequence[QueueJob], waiting: Sequence[QueueJob]) -> _Yield | None:
     """The first waiting job for which the workers that others may give up are enough; nothing is taken if none is."""
     able = [job for job in running if job.elastic and job.workers > job.least and _may_resize(job, cluster)]
-    if not able or not waiting:
-        return None
-    for priority, jobs in groupby(_by_claim(waiting, cluster), key=lambda job: job.priority):
+    claims = _by_claim(waiting, cluster) if able else ()
+    for priority, jobs in groupby(claims, key=lambda job: job.priority):
         givers = [job for job in able if job.priority <= priority]
         steps = list(_steps(givers))
         all_given = _after(room, steps)

@@ -57,6 +57,13 @@ def test_policies_directly_in_the_spec_are_in_force_where_the_run_policy_says_no
     assert job.outdated_fields == ("spec.cleanPodPolicy", "spec.activeDeadlineSeconds", "spec.backoffLimit")
 
 
+@pytest.mark.parametrize(("policy", "least"), [({"maxReplicas": 4}, 1), ({"minReplicas": 2, "maxReplicas": 4}, 2)])
+def test_an_elastic_range_begins_with_one_replica_unless_it_names_another_number(policy, least):
+    job = v1.API.read_object({"spec": {"elasticPolicy": policy}})
+
+    assert [(limits.least, limits.most) for limits in job.elastic.ranges] == [(least, 4)]
+
+
 @pytest.mark.parametrize("key", ["worker", "WORKER", "Worker", "wOrKeR"])
 def test_keys_are_read_in_any_letter_case(key):
     """training-operator: TestSetTypeNames."""
