@@ -12,18 +12,13 @@ from support.fake_clock import FakeClock
 from support.jobs import builders
 from support.toys import toy_api
 from tf_operator.controller import conflicts
-from tf_operator.controller.conflicts import (
-    REPORT_EVERY,
-    STARTING_FOR,
-    WATCH_FOR,
-    ConflictDetector,
-    ConflictingController,
-)
+from tf_operator.controller.conflicts import ConflictDetector, ConflictingController
 from tf_operator.controller.metrics_hooks import JobInstruments
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.projections.jobs import job_reader
 
 EARLIER, NOW = "2026-03-01T08:00:00Z", "2026-03-01T08:00:07Z"
+WATCH_FOR, STARTING_FOR, REPORT_EVERY = 10, 60, 60
 
 
 class Counts(JobInstruments):
@@ -179,7 +174,7 @@ async def test_the_start_waits_while_jobs_of_another_one_are_under_way(lookout):
     await lookout.clock.advance(WATCH_FOR - 1)
     assert not waiting.done()
 
-    await lookout.clock.advance(2)
+    await lookout.clock.advance(1)
     assert waiting.done()
 
 
@@ -199,7 +194,7 @@ async def test_the_start_does_not_wait_when_there_is_nothing_to_wait_for(lookout
 
 async def test_a_process_that_has_worked_for_a_while_continues_and_reports_once_a_minute(lookout):
     await lookout.begin()
-    await lookout.clock.advance(STARTING_FOR + 1)
+    await lookout.clock.advance(STARTING_FOR)
     with capture_logs() as logs:
         for second in range(3):
             lookout.handler.on_update(job(), job(("manager", f"2026-03-01T08:00:1{second}Z")))

@@ -372,6 +372,21 @@ async def test_an_extra_that_cannot_be_deleted_holds_up_no_pod(harness):
     assert (harness.api.of(RESOURCE), harness.notes.rejections.get(uid, str(RESOURCE))) == ([], None)
 
 
+@pytest.mark.parametrize(
+    ("stage", "error"),
+    [(Stage.DELETES, refused(403, "Forbidden", "not allowed")), (Stage.EXTRAS, refused(500, "InternalError", "away"))],
+    ids=["of what the job needs gone", "without an answer"],
+)
+async def test_a_deletion_that_is_refused_is_passed_on_unless_it_is_an_answer_about_an_extra(harness, stage, error):
+    gone = Delete(RESOURCE, "x", harness.api.put(RESOURCE, named("x"))["metadata"]["uid"], "the deletion", stage=stage)
+    harness.api.fail("delete tensorboards.tensorstack.dev", error)
+
+    with pytest.raises(errors.Refused):
+        await harness.executor.carry_out(seen_by(harness), Plan(actions=(gone,)))
+
+    assert len(harness.notes.rejections) == 0
+
+
 def named(name):
     return {"metadata": {"name": name, "namespace": "ns"}, "spec": {"image": "i"}}
 

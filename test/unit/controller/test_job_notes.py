@@ -12,6 +12,7 @@ from tf_operator.planning.bodies.children import PODS
 from tf_operator.planning.snapshot import Pod
 
 POD = Pod("j-worker-0", "p", ReplicaType.WORKER, 0, phase="Failed")
+CREATE = Create(PODS, "a", "pod a", dict)
 
 
 @pytest.fixture
@@ -20,11 +21,29 @@ def notes():
 
 
 def test_nothing_is_noted_of_a_job_that_is_gone(notes):
-    notes.rejections.note("gone", Create(PODS, "a", "pod a", dict), refused(403, "Forbidden", "quota"))
+    notes.rejections.note("gone", CREATE, refused(403, "Forbidden", "quota"))
     notes.departed_pods.note_terminating("gone", POD)
     notes.departed_pods.note_deleted("gone", POD)
     notes.status_batches.note_created("gone", "a")
     notes.status_batches.time_left("gone", 1.0)
+
+    assert len(notes) == 0
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        lambda notes: notes.rejections.note("u", CREATE, refused(403, "Forbidden", "quota")),
+        lambda notes: notes.departed_pods.note_terminating("u", POD),
+        lambda notes: notes.status_batches.note_created("u", "a"),
+    ],
+    ids=["a refusal", "a pod", "a batch"],
+)
+def test_whatever_was_noted_goes_with_the_job(notes, note):
+    note(notes)
+    assert len(notes) == 1
+
+    notes.forget("u")
 
     assert len(notes) == 0
 

@@ -16,6 +16,7 @@ SCHEMA = {
     "type": "object",
     "properties": {
         "count": WHOLE | {"minimum": 0, "maximum": 9},
+        "small": WHOLE,
         "large": {"type": "integer", "format": "int64"},
         "policy": {"type": "string", "enum": ["All", "None"]},
         "since": {"type": "string", "format": "date-time"},
@@ -46,6 +47,7 @@ NEEDED = {"text": "", "list": [], "is": False, "one": "a", "most": 1, "port": 0,
     [
         {
             "count": 9,
+            "small": 2**31 - 1,
             "large": -(2**63),
             "policy": "All",
             "since": "2026-01-01T00:00:00Z",
@@ -72,7 +74,11 @@ def test_a_whole_number_with_a_fraction_is_written_without():
         ("count", True, None, "must be a whole number, is True"),
         ("count", 10, None, "must be from 0 to 9, is 10"),
         ("count", 1.5, None, "must be a whole number, is 1.5"),
+        ("small", 2**31, None, "must be from -2147483648 to 2147483647, is 2147483648"),
+        ("small", -(2**31) - 1, None, "must be from -2147483648 to 2147483647, is -2147483649"),
+        ("large", -(2**63) - 1, None, "must be a whole number, is -9223372036854775809"),
         ("large", 2**63, None, "must be a whole number, is 9223372036854775808"),
+        ("large", float(2**53), None, "must be a whole number, is 9007199254740992.0"),
         ("policy", "Some", None, "must be one of 'All', 'None', is 'Some'"),
         ("since", "now", None, "must be a time as in RFC 3339, is 'now'"),
         ("is", "yes", None, "must be true or false, is 'yes'"),

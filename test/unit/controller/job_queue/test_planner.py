@@ -757,12 +757,16 @@ async def test_room_is_kept_for_who_has_waited_long_and_said_once():
 async def test_an_idle_cluster_is_not_planned_again():
     world = World()
     world.node(1)
+    world.job("waits")
+    world.job("runs", **RUNS)
     await world.pass_seconds(2)
     planned = []
     world.planner.jobs.at = lambda now: planned.append(now) or {}
     task = asyncio.ensure_future(world.planner.run())
     await world.clock.advance(1)
     world.node(1)  # a heartbeat
+    world.job("waits", version="2")  # a label
+    world.job("runs", version="2", **RUNS, ready="1/2")
     await world.clock.advance(30)
     assert len(planned) == 1  # at the beginning of the term
     world.node(1, unschedulable=True)

@@ -395,8 +395,8 @@ def test_an_operator_that_is_killed_after_any_write_counts_no_restart_twice():
 
 @pytest.mark.documents("t9k/resume")
 def test_resume_specs_hold_from_the_first_pause_on_and_fall_back_to_the_template():
-    sshd = Override(("/usr/bin/sshd",), None, skips_init_containers=True)
-    arguments = Override(None, ("-x",))
+    sshd = Override(("/usr/bin/sshd",), None, skips_init_containers=True, drops_probes=False)
+    arguments = Override(None, ("-x",), drops_probes=False)
 
     for moves, expected in (([], [None, None]), ([pause], [sshd, arguments]), ([pause, resume], [sshd, arguments])):
         assert [spec.override for spec in lived(moves, WORKERS, replicas("ps")).job.replicas] == expected

@@ -1,0 +1,38 @@
+"""Which limits of a job stay in force beside an edit that is ignored; test/golden has the edits."""
+
+from dataclasses import replace
+
+import pytest
+
+from support.embedded.simulator import MORNING
+from support.jobs.builders import tfjob
+from tf_operator.dialects.kubeflow import v1
+from tf_operator.job import constants
+from tf_operator.planning import invalid_edits
+from tf_operator.planning.snapshot import Snapshot
+
+MOST = constants.MOST_FAILURES_OF_NODE
+
+
+@pytest.mark.parametrize(
+    ("limit", "possible", "impossible"),
+    [
+        ("backoff_limit", [0], [-1]),
+        ("avoid_after", [1, MOST], [0, MOST + 1]),
+        ("deadline_seconds", [0], [-1]),
+        ("startup_deadline_seconds", [1], [0]),
+    ],
+)
+def test_a_limit_stays_in_force_beside_an_edit_that_is_ignored_if_a_new_job_may_have_it(limit, possible, impossible):
+    spec = tfjob("j").workers(9).elastic(1, 4).body()["spec"]
+    job = v1.API.read_object({"metadata": {"name": "j", "namespace": "n", "uid": "j"}, "spec": spec})
+    job = replace(job, record=job.record.changed(start_time=MORNING))
+
+    def in_force(value):
+        edited = replace(job, run_policy=replace(job.run_policy, **{limit: value}))
+        changed = invalid_edits.ignored(Snapshot(edited, now=MORNING))
+        assert changed.ignored
+        return getattr(changed.job.run_policy, limit)
+
+    assert [in_force(value) for value in possible] == possible
+    assert [in_force(value) for value in impossible] == [None] * len(impossible)
