@@ -250,10 +250,10 @@ def _outcome(pod: Pod, rules: ReplicaRules, policy: Policy, record: RestartRecor
 def _may_be_taken_away(pod: Pod, rules: ReplicaRules) -> bool:
     """Whether the operator may have deleted the pod itself: there were too many, or the job was idle."""
     may_be_surplus = rules.is_dynamic or (rules.is_elastic and pod.index > 0)
-    return may_be_surplus or _is_from_before(pod, rules.job.record)
+    return may_be_surplus or is_from_before(pod, rules.job.record)
 
 
-def _is_from_before(pod: Pod, record: JobRecord) -> bool:
+def is_from_before(pod: Pod, record: JobRecord) -> bool:
     """Whether a pod is from before the job was suspended or queued, or last went on after that."""
     if record.is_idle:
         return True

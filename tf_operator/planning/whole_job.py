@@ -6,11 +6,14 @@ are made when the last of these is gone, because they would train with what is l
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime
 
 from tf_operator.job.record import JobPhase, ReplicaType
-from tf_operator.job.training_job import RestartScope, TrainingJob
-from tf_operator.planning.replicas import Replica, ReplicaLoss
+from tf_operator.job.training_job import RestartPolicy, RestartScope, TrainingJob
+from tf_operator.planning.pods import pod_state
+from tf_operator.planning.pods.pod_state import PodState
+from tf_operator.planning.replicas import Replica, ReplicaLoss, is_from_before
 
 Groups = dict[ReplicaType, tuple[Replica, ...]]
 
@@ -27,15 +30,16 @@ def is_under_way(job: TrainingJob) -> bool:
 
 def restarted(job: TrainingJob, groups: Groups, now: datetime) -> Groups:
     """The replicas, of which the first that is lost is replaced and the others are given up; or all as they are."""
-    losses = [replica.loss for group in groups.values() for replica in group if replica.loss]
-    if not (starts_again(job) and losses):
+    if not (starts_again(job) and any(replica.loss for group in groups.values() for replica in group)):
         return groups
+    lost = {kind: tuple(_lost_if_stopped(replica, job) for replica in group) for kind, group in groups.items()}
+    losses = (replica.loss for group in lost.values() for replica in group if replica.loss)
     first = min(losses, key=lambda loss: _order(loss, now))
     if first.is_permanent:
         return groups
     return {
         kind: tuple(replica if replica.loss is first else replica.restarted() for replica in group)
-        for kind, group in groups.items()
+        for kind, group in lost.items()
     }
 
 
@@ -56,10 +60,29 @@ def _is_leaving(replica: Replica) -> bool:
     return bool(record and pod and record.replaced and record.uid == pod.uid)
 
 
+def _lost_if_stopped(replica: Replica, job: TrainingJob) -> Replica:
+    """The same replica; lost, if somebody deletes its pod, and the program has ended, or will because of a disruption.
+
+    Alone it would be lost when its pod is gone. The others may fail before that, because of it.
+    """
+    pod, record = replica.pod, replica.record
+    if pod is None or not pod.is_terminating or replica.outcome is not PodState.TERMINATING or replica.is_completed:
+        return replica
+    is_ours = is_from_before(pod, job.record) or (record is not None and record.replaced and record.uid == pod.uid)
+    has_ended = bool(pod.main and pod.main.exit_code) or pod_state.is_disrupted(pod)
+    if is_ours or not (has_ended and pod_state.has_run(pod)) or replica.spec.restart_policy is RestartPolicy.NEVER:
+        return replica
+    place = replica.spec.type, replica.index, replica.name
+    return replace(replica, loss=ReplicaLoss(*place, PodState.DISRUPTED, replace(pod, is_gone=True)))
+
+
 def _order(loss: ReplicaLoss, now: datetime) -> tuple[datetime, bool]:
     """Kubelets write whole seconds: of what ended in the same one, a failure for good is taken for the consequence.
 
-    Of a pod that is gone nobody knows when it ended. It cannot have been deleted because of the others.
+    Of a pod that was deleted nobody may know when it ended. It cannot have been deleted because of the others.
     """
-    earliest = datetime.min.replace(tzinfo=now.tzinfo)
-    return (loss.ended_at or now) if loss.pod else earliest, loss.is_permanent
+    pod = loss.pod
+    moments = [moment for moment in (loss.ended_at, pod.disrupted_at if pod else None) if moment]
+    is_deleted = pod is None or (pod.is_gone and not pod_state.has_failed(pod))
+    default = datetime.min.replace(tzinfo=now.tzinfo) if is_deleted else now
+    return min(moments, default=default), loss.is_permanent
