@@ -37,7 +37,7 @@ MEANINGS: Final[Mapping[EventKind, str]] = {
     EventKind.REPLICA_FAILED: "a dynamic worker has failed for good; the job continues",
     EventKind.RESTARTED_IN_PLACE: "the kubelet has started a container again",
     EventKind.NODE_AVOIDED: "replicas have failed on a node too often: new pods avoid it (`runPolicy.avoidNodes`)",
-    EventKind.NODE_ALLOWED_AGAIN: "new pods may use that node again: 24 hours have passed, or no other node has room",
+    EventKind.NODE_ALLOWED_AGAIN: "new pods may use that node again, as after 24 hours, or if no other node has room",
     EventKind.RESIZED: "the number of replicas has changed",
     EventKind.REPLICA_PENDING: "a pod does not start; the message says why",
     EventKind.CREATE_FAILED: "a pod or Service was rejected; the operator retries",

@@ -168,10 +168,11 @@ def _nodes(view: JobView, after: JobRecord) -> Iterator[Event]:
             yield Event(EventKind.NODE_AVOIDED, message, is_warning=True)
     waiting = [replica.title for replica in avoided_nodes.stranded(snapshot, view.replicas)]
     allowed = avoided_nodes.allowed_again(snapshot, view.replicas)
-    for node in previous:
+    for node, entry in previous.items():
         if node not in current:
-            reason = f"no other node has taken {_list(waiting)} for 5 min" if node == allowed else "its time is over"
-            yield Event(EventKind.NODE_ALLOWED_AGAIN, f"new pods may be on {node} again: {reason}")
+            reason = ": its 24 h are over" if avoided_nodes.is_over(entry.time, snapshot.now) else ""
+            reason = f": no other node has taken {_list(waiting)} for 5 min" if node == allowed else reason
+            yield Event(EventKind.NODE_ALLOWED_AGAIN, f"new pods may be on {node} again{reason}")
 
 
 def _avoided(record: JobRecord) -> dict[str, NodeRecord]:

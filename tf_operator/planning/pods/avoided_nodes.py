@@ -50,7 +50,7 @@ def next_records(
     if limit is None or (phase in IDLE and snapshot.settings.has_job_queue):
         return ()
     without = None if phase in ENDS | IDLE else allowed_again(snapshot, replicas)
-    entries = (entry for entry in snapshot.job.record.avoided_nodes if not _is_over(entry.time, snapshot.now))
+    entries = (entry for entry in snapshot.job.record.avoided_nodes if not is_over(entry.time, snapshot.now))
     nodes = {entry.node: entry for entry in entries if entry.node != without}
     for loss in losses:
         if loss.pod and (cause := _cause(loss, loss.pod)):
@@ -114,10 +114,10 @@ def _avoided_by(replica: Replica) -> set[str]:
 def _has_waited(replica: Replica, now: datetime) -> bool:
     """Whether the scheduler has said for long that no node takes its pod."""
     is_refused = replica.pod is not None and replica.pod.pending_reason.startswith(_UNSCHEDULABLE)
-    return is_refused and _is_over(replica.waits_since, now, ALLOWED_AFTER)
+    return is_refused and is_over(replica.waits_since, now, ALLOWED_AFTER)
 
 
-def _is_over(moment: datetime | None, now: datetime, span: timedelta = FORGOTTEN_AFTER) -> bool:
+def is_over(moment: datetime | None, now: datetime, span: timedelta = FORGOTTEN_AFTER) -> bool:
     """Whether so much lies between the two; what lies as far ahead was noted by a wrong clock, or by nobody."""
     return moment is None or abs(now - moment) >= span
 
