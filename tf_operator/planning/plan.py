@@ -206,7 +206,8 @@ def _soonest(now: datetime, moments: Iterator[datetime | None]) -> timedelta | N
 def _waits_as_one(view: JobView) -> bool:
     """Whether a pod of the run before is still there, or the pause before the next pod of any replica is not over."""
     vacant = (replica for replica in view.replicas if replica.needs_pod)
-    return whole_job.has_old_pods(view.replicas) or not all(_is_due(replica, view.snapshot) for replica in vacant)
+    has_old_pods = bool(view.surplus) or whole_job.has_old_pods(view.replicas)
+    return has_old_pods or not all(_is_due(replica, view.snapshot) for replica in vacant)
 
 
 def _is_due(replica: Replica, snapshot: Snapshot) -> bool:
