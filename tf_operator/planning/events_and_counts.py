@@ -208,12 +208,11 @@ def _restart_of_all(view: JobView, after: JobRecord, used: str) -> Event:
     """Who was lost first, and that the others start again with it."""
     (loss,) = restarts.replaced(view, after.phase)
     others = sum(replica.is_given_up for replica in view.replicas)
+    pods = f"new pods for it and {others} other replica(s)" if others else "a new pod for it"
     budget = "; this does not count as a restart" if loss.outcome is PodState.DISRUPTED else used
     when = _when(view, after, loss.outcome)
-    message = (
-        f"{failure_evidence.describe(loss)}; attempt {after.attempt} begins{when} with new pods for it and {others}"
-    )
-    return Event(EventKind.JOB_RESTARTED, f"{message} other replica(s){budget}", is_warning=True)
+    message = f"{failure_evidence.describe(loss)}; attempt {after.attempt} begins{when} with {pods}{budget}"
+    return Event(EventKind.JOB_RESTARTED, message, is_warning=True)
 
 
 def _is_newly_tolerated(replica: Replica) -> bool:
