@@ -177,7 +177,8 @@ def restarts_are_counted_once(life: JobLife) -> Iterator[str]:
         # The end may come between a count and the successor, and before the last restarts in place are seen.
         least, most = replaced, sum(pod.failed_before(ended_at) for pod in life.pods) + in_place
     if _restarts_as_a_whole(life.last):
-        least = min(replaced, 1)  # those that fail in one run are one restart
+        # Those that fail in one run are one restart; or none, where one was disrupted first.
+        least = 0 if life.last.get("status", {}).get("disruptions") else min(replaced, 1)
     reported = life.last.get("status", {}).get("restarts", 0)
     if not least <= reported <= most:
         yield f"{reported} restarts are reported: {replaced} pods were replaced, {in_place} restarted in place"

@@ -106,6 +106,25 @@ async def test_a_killed_worker_takes_along_all_that_train_in_step(job_namespace)
     assert job_namespace.created_pods() == 7
 
 
+async def test_a_drain_is_no_failure_although_another_worker_fails_before_the_drained_pod_is_gone(job_namespace):
+    await job_namespace.begin_running(
+        builders.tfjob("j").workers(2, restart="ExitCode").backoff_limit(0).restarts_as_a_whole()
+    )
+    old_pods = await job_namespace.pods()
+    await job_namespace.kubelet.hold("j-worker-1")
+    await job_namespace.kubelet.disrupt("j-worker-1", "EvictionByEvictionAPI", "Eviction API: evicting")
+    await job_namespace.kubelet.fail("j-worker-0", Exit(1))
+    await job_namespace.wait("j", "Restarting", text="disrupted")
+    await job_namespace.wait_event("JobRestarted", "worker-1 (pod j-worker-1) was disrupted (EvictionByEvictionAPI")
+    await job_namespace.kubelet.release("j-worker-1")
+
+    await job_namespace.wait_replaced(*old_pods.values())
+    await job_namespace.run("j-worker-0", "j-worker-1")
+    job = await job_namespace.wait("j", "Running")
+
+    assert (job["status"]["disruptions"], job["status"].get("restarts", 0), job["status"]["attempt"]) == (1, 0, 2)
+
+
 async def test_a_node_that_killed_a_worker_is_avoided_until_no_other_one_takes_its_pod(job_namespace):
     await job_namespace.begin(builders.tfjob("j").workers(1, restart="ExitCode").avoid_nodes(1))
     await job_namespace.kubelet.bind("j-worker-0", "node-17")
