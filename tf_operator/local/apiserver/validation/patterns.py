@@ -18,6 +18,9 @@ _OWN: Final = {
     r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$": (
         r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?"
     ),
+    r"^[0-9]{1,18}(\.[0-9]{1,9})?([KMGTPE]i|[kMGTPE]|[eE][0-9]{1,2})?$": (
+        r"[0-9]{1,18}(\.[0-9]{1,9})?([KMGTPE]i|[kMGTPE]|[eE][0-9]{1,2})?"
+    ),
 }
 """By pattern: the whole text as Python reads it."""
 _WORDS_OF_GO: Final = {
