@@ -40,6 +40,7 @@ def text(amount: Decimal) -> str:
 def memory(amount: Decimal) -> str:
     """The amount as people write memory: ``12Gi``, ``12288500Ki``; as it is, if it is not that round."""
     for suffix in ("Gi", "Mi", "Ki"):
-        if amount % _BINARY[suffix] == 0:
-            return f"{int(amount / _BINARY[suffix])}{suffix}"
+        count, rest = divmod(int(amount), int(_BINARY[suffix]))
+        if not rest and amount == int(amount):
+            return f"{count}{suffix}"
     return text(amount)

@@ -36,6 +36,21 @@ def test_what_is_no_quantity_is_none(value):
 
 
 @pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("12Gi", "12Gi"),
+        ("1.5Gi", "1536Mi"),
+        ("12288500Ki", "12288500Ki"),
+        ("1G", "1000000000"),
+        ("500m", "500m"),
+        ("1e45", f"{5**45 * 2**15}Gi"),
+    ],
+)
+def test_memory_is_written_as_people_write_it(value, text):
+    assert quantity.memory(quantity.parse(value)) == text
+
+
+@pytest.mark.parametrize(
     ("amount", "text"), [("2", "2"), ("0.5", "500m"), ("0.0001", "1m"), ("1610612736.0", "1610612736"), ("0", "0")]
 )
 def test_an_amount_is_written_whole_or_in_thousandths_rounded_up(amount, text):

@@ -72,7 +72,7 @@ class ReplicaRecord:
     oom_restarts: int = 0
     """Those of them after OOM kills for which there was more memory: none of these is in the backoff limit."""
     memory: str = ""
-    """The limit of its deciding containers that has grown after OOM kills, as a quantity: 20 characters at most."""
+    """The limit of its deciding containers that has grown after OOM kills, as a quantity: 32 characters at most."""
     completed: Indexes = NO_INDEXES
     started: Indexes = NO_INDEXES
     """The replicas of which a pod ran that has not been replaced since."""
