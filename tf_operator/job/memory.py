@@ -56,6 +56,14 @@ class MemoryLimit(NamedTuple):
         return self.in_force > self.template
 
     @property
+    def problem(self) -> str:
+        """What is wrong with the maximum; empty if it leaves the template its limit."""
+        most = quantity.parse(self.policy.maximum)
+        if most is None or most >= self.template:
+            return ""
+        return f"must be at least {quantity.memory(self.template)}, which is the limit in the template"
+
+    @property
     def path(self) -> tuple[Decimal, ...]:
         """The limits that it has had, as far as nobody has edited policy or template in between."""
         limits = self.policy.limits(self.template)

@@ -116,13 +116,11 @@ def _has_possible_oom_policies(job: TrainingJob) -> Iterator[FieldError]:
         if not memory.LEAST_PERCENT <= policy.growth_percent <= memory.MOST_PERCENT:
             rule = f"must be from {memory.LEAST_PERCENT} to {memory.MOST_PERCENT}, is {policy.growth_percent}"
             yield FieldError(f"{path}.growthPercent", rule)
-        maximum = quantity.parse(policy.maximum)
         limit = MemoryLimit.of(policy, spec.template, job.profile.container, "")
-        if maximum is None:
+        if quantity.parse(policy.maximum) is None:
             yield FieldError(f"{path}.maxMemory", "must be a quantity, such as 64Gi")
-        elif limit and maximum < limit.template:
-            least = quantity.memory(limit.template)
-            yield FieldError(f"{path}.maxMemory", f"must be at least {least}, which is the limit in the template")
+        elif limit and limit.problem:
+            yield FieldError(f"{path}.maxMemory", limit.problem)
 
 
 def _has_a_possible_name(job: TrainingJob) -> Iterator[FieldError]:

@@ -29,6 +29,7 @@ JOB = builders.tfjob("j").chief().workers(2)
 ELASTIC = JOB.elastic(1, 4)
 ELASTIC_SERVERS = JOB.parameter_servers().elastic(1, 4, parameterServers={"maxReplicas": 2})
 DYNAMIC = JOB.dynamic_workers()
+GROWING = JOB.oom_policy("Worker", "8Gi", limit="4Gi")
 QUEUED = JOB.scheduling(queue="a")
 LONG = "j" * 54
 """Of the Services of this job, and of ten workers, but not of eleven, the names are short enough."""
@@ -38,6 +39,7 @@ NOTES = f"{PREFIX}/v1-fields"
 CRD = v1.API.crd.load(*OLDER)
 VERSIONS = {version["name"]: version for version in CRD["spec"]["versions"]}
 SPECS = ".spec.tfReplicaSpecs"
+BY_SERVER, BY_WEBHOOK = "replicas field .* does not exist", "v1, in which jobs are stored, does not take"
 STARTED = {
     "conditions": [
         {"type": "Created", "status": "True", "reason": "TFJobCreated"},
@@ -108,8 +110,12 @@ def counts(**sizes: int | None) -> Json:
     return {"tfReplicaSpecs": {kind: count if count is None else {"replicas": count} for kind, count in sizes.items()}}
 
 
-def container(**fields: str) -> Json:
-    return {"tfReplicaSpecs": {"Worker": {"template": {"spec": {"containers": [fields]}}}}}
+def worker(**fields: object) -> Json:
+    return {"tfReplicaSpecs": {"Worker": fields}}
+
+
+def container(**fields: object) -> Json:
+    return worker(template={"spec": {"containers": [fields]}})
 
 
 def policy(**fields: object) -> Json:
@@ -120,6 +126,8 @@ STAY, BOUNDS = "types and numbers of replicas can only change", "<= number of wo
 ONLY_BEFORE = ".spec.runPolicy.managedBy", "cannot be set, changed or removed after creation"
 QUEUE = ".spec.runPolicy.schedulingPolicy.queue", "cannot be changed or removed once it is set"
 WHOLE = ".spec.runPolicy.restarts.scope", "must be Replica with enableDynamicWorker"
+MEMORY = SPECS, "needs an oomPolicy.maxMemory that is at least the memory limit"
+LARGE = {"name": "tensorflow", "image": "x", "resources": {"limits": {"memory": "9Gi"}}}
 FORMAT = ".spec.tfConfigFormat", "can only change while the job is suspended"
 OLDEST = old_job(
     "v1alpha1",
@@ -194,6 +202,8 @@ CHANGES = [
     change("give away a suspended job", *ONLY_BEFORE, JOB.suspended(), policy(managedBy=THEIRS)),
     change("restart as a whole", *WHOLE, DYNAMIC, policy(restarts={"scope": "Job"})),
     change("dynamic workers of a whole job", *WHOLE, JOB.restarts_as_a_whole(), {"enableDynamicWorker": True}),
+    change("less memory at most", *MEMORY, GROWING, worker(oomPolicy={"maxMemory": "3Gi"})),
+    change("a limit above the most", *MEMORY, GROWING, container(**LARGE)),
     change("another queue", *QUEUE, QUEUED, policy(schedulingPolicy={"queue": "b"})),
     change("no queue", *QUEUE, QUEUED, policy(schedulingPolicy=None)),
 ]
@@ -338,7 +348,7 @@ async def test_what_v1_forbids_is_refused_at_every_door_or_without_effect(client
             await door(Visit(client, place, version, stored, change.goal(stored)))
         except RefusedError as refusal:
             answer = str(refusal)
-        assert re.search("^accepted$|422 Invalid|400 BadRequest|500 .*replicas field .* does not exist", answer), answer
+        assert re.search(f"^accepted$|422 Invalid|400 BadRequest|500 .*({BY_SERVER}|{BY_WEBHOOK})", answer), answer
         if version == STORED and door in SPEC_DOORS:
             assert re.search(change.says or re.escape(change.rule), answer), f"{door.__name__}: {answer}"
         stored_before, stored = stored, await client.get(TFJOBS.path(place, name))

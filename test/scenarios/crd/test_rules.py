@@ -12,6 +12,9 @@ WITHOUT_REPLICAS = builders.tfjob("j").merged({"spec": {"tfReplicaSpecs": {}}})
 SPECS = "spec.tfReplicaSpecs"
 ELASTIC = "spec.elasticPolicy"
 SERVERS = {"maxReplicas": 2}
+TOO_LITTLE = {
+    SPECS: "Invalid value: needs an oomPolicy.maxMemory that is at least the memory limit of the container tensorflow"
+}
 
 
 def policy(**fields):
@@ -20,6 +23,14 @@ def policy(**fields):
 
 def worker(**fields):
     return JOB.merged({"spec": {"tfReplicaSpecs": {"Worker": fields}}})
+
+
+def grows(kind, limit, most, *, sidecars=0):
+    """A job with so much memory for a type, and so much at most."""
+    job = JOB.replicas(kind, 1).oom_policy(kind, most, limit=limit)
+    main = job.replica_specs[kind]["template"]["spec"]["containers"]
+    containers = [*({"name": f"side-{n}", "image": "none"} for n in range(sidecars)), *main]
+    return job.merged({"spec": {"tfReplicaSpecs": {kind: {"template": {"spec": {"containers": containers}}}}}})
 
 
 def scheduling(**fields):
@@ -145,6 +156,24 @@ async def test_an_elastic_policy_allows_the_number_that_there_is(creates, job, c
     assert (await creates(job))[1] == complaints
 
 
+@pytest.mark.parametrize("sidecars", [0, 3])
+@pytest.mark.parametrize(
+    ("limit", "most", "complaints"),
+    [
+        ("8Gi", "8Gi", {}),
+        ("8Gi", "8192Mi", {}),
+        ("1.5Gi", "1610612736", {}),
+        (2**30, "1Gi", {}),
+        ("8Gi", "8191Mi", TOO_LITTLE),
+        ("1e9", "999M", TOO_LITTLE),
+        ("8Gi", "7.9Gi", TOO_LITTLE),
+    ],
+)
+async def test_the_most_memory_is_not_below_the_limit_of_the_template(creates, limit, most, complaints, sidecars):
+    for kind in ("Worker", "ps"):
+        assert (await creates(grows(kind, limit, most, sidecars=sidecars)))[1] == complaints
+
+
 @pytest.mark.parametrize(
     "job",
     [
@@ -153,6 +182,7 @@ async def test_an_elastic_policy_allows_the_number_that_there_is(creates, job, c
         *(policy(managedBy=value) for value in ("kubeflow.org/training-operator", "kueue.x-k8s.io/multikueue")),
         *(JOB.success_policy(value) for value in ("", "AllWorkers")),
         *(policy(avoidNodes={"afterFailures": value}) for value in (1, 10)),
+        *(JOB.oom_policy("Worker", "64Gi", percent=value) for value in (None, 10, 400)),
         *(policy(restarts=value) for value in ({}, {"scope": "Replica"}, {"scope": "Job"})),
         policy(ttlSecondsAfterFinished=0, activeDeadlineSeconds=0, backoffLimit=0, startupDeadlineSeconds=1),
         policy(activeDeadlineSeconds=2**40),
@@ -160,7 +190,7 @@ async def test_an_elastic_policy_allows_the_number_that_there_is(creates, job, c
         scheduling(minAvailable=0, scheduleTimeoutSeconds=0, queue="q", priorityClass="p"),
         scheduling(minResources={"cpu": 4, "memory": "1.5Gi", "example.com/gpu": "1"}),
     ],
-    ids=lambda job: str(job.corrections or job.more_spec),
+    ids=lambda job: str(job.corrections or job.more_spec or job.replica_specs["Worker"].get("oomPolicy")),
 )
 async def test_every_value_with_a_meaning_is_accepted(creates, job):
     assert (await creates(job))[1] == {}

@@ -108,8 +108,9 @@ class TFJobBuilder(ObjectBuilder):
         policy = {"maxMemory": most} | ({} if percent is None else {"growthPercent": percent})
         spec = merge(self.replica_specs[kind], {"oomPolicy": policy})
         if limit:
-            main = spec["template"]["spec"]["containers"][0]
-            spec["template"]["spec"]["containers"][0] = main | {"resources": {"limits": {"memory": limit}}}
+            main, *sidecars = spec["template"]["spec"]["containers"]
+            containers = [main | {"resources": {"limits": {"memory": limit}}}, *sidecars]
+            spec = merge(spec, {"template": {"spec": {"containers": containers}}})
         return replace(self, replica_specs={**self.replica_specs, kind: spec})
 
     def chief(self, *, restart: str = "") -> Self:

@@ -83,6 +83,39 @@ def test_what_only_v1_knows_survives_an_edit_in_an_older_version():
     }
 
 
+@pytest.mark.parametrize("version", ["v1alpha1", "v1alpha2", "v1beta1", "v1beta2"])
+def test_what_only_v1_has_of_replicas_survives_an_edit_in_an_older_version(version):
+    policies = {"Chief": {"maxMemory": "1Ti"}, "Worker": {"maxMemory": "8Gi", "growthPercent": 100}}
+    replicas = {kind: REPLICAS["Worker"] | {"oomPolicy": policy} for kind, policy in policies.items()}
+    stored = job("v1", tfReplicaSpecs=replicas | {"PS": REPLICAS["Worker"]}, runPolicy={"suspend": False})
+    body = convert(stored, version)
+    assert "oomPolicy" not in json.dumps(body["spec"])
+
+    template = {"spec": {"containers": [{"name": "tensorflow", "image": "newer"}]}}
+    for entry in [*body["spec"].get("tfReplicaSpecs", {}).values(), *body["spec"].get("replicaSpecs", ())]:
+        entry |= {"template": template}
+    changed = convert(body, "v1")["spec"]["tfReplicaSpecs"]
+    assert changed == {kind: entry | {"template": template} for kind, entry in stored["spec"]["tfReplicaSpecs"].items()}
+
+
+@pytest.mark.parametrize("replicas", ["x", {"Worker": "x"}, {"Worker": {"oomPolicy": "x"}}])
+def test_replicas_that_are_malformed_have_nothing_that_only_v1_has(replicas):
+    stored = job("v1", tfReplicaSpecs=replicas)
+    assert "oomPolicy" not in str(convert(stored, "v1beta2")["spec"])
+    noted = json.dumps([{"path": ["tfReplicaSpecs[]", "Worker", "oomPolicy"], "original": {"maxMemory": "8Gi"}}])
+    convert(job("v1beta2", tfReplicaSpecs=replicas, annotations={NOTES: noted}), "v1", is_written=False)
+
+
+def test_an_older_version_gives_no_template_more_memory_than_v1_allows():
+    stored = job("v1", tfReplicaSpecs={"Worker": REPLICAS["Worker"] | {"oomPolicy": {"maxMemory": "8Gi"}}})
+    body = convert(stored, "v1beta2")
+    main = {"name": "tensorflow", "image": "i", "resources": {"limits": {"memory": "9Gi"}}}
+    body["spec"]["tfReplicaSpecs"]["Worker"] |= {"template": {"spec": {"containers": [main]}}}
+    rule = "Worker.oomPolicy.maxMemory: must be at least 9Gi, which is the limit in the template"
+    with pytest.raises(ConversionError, match=re.escape(rule)):
+        convert(body, "v1")
+
+
 def test_an_edit_of_the_annotation_changes_nothing_of_a_stored_job():
     stored = job("v1", runPolicy={"suspend": True})
     body = convert(stored, "v1beta1")

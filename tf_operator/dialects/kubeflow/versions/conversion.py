@@ -168,8 +168,9 @@ def _to_v1(body: Body, version: Version, *, is_written: bool | None) -> dict[str
         noted = annotations.get(_fields_of(STORED)) if fixed_fields is None else fixed_fields.get(fixed.FIELDS)
         parts["spec"] = _spec_to_v1(normalized, version, noted)
     stored, misfits = stored_schema.fitted(_without_status(parts) | version.status_to_v1(parts))
-    if misfits and (fixed_fields is not None if is_written is None else is_written):
-        raise ConversionError(_refusal(misfits))
+    is_sent = fixed_fields is not None if is_written is None else is_written
+    if is_sent and (refused := [*misfits, *stored_schema.too_small(stored)]):
+        raise ConversionError(_refusal(refused))
     lost: list[remainder.Difference] = []
     if isinstance(normalized, Mapping):
         came_back = version.spec_from_v1(stored["spec"])

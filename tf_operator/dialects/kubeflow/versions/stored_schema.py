@@ -6,7 +6,7 @@ schema. So everything is fitted. Of a job that is stored already, a value that d
 job that cannot be converted would break all lists. An annotation keeps it, and the job reports it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Final
 
@@ -14,10 +14,13 @@ import msgspec
 
 from tf_operator.dialects.kubeflow.versions import remainder
 from tf_operator.dialects.kubeflow.versions.v1alpha2_to_v1beta2 import REPLICAS
+from tf_operator.dialects.record import object_of
+from tf_operator.dialects.replica_lists import CONTAINER
 from tf_operator.dialects.schema_fit import Misfit, fit
 from tf_operator.dialects.served import Crd
+from tf_operator.job.memory import MemoryLimit, OOMPolicy
 from tf_operator.job.training_job import FieldError
-from tf_operator.meta import Body
+from tf_operator.meta import Body, text_of
 
 _PACKAGE: Final = "tf_operator.dialects.kubeflow"
 LEFT_OUT: Final = "tf-operator.kubeflow.org/left-out"
@@ -30,6 +33,15 @@ _LONGEST_NAME: Final = 200
 def fitted(parts: Body) -> tuple[dict[str, Any], list[Misfit]]:
     """``spec`` and ``status`` as v1 takes them, and everything that does not fit."""
     return fit(parts, _schema())
+
+
+def too_small(stored: Body) -> Iterator[Misfit]:
+    """What no schema says: the most memory of replicas, where a template in an older version has a higher limit now."""
+    for kind, entry in object_of(object_of(stored, "spec"), REPLICAS).items():
+        policy = OOMPolicy(0, text_of(object_of(entry, "oomPolicy"), "maxMemory"))
+        limit = MemoryLimit.of(policy, object_of(entry, "template"), CONTAINER, "")
+        if limit and limit.problem:
+            yield Misfit(f"{_REPLICAS}.{kind}.oomPolicy.maxMemory", limit.problem)
 
 
 def has_gaps(parts: Body, version: str) -> bool:

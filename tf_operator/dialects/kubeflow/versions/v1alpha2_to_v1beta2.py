@@ -21,7 +21,11 @@ _POLICIES: Final = (CLEAN, "ttlSecondsAfterFinished")
 _LATER_POLICIES: Final = ("activeDeadlineSeconds", "backoffLimit")
 _REPLICA_STATUSES: Final = "replicaStatuses"
 REPLICAS: Final = "tfReplicaSpecs"
-"""The same in all versions."""
+"""The same in all versions, but for what only v1 has."""
+_ENTRIES: Final = f"{REPLICAS}[]"
+"""What is noted of replicas, under a name that no field has."""
+_ONLY_IN_V1: Final = ("oomPolicy",)
+"""Of each entry of the replicas."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +45,7 @@ class FlatVersion:
 
     def spec_from_v1(self, spec: Body) -> dict[str, Any]:
         policies = {CLEAN: _DEFAULT_IN_V1} | dict(object_of(spec, "runPolicy"))
-        return _only(policies, self.policies) | _only(spec, (REPLICAS,))
+        return _only(policies, self.policies) | _without_later_fields(_only(spec, (REPLICAS,)))
 
     def status_to_v1(self, parts: Body) -> dict[str, Any]:
         return self._rename(parts)
@@ -64,8 +68,23 @@ class FlatVersion:
         """The spec with these fields in place of its own; the replicas stay."""
         return self.split(own) | _only(spec, (REPLICAS,))
 
-    split_v1 = split
-    join_v1 = join
+    def split_v1(self, spec: Body) -> dict[str, Any]:
+        entries = {
+            key: later
+            for key, entry in object_of(spec, REPLICAS).items()
+            if isinstance(entry, Mapping) and (later := _only(entry, _ONLY_IN_V1))
+        }
+        return self.split(spec) | ({_ENTRIES: entries} if entries else {})
+
+    def join_v1(self, spec: Body, own: Body) -> dict[str, Any]:
+        """The spec of v1 with these fields in place of its own; of the replicas with those that only v1 has."""
+        noted = object_of(own, _ENTRIES)
+        entries = {
+            key: {**entry, **_only(object_of(noted, key), _ONLY_IN_V1)} if isinstance(entry, Mapping) else entry
+            for key, entry in object_of(spec, REPLICAS).items()
+        }
+        others = {name: value for name, value in own.items() if name != _ENTRIES}
+        return self.join(spec, others) | ({REPLICAS: entries} if entries else {})
 
     def _rename(self, parts: Body) -> dict[str, Any]:
         """The two names change places, so that nothing is lost of a status that has both. What is none stays."""
@@ -83,3 +102,17 @@ V1BETA2: Final = FlatVersion("v1beta2", (*_POLICIES, *_LATER_POLICIES))
 
 def _only(body: Body, names: tuple[str, ...]) -> dict[str, Any]:
     return {name: body[name] for name in names if name in body}
+
+
+def _without_later_fields(spec: Body) -> dict[str, Any]:
+    """The spec without those fields of its replicas that only v1 has. What is malformed stays as it is."""
+    replicas = spec.get(REPLICAS)
+    if not isinstance(replicas, Mapping):
+        return dict(spec)
+    entries = {
+        key: {name: value for name, value in entry.items() if name not in _ONLY_IN_V1}
+        if isinstance(entry, Mapping)
+        else entry
+        for key, entry in replicas.items()
+    }
+    return {**spec, REPLICAS: entries}
