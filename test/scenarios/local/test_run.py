@@ -17,6 +17,7 @@ from tf_operator.client import NotPossible
 from tf_operator.client.local_transport import ServerGone
 from tf_operator.client.run import own_server
 from tf_operator.local import kubeconfig as local_kubeconfig
+from tf_operator.local.node.processes import memory_limits
 from tf_operator.local.state import StateFolder
 
 HEAVY = {"aiohttp", "cryptography", "kubernetes", "prometheus_client", "rich", "sqlite3", "structlog"}
@@ -117,6 +118,23 @@ async def test_a_restart_of_the_whole_job_is_one_line(machine):
     begin, end = "warning: worker-1 .* with code 137: lost; attempt 2 begins", "new pods for it and 2 other"
     assert re.match(f"{begin}.*{end}", line), line
     assert output.count("on {") == 3
+    assert machine.remains() == []
+
+
+async def test_what_needs_more_memory_than_its_limit_has_it_in_the_end(machine):
+    """Where the system keeps no limits, it has it from the beginning."""
+    if limits := memory_limits.find():
+        limits.close()
+    claim, body = yaml.safe_load_all(job(f"exec {sys.executable} -c 'print(len(bytes(1) * {130 * 2**20}))'", Worker=1))
+    worker = body["spec"]["tfReplicaSpecs"]["Worker"]
+    worker |= {"restartPolicy": "Never", "oomPolicy": {"maxMemory": "256Mi"}}
+    worker["template"]["spec"]["containers"][0]["resources"] = {"limits": {"memory": "64Mi"}}
+
+    code, output, notes = await machine.run("run", "-", manifest=yaml.dump_all([claim, body]))
+
+    assert (code, output) == (0, f"{130 * 2**20}\n"), notes
+    growths = re.findall(r"memory limit of new pods grows from (\w+) to (\w+) after an OOM kill", notes)
+    assert growths == ([("64Mi", "96Mi"), ("96Mi", "144Mi")] if limits else [])
     assert machine.remains() == []
 
 
