@@ -40,7 +40,7 @@ from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.requests import Scope
 from tf_operator.meta import ObjectKey
 from tf_operator.planning.snapshot import Settings
-from tf_operator.projections.jobs import StoredJob
+from tf_operator.projections.jobs import DecodedJobs, StoredJob
 
 COMPONENT = "tfjob-controller"
 """Who reports events; the Go operator's name."""
@@ -163,7 +163,7 @@ def make_controller(context: ControllerContext, api: ServedAPI) -> Controller:
         jobs=own_caches.jobs.resource,
         reporter=PlanReporter(own_caches.jobs.resource, context.recorder, metrics.jobs, api),
     )
-    observer = Observer(own_caches, notes, context.client, clock, api, context.settings, workloads)
+    observer = Observer(own_caches, notes, context.client, clock, DecodedJobs(api), context.settings, workloads)
     return Controller(
         queue=queue,
         jobs=jobs,

@@ -15,7 +15,6 @@ from tf_operator.controller import resources
 from tf_operator.controller.caches import LABELLED, OWNER, Caches, owner_value
 from tf_operator.controller.job_notes import JobNotes
 from tf_operator.controller.kueue import KueueCaches
-from tf_operator.dialects.served import ServedAPI
 from tf_operator.job import constants, naming
 from tf_operator.job.training_job import FieldError, TrainingJob
 from tf_operator.machinery.cache import pager
@@ -33,7 +32,7 @@ from tf_operator.planning.snapshot import Cause, ChildState, Pod, RejectedWrite,
 from tf_operator.projections import pod_events
 from tf_operator.projections.children import Child
 from tf_operator.projections.extras import CachedExtra
-from tf_operator.projections.jobs import StoredJob, job_of
+from tf_operator.projections.jobs import DecodedJobs, StoredJob
 from tf_operator.projections.pod_groups import CachedGroup
 from tf_operator.projections.pods import CachedPod
 from tf_operator.projections.services import CachedService
@@ -63,7 +62,7 @@ class Observer:
     notes: JobNotes
     client: ApiClient
     clock: Clock
-    api: ServedAPI
+    jobs: DecodedJobs
     settings: Callable[[], Settings]
     """What plans depend on at the moment."""
     kueue: KueueCaches | None = None
@@ -96,7 +95,7 @@ class Observer:
                 raise
             return None
         except msgspec.DecodeError as error:
-            raise errors.Garbled(f"the reply is no {self.api.resource.kind}: {error}") from error
+            raise errors.Garbled(f"the reply is no {self.jobs.api.resource.kind}: {error}") from error
         job = self._read(stored)
         if job.uid != owner.uid:
             return None
@@ -230,7 +229,7 @@ class Observer:
         return ChildState(current, self.notes.rejections.get(job.uid, str(kind.resource)))
 
     def _read(self, stored: StoredJob) -> TrainingJob:
-        job = job_of(stored, self.api)
+        job = self.jobs.of(stored)
         if not stored.problem:
             return job
         return replace(job, problems=(FieldError("spec", f"cannot be read: {stored.problem}"),))

@@ -21,6 +21,10 @@ from tf_operator.planning.bodies import gang
 from tf_operator.planning.kueue import state
 from tf_operator.projections.json_parts import EMPTY, as_object
 
+MOST_DECODED: Final = 256
+LARGEST_DECODED: Final = 16 * 1024
+"""Bytes of a spec and a status."""
+
 
 class FieldManager(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """An entry of ``managedFields``: who has changed an object."""
@@ -105,6 +109,33 @@ def job_reader(api: ServedAPI) -> Callable[[msgspec.Raw | bytes], StoredJob]:
 def job_of(stored: StoredJob, api: ServedAPI) -> TrainingJob:
     """The job as its API reads it; never raises, whatever is stored."""
     return api.read(stored.metadata.body(), as_object(stored.spec), as_object(stored.status))
+
+
+class DecodedJobs:
+    """Jobs as their API reads them, of which the last are kept: most are reconciled several times as they are.
+
+    Not many, and none that is large: decoded, a job takes ten times the memory of its text.
+    """
+
+    def __init__(self, api: ServedAPI) -> None:
+        self.api = api
+        self._jobs: dict[str, tuple[StoredJob, TrainingJob]] = {}
+        """By UID; the one that was asked for last is at the end."""
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def of(self, stored: StoredJob) -> TrainingJob:
+        """The same as ``job_of``. Whether the job has changed is not told by its version: etcd may be restored."""
+        uid = stored.metadata.uid
+        entry = self._jobs.pop(uid, None)
+        if entry is None or entry[0] is not stored:
+            entry = stored, job_of(stored, self.api)
+        if len(stored.spec) + len(stored.status) <= LARGEST_DECODED:
+            self._jobs[uid] = entry
+        if len(self._jobs) > MOST_DECODED:
+            del self._jobs[next(iter(self._jobs))]
+        return entry[1]
 
 
 def _without_spec(raw: msgspec.Raw | bytes) -> _RawJob:

@@ -39,6 +39,7 @@ from tf_operator.meta import ObjectKey, key_of, labels_of
 from tf_operator.planning.child_kinds import kinds
 from tf_operator.planning.snapshot import Settings
 from tf_operator.projections.extras import extra_reader
+from tf_operator.projections.jobs import DecodedJobs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -142,7 +143,7 @@ class Harness:
             jobs=api.resource,
             reporter=PlanReporter(api.resource, self.recorder, self.counts, api),
         )
-        observer = Observer(self.caches, self.notes, self.api.client, self.clock, api, lambda: settings)
+        observer = Observer(self.caches, self.notes, self.api.client, self.clock, DecodedJobs(api), lambda: settings)
         self.reconciler = Reconciler(
             observer, self.executor, self.pending_writes, self.notes, self.debounce, self.clock
         )

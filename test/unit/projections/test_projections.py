@@ -22,7 +22,15 @@ from tf_operator.machinery.transport import raw_json, responses
 from tf_operator.meta import ObjectKey, parse_time, rfc3339
 from tf_operator.planning.bodies import resize_sidecar
 from tf_operator.planning.snapshot import Host, MainContainer, PodGroup, Service
-from tf_operator.projections.jobs import JobMeta, StoredJob, job_of, job_reader
+from tf_operator.projections.jobs import (
+    LARGEST_DECODED,
+    MOST_DECODED,
+    DecodedJobs,
+    JobMeta,
+    StoredJob,
+    job_of,
+    job_reader,
+)
 from tf_operator.projections.pod_groups import group_reader
 from tf_operator.projections.pods import pod_reader
 from tf_operator.projections.services import service_reader
@@ -56,6 +64,31 @@ def test_a_job_is_read_by_its_dialect():
     assert (str(job.key), job.uid, job.resource_version) == ("ns/j", "u", "7")
     assert job.pod_count == 2
     assert not job.problems
+
+
+def test_a_job_is_decoded_once_until_it_changes_whatever_its_version_says():
+    jobs = DecodedJobs(v1.API)
+    stored, restored = read_job(raw(JOB)), read_job(raw({**JOB, "spec": {"tfReplicaSpecs": {}}}))
+
+    assert jobs.of(stored) is jobs.of(stored)
+    assert (jobs.of(restored).pod_count, jobs.of(stored).pod_count) == (0, 2)
+
+
+def test_only_the_last_small_jobs_are_kept_decoded():
+    jobs = DecodedJobs(v1.API)
+    first, *others = (
+        read_job(raw({**JOB, "metadata": {**JOB["metadata"], "uid": f"u{number}"}})) for number in range(MOST_DECODED)
+    )
+    large = read_job(raw({**JOB, "status": {"note": "x" * LARGEST_DECODED}}))
+    decoded = jobs.of(first)
+    for stored in others:
+        jobs.of(stored)
+
+    assert jobs.of(first) is decoded
+    assert jobs.of(large) is not jobs.of(large)
+    jobs.of(read_job(raw(JOB)))
+    assert jobs.of(first) is decoded
+    assert len(jobs) == MOST_DECODED
 
 
 CREATED = {"type": "Created", "status": "True", "lastTransitionTime": "2026-03-01T08:00:00Z"}
