@@ -9,11 +9,13 @@ from typing import Generic, TypeVar
 
 from tf_operator.controller.debounce import SHORTEST, Debounce
 from tf_operator.controller.job_notes import JobNotes
+from tf_operator.dialects.served import PROGRESS_WAITS
 from tf_operator.machinery.cache.consistency import PendingWrites
 from tf_operator.machinery.cache.store import Store
 from tf_operator.machinery.queue.workqueue import RateLimitedQueue
 from tf_operator.machinery.transport.requests import Resource
 from tf_operator.meta import ObjectKey
+from tf_operator.planning.snapshot import Pod
 from tf_operator.projections.children import Child
 from tf_operator.projections.jobs import StoredJob
 from tf_operator.projections.pods import CachedPod
@@ -56,22 +58,31 @@ class OnChild(Generic[C]):
     resource: Resource
 
     def on_add(self, item: C) -> None:
-        job = self.job_of(item)
-        if job is not None:
-            self.queue.add_debounced(job.metadata.key, self.debounce.wait(job.metadata.uid))
+        """Nearly always one that this process has just made: no more than progress."""
+        self.on_progress(item)
 
     def on_update(self, old: C, new: C) -> None:
         """Reconcile its job; also the one that has just lost it."""
-        self.on_add(new)
+        self.on_change(new)
         if old.owner != new.owner:
-            self.on_add(old)
+            self.on_change(old)
 
     def on_delete(self, last: C, *, final_state_known: bool) -> None:  # noqa: ARG002
         """Reconcile its job, and the one that could not be given a child because of this one."""
-        self.on_add(last)
+        self.on_change(last)
         uid = self.notes.rejections.note_freed(str(self.resource), last.metadata.key)
         if waiting := self.jobs.by_uid(uid):
             self.queue.add_debounced(waiting.metadata.key, SHORTEST)
+
+    def on_change(self, item: Child) -> None:
+        if job := self.job_of(item):
+            self.queue.add_debounced(job.metadata.key, self.debounce.wait(job.metadata.uid))
+
+    def on_progress(self, item: Child) -> None:
+        """Of what no more than a status can follow from: it is reconciled when that would be written anyhow."""
+        if job := self.job_of(item):
+            self.notes.status_batches.note_progress(job.metadata.uid)
+            self.queue.add_debounced(job.metadata.key, max(PROGRESS_WAITS, self.debounce.wait(job.metadata.uid)))
 
     def job_of(self, item: Child) -> StoredJob | None:
         """The job that controls it, which can only be in the same namespace."""
@@ -89,14 +100,20 @@ class OnPod:
         if item.pod is not None and self.children.job_of(item):
             self.children.notes.departed_pods.note_created(item.owner, item.pod)
             self.children.notes.rejections.note_freed(str(self.children.resource), item.metadata.key)
-        self.children.on_add(item)
+        if item.pod is None or _goes_well(item.pod):
+            self.children.on_progress(item)
+        else:
+            self.children.on_change(item)
 
     def on_update(self, old: CachedPod, new: CachedPod) -> None:
-        """Reconcile its job, unless nothing that matters has changed."""
+        """Reconcile its job, unless nothing that matters has changed; in no hurry where the pod has begun to run."""
         old_pod, new_pod = old.pod, new.pod
         if old_pod and new_pod and new_pod.is_terminating and not old_pod.is_terminating and self.children.job_of(new):
             self.children.notes.departed_pods.note_terminating(new.owner, old_pod)
-        if old.pod != new.pod or old.owner != new.owner:
+        has_begun = old_pod and new_pod and old_pod.phase != new_pod.phase == "Running" and _goes_well(new_pod)
+        if has_begun and old.owner == new.owner:
+            self.children.on_progress(new)
+        elif old_pod != new_pod or old.owner != new.owner:
             self.children.on_update(old, new)
 
     def on_delete(self, last: CachedPod, *, final_state_known: bool) -> None:
@@ -104,3 +121,15 @@ class OnPod:
         if last.pod is not None and self.children.job_of(last):
             self.children.notes.departed_pods.note_deleted(last.owner, last.pod)
         self.children.on_delete(last, final_state_known=final_state_known)
+
+
+def _goes_well(pod: Pod) -> bool:
+    """Whether a pod is on its way, or runs, and nobody has to do anything about it."""
+    is_in_trouble = pod.is_terminating or pod.is_disrupted or pod.is_restarting or pod.is_stopped or pod.restarts
+    ends = (pod.main, *(container.state for container in pod.others))
+    return (
+        pod.phase in {"Pending", "Running"}
+        and not is_in_trouble
+        and not pod.host.has_unhealthy_device
+        and all(end is None or end.exit_code is None for end in ends)
+    )

@@ -56,11 +56,15 @@ class StatusBatches:
         created, batch.created = batch.created, []
         return created
 
-    def time_left(self, uid: str, seconds: float) -> float:
-        """For how much longer to collect progress, which is collected for so many seconds from the first."""
+    def note_progress(self, uid: str) -> float:
+        """There is progress; since when there is some that is not written yet, on the monotonic clock."""
         batch, now = self._of(uid), self._clock.monotonic()
         batch.since = now if batch.since is None else batch.since
-        return batch.since + seconds - now
+        return batch.since
+
+    def time_left(self, uid: str, seconds: float) -> float:
+        """For how much longer to collect progress, which is collected for so many seconds from the first."""
+        return self.note_progress(uid) + seconds - self._clock.monotonic()
 
     def note_written(self, uid: str) -> None:
         if batch := self._batches.get(uid):

@@ -17,6 +17,7 @@ from tf_operator.job.report import EventKind, JobReport
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.meta import Body, GroupVersionResource, metadata_of, text_of
 
+PROGRESS_WAITS: Final = 0.5
 _DECIDED: Final = ("queue", "elastic")
 """The parts of a record that the job queue writes."""
 
@@ -133,7 +134,7 @@ class ServedAPI:
     """The version in which its jobs may have a ``tensorboard``, which the operator runs; empty for none."""
     record_in: str = ""
     """The field of the status that has the record; empty where the record is spread out in the status itself."""
-    progress_waits: Callable[[TrainingJob], float] = lambda _: 0.5
+    progress_waits: Callable[[TrainingJob], float] = lambda _: PROGRESS_WAITS
     """Seconds for which progress of a job is collected before it is written: longer where a status is large."""
 
     def has(self, body: Body) -> bool:

@@ -8,7 +8,9 @@ from support.embedded.controller_harness import KEY, Harness
 from support.jobs import builders
 from tf_operator.controller import reconciler
 from tf_operator.controller.debounce import LONGEST, SHORTEST
+from tf_operator.dialects.served import PROGRESS_WAITS
 from tf_operator.machinery.transport.responses import ObjectMeta
+from tf_operator.planning.snapshot import Container, Host, MainContainer
 from tf_operator.projections.children import Child
 from tf_operator.projections.pods import CachedPod
 
@@ -55,13 +57,57 @@ async def test_changes_that_follow_each_other_at_once_are_one_look(harness):
 async def test_every_change_of_a_child_leads_to_its_job(harness):
     handler = harness.on_child
 
-    for tell in (
-        lambda: handler.on_add(child(harness)),
-        lambda: handler.on_update(child(harness), child(harness)),
-        lambda: handler.on_delete(child(harness), final_state_known=True),
+    for tell, wait in (
+        (lambda: handler.on_add(child(harness)), PROGRESS_WAITS),
+        (lambda: handler.on_update(child(harness), child(harness)), SHORTEST),
+        (lambda: handler.on_delete(child(harness), final_state_known=True), SHORTEST),
     ):
         tell()
         assert harness.queue.depth == 0, "more is likely to follow at once"
+        await harness.clock.advance(wait)
+        assert await queued(harness)
+        harness.queue.done(KEY)
+
+
+async def test_pods_that_begin_to_run_cost_one_look_after_which_the_status_says_so_at_once(harness):
+    await harness.settle()
+    pod = next(iter(harness.caches.pods.store))
+    harness.set_pod(pod.metadata.name, phase="Running")
+
+    harness.on_pod.on_update(pod, replace(pod, pod=replace(pod.pod, phase="Running")))
+    await harness.clock.advance(PROGRESS_WAITS - 0.01)
+    assert harness.queue.depth == 0
+    await harness.clock.advance(0.01)
+    assert await queued(harness)
+
+    harness.sync()
+    await harness.reconcile()
+    assert harness.api.calls[-1] == "patch tfjobs.kubeflow.org j/status"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"phase": "Failed"},
+        {"phase": "Succeeded"},
+        {"is_terminating": True},
+        {"is_disrupted": True},
+        {"is_restarting": True},
+        {"is_stopped": True},
+        {"restarts": 1},
+        {"host": Host("n1", has_unhealthy_device=True)},
+        {"main": MainContainer(exit_code=1)},
+        {"others": (Container("other", MainContainer(exit_code=0), None),)},
+    ],
+    ids=str,
+)
+async def test_a_pod_that_does_anything_but_run_is_looked_at_without_that_wait(harness, change):
+    await harness.settle()
+    pod = next(iter(harness.caches.pods.store))
+    newer = replace(pod, pod=replace(pod.pod, **{"phase": "Running", **change}))
+
+    for tell in (lambda: harness.on_pod.on_update(pod, newer), lambda: harness.on_pod.on_add(newer)):
+        tell()
         await harness.clock.advance(SHORTEST)
         assert await queued(harness)
         harness.queue.done(KEY)
