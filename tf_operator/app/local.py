@@ -21,6 +21,7 @@ import msgspec
 
 from tf_operator.app import lifecycle, wiring
 from tf_operator.app.options.options import Options
+from tf_operator.app.progress.local import PACE, LocalProgress
 from tf_operator.controller.conflicts import ConflictDetector
 from tf_operator.dialects import registry
 from tf_operator.dialects.served import ServedAPI
@@ -145,12 +146,20 @@ async def live(
         settings=NodeSettings(options.folder.node, options.interpreter, machine_capacity(), gpus=options.gpus),
         spawner_process=options.spawner_process,
     )
+    progress = LocalProgress(clock)
     operator = make_operator(
-        in_process, Options(apis=options.apis, election=None), clock=clock, stop=stop, on_step=on_step
+        in_process,
+        Options(apis=options.apis, election=None),
+        clock=clock,
+        stop=stop,
+        on_step=on_step,
+        progress=progress,
     )
     failed: Exception | None = None
     async with asyncio.TaskGroup() as parts:
-        running = parts.create_task(operator.run(node=node.run(), collector=_collect(server, clock)))
+        running = parts.create_task(
+            operator.run(node=node.run(), collector=_collect(server, clock), progress=progress.run())
+        )
         try:
             yield LocalCluster(server, LogTransport(in_process, node.logs, clock), node.logs, clock, node)
         except Exception as error:  # noqa: BLE001 (raised below, not as one of a group of failures)
@@ -232,14 +241,20 @@ def machine_gpus() -> GpuSettings | None:
 
 
 def make_operator(
-    transport: Transport, options: Options, *, clock: Clock, stop: asyncio.Event, on_step: Callable[[str], object]
+    transport: Transport,
+    options: Options,
+    *,
+    clock: Clock,
+    stop: asyncio.Event,
+    on_step: Callable[[str], object],
+    progress: LocalProgress,
 ) -> lifecycle.Lifecycle:
     """The operator for an API server that nobody else uses."""
     client = _client(transport, clock)
     informers = SharedInformerFactory(client=client, clock=clock)
     recorder = EventRecorder(client, clock=clock, reporter=Reporter(wiring.COMPONENT, "local"))
     conflicts = ConflictDetector(clock, recorder=recorder, is_overridden=True)
-    settings = replace(wiring.settings(options), has_one_node=True)
+    settings = replace(wiring.settings(options), has_one_node=True, progress=progress.server)
     context = wiring.ControllerContext(
         client=client,
         informers=informers,
@@ -249,6 +264,8 @@ def make_operator(
         controllers={api.controller: wiring.Unmeasured() for api in options.apis},
         conflicts=conflicts,
         settings=lambda: settings,
+        progress_pace=PACE,
+        progress_intakes=progress.intakes,
     )
 
     async def on_synced() -> None:

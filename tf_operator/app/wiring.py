@@ -22,6 +22,8 @@ from tf_operator.controller.job_notes import JobNotes
 from tf_operator.controller.kueue import make_kueue_caches
 from tf_operator.controller.metrics_hooks import JobInstruments, ReconcileInstruments
 from tf_operator.controller.observe import Observer
+from tf_operator.controller.progress.intake import ProgressIntake
+from tf_operator.controller.progress.reports import DEFAULT_PACE, Pace
 from tf_operator.controller.reconciler import Reconciler
 from tf_operator.controller.reporter import PlanReporter
 from tf_operator.controller.writing.execute import Executor
@@ -93,6 +95,9 @@ class ControllerContext:
     """Watches the jobs for changes by other controllers."""
     settings: Callable[[], Settings]
     """What plans depend on at the moment."""
+    progress_pace: Pace = DEFAULT_PACE
+    progress_intakes: dict[str, ProgressIntake] = field(default_factory=dict)
+    """Where reports of programs go, by the API version of their jobs; filled as controllers are made."""
     slots: Slots = field(default_factory=Slots)
     """For writes in flight: however many controllers there are, the API server sees one operator."""
 
@@ -142,7 +147,7 @@ def make_controller(context: ControllerContext, api: ServedAPI) -> Controller:
     queue = RateLimitedQueue[ObjectKey](clock, backoff, instruments=metrics.queue, flow=attrgetter("namespace"))
     queue.pause()  # until this process leads
     jobs, debounce = own_caches.jobs.store, Debounce()
-    notes = JobNotes(clock, lambda uid: jobs.by_uid(uid) is not None)
+    notes = JobNotes(clock, lambda uid: jobs.by_uid(uid) is not None, context.progress_pace)
     pending_writes = PendingWrites(own_caches.views(), clock, uncached=resources.uncached())
     own_caches.jobs.add_handler(OnJob(queue, debounce, notes, pending_writes))
     own_caches.pods.add_handler(OnPod(OnChild(queue, debounce, jobs, notes, own_caches.pods.resource)))
@@ -152,6 +157,7 @@ def make_controller(context: ControllerContext, api: ServedAPI) -> Controller:
         if children:
             children.add_handler(OnChild(queue, debounce, jobs, notes, children.resource))
     context.conflicts.observe(own_caches.jobs, api, metrics.jobs)
+    context.progress_intakes[api.resource.api_version] = ProgressIntake(api, jobs, queue, notes.progress_reports)
     if metrics.phases:
         own_caches.jobs.add_handler(metrics.phases)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from tf_operator.client import Job, JobEvent, JobPod
+from tf_operator.client import Job, JobEvent, JobPod, progress
 from tf_operator.client.display import age, table
 from tf_operator.meta import Body
 
@@ -45,10 +45,13 @@ def job_table(
     listed: Sequence[Job], *, now: datetime, shows_namespace: bool = False, is_wide: bool = False
 ) -> Iterator[str]:
     names = (["NAMESPACE"] if shows_namespace else []) + ["NAME", "STATE", "READY", "RESTARTS", "AGE"]
+    shows_progress = any(job.spec.record.progress for job in listed)
+    names += ["PROGRESS", "ETA"] if shows_progress else []
     rows = []
     for job in listed:
         row = [job.namespace] if shows_namespace else []
         row += [job.name, job.phase or "-", job.ready, str(job.restarts), age(job.created, now)]
+        row += progress.cells(job) if shows_progress else ()
         attempt = str(job.spec.record.attempt)
         rows.append([*row, attempt, age(job.started, now), age(job.finished, now), job.message] if is_wide else row)
     return table([*names, "ATTEMPT", "STARTED", "FINISHED", "MESSAGE"] if is_wide else names, rows)

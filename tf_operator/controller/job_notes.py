@@ -6,31 +6,36 @@ Nothing here decides how a job ends: that is in its status.
 from collections.abc import Callable
 
 from tf_operator.controller.departed_pods import DepartedPods
+from tf_operator.controller.progress.reports import DEFAULT_PACE, Pace, ProgressReports
 from tf_operator.controller.rejections import Rejections
 from tf_operator.controller.status_batches import StatusBatches
 from tf_operator.machinery.clock import Clock
 
 
 class JobNotes:
-    """Three things, each by the UID of the job."""
+    """Four things, each by the UID of the job."""
 
-    def __init__(self, clock: Clock, exists: Callable[[str], bool]) -> None:
+    def __init__(self, clock: Clock, exists: Callable[[str], bool], pace: Pace = DEFAULT_PACE) -> None:
         """``exists``: whether there is a job of this UID; nothing is kept of others."""
         self.rejections = Rejections(clock, exists)
         self.departed_pods = DepartedPods(exists)
         self.status_batches = StatusBatches(clock, exists)
+        self.progress_reports = ProgressReports(clock, exists, pace)
 
     def begin_term(self) -> None:
         """This process leads from now on: what was refused, created or seen before is the predecessor's affair."""
         self.rejections.begin_term()
         self.departed_pods.begin_term()
         self.status_batches.begin_term()
+        self.progress_reports.begin_term()
 
     def forget(self, uid: str) -> None:
         """The job is gone."""
         self.rejections.forget(uid)
         self.departed_pods.forget(uid)
         self.status_batches.forget(uid)
+        self.progress_reports.forget(uid)
 
     def __len__(self) -> int:
-        return len(self.rejections) + len(self.departed_pods) + len(self.status_batches)
+        pods = len(self.departed_pods)
+        return pods + len(self.rejections) + len(self.status_batches) + len(self.progress_reports)

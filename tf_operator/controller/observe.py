@@ -239,10 +239,10 @@ class Observer:
         present = [child.pod for child in children.pods if child.pod is not None and _is_child(child, job)]
         uids = {pod.uid for pod in present}
         departed: list[Pod] = [pod for pod in self.notes.departed_pods.of(job.uid) if pod.uid not in uids]
-        unserved = self._unserved(job, is_listed=children.are_groups_listed)
+        unserved, now = self._unserved(job, is_listed=children.are_groups_listed), self.clock.now()
         return Snapshot(
             job=job,
-            now=self.clock.now(),
+            now=now,
             pods=(*present, *departed),
             services=tuple(child.service for child in services if _is_child(child, job)),
             has_borrowed_labels=any(
@@ -254,6 +254,7 @@ class Observer:
             kueue=self.kueue.of(job) if self.kueue else None,
             settings=self.settings(),
             offered_scheduler=self._scheduler_on_offer(job.run_policy.scheduling.scheduler),
+            reported=self.notes.progress_reports.of(job.uid, now),
             status_time=stored.status_time(),
         )
 

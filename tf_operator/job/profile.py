@@ -153,5 +153,7 @@ class Profile:
     """Whether its jobs may have a ``tensorboard_spec``, of an object of kind TensorBoard."""
     has_operator_config: bool = False
     """Whether the operator's configuration adds to its pods what accelerators need."""
+    takes_reports: bool = False
+    """Whether programs may report how far they are."""
     server_image: str = ""
     """Of default servers where nobody names one, not even the operator's configuration."""

@@ -15,6 +15,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final, Self
 
+from tf_operator.job.progress import Progress
 from tf_operator.job.ranges import NO_INDEXES, Indexes
 
 
@@ -284,6 +285,8 @@ class JobRecord:
     pending: PendingRecord | None = None
     queue: QueueRecord = NOT_IN_QUEUE
     elastic: ElasticRecord = NOT_ELASTIC
+    progress: Progress | None = None
+    """What its program has reported last. Nothing is decided by it."""
 
     @property
     def is_finished(self) -> bool:

@@ -5,11 +5,12 @@ events. No decision reads a report: what has to be known later is in its ``recor
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum, auto
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
+from tf_operator.job.progress import Progress
 from tf_operator.job.record import ENDS, JobRecord, ReplicaType
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.meta import Body, GroupVersionResource
@@ -95,8 +96,15 @@ class JobReport:
     """What the job waits for, or what is wrong with it: a sentence that begins with a space."""
     extras: Mapping[GroupVersionResource, ChildLine] = field(default_factory=dict)
     """Of what the job has beside its replicas, by kind. Of one that is wanted and not here, nothing is known."""
+    waiting_progress: Progress | None = None
+    """What the program has reported: it is stored with whatever else is."""
     lines: Callable[[], Iterable[ReplicaLine]] = field(default=tuple, compare=False, repr=False)
     """One line for each replica. Made when asked for: there may be 10,000, and most APIs write only the counts."""
+
+    def with_progress(self) -> Self:
+        """The same with the progress that waits to be stored."""
+        record = self.record.changed(progress=self.waiting_progress)
+        return replace(self, record=record, waiting_progress=None) if self.waiting_progress else self
 
     @property
     def ready(self) -> str:

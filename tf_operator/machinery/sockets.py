@@ -14,12 +14,11 @@ async def accept(listener: socket.socket) -> socket.socket:
     Not ``loop.sock_accept``: cancelled in the turn of the loop in which somebody connects, that accepts the connection
     all the same, loses it, and has asyncio log an error.
     """
-    loop = asyncio.get_running_loop()
     while True:
         try:
             accepted, _ = listener.accept()
         except (BlockingIOError, InterruptedError):
-            await _readable(loop, listener)
+            await wait_readable(listener)
         else:
             accepted.settimeout(0)
             return accepted
@@ -34,8 +33,9 @@ def abort(transport: asyncio.WriteTransport) -> None:
         transport.abort()
 
 
-async def _readable(loop: asyncio.AbstractEventLoop, listener: socket.socket) -> None:
-    readable = asyncio.Event()
+async def wait_readable(listener: socket.socket) -> None:
+    """Return when a connection can be accepted."""
+    loop, readable = asyncio.get_running_loop(), asyncio.Event()
     loop.add_reader(listener, readable.set)
     try:
         await readable.wait()

@@ -30,7 +30,7 @@ from tf_operator.planning.child_kinds import life
 from tf_operator.planning.job_queue import admission
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.kueue import protocol
-from tf_operator.planning.pods import absences, avoided_nodes, pod_needs
+from tf_operator.planning.pods import absences, avoided_nodes, pod_needs, reported_progress
 from tf_operator.planning.replicas import Replica
 from tf_operator.planning.snapshot import Cause, Snapshot
 from tf_operator.planning.verdict import Phase, Verdict
@@ -189,6 +189,7 @@ def _wake_ups(view: JobView, after: JobRecord) -> Iterator[datetime | None]:
     yield rejections.retry_at(view.snapshot.rejected) if view.snapshot.rejected else None
     yield from pending.wake_ups(view) if after.pending is None else ()
     yield from avoided_nodes.wake_ups(view.replicas, after.avoided_nodes)
+    yield reported_progress.due(view.snapshot, after)
     yield now + absences.LOOKED_FOR_EVERY if absences.is_to_look_again(view) else None
     restart_records = {(record.type, record.index): record for record in after.restart_records}
     for replica in view.replicas:

@@ -19,7 +19,7 @@ from tf_operator.planning import cleanup, in_place, job_view, pending, resizing,
 from tf_operator.planning.child_kinds import life
 from tf_operator.planning.job_queue import admission
 from tf_operator.planning.job_view import JobView
-from tf_operator.planning.pods import failure_evidence
+from tf_operator.planning.pods import failure_evidence, reported_progress
 from tf_operator.planning.pods.pod_state import PodState
 from tf_operator.planning.replicas import Replica
 from tf_operator.planning.snapshot import Pod, Snapshot
@@ -34,7 +34,7 @@ def next_report(view: JobView, verdict: Verdict) -> JobReport:
         record = _with_replicas(view, verdict, record)
     is_active = verdict.phase is Phase.ACTIVE
     record = _going_on(view, record) if is_active else _stopped(view, verdict, record)
-    record = admission.recorded(view.snapshot, record)
+    record = reported_progress.recorded(view.snapshot, admission.recorded(view.snapshot, record))
     message = verdict.ending.sentence(job) if verdict.ending else ""
     return JobReport(
         job=job,
@@ -50,6 +50,7 @@ def next_report(view: JobView, verdict: Verdict) -> JobReport:
         if verdict.hold
         else "",
         extras=life.lines(view.snapshot, is_active=is_active),
+        waiting_progress=reported_progress.waiting(view.snapshot, record),
         lines=partial(_lines, view, record, is_active=is_active or verdict.phase is Phase.QUEUED),
     )
 

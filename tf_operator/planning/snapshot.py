@@ -12,12 +12,14 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from tf_operator.job import constants
+from tf_operator.job.progress import Progress
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.report import ContainerLine
 from tf_operator.job.restart_rules import RestartRules
 from tf_operator.job.training_job import FieldError, RestartPolicy, TrainingJob
 from tf_operator.planning.bodies import accelerators
 from tf_operator.planning.bodies.accelerators import Accelerator
+from tf_operator.planning.bodies.progress_reporting import ProgressServer
 from tf_operator.planning.child_kinds.kind import ChildKind
 from tf_operator.planning.kueue.state import KueueState
 
@@ -224,6 +226,8 @@ class Settings:
     """Whether all pods run on the same node, whatever they ask for."""
     has_job_queue: bool = False
     """Whether jobs wait until the job queue admits them."""
+    progress: ProgressServer | None = None
+    """Where programs report how far they are; ``None`` where nobody listens."""
     restart_delay: timedelta = timedelta(seconds=1)
     longest_restart_delay: timedelta = timedelta(minutes=5)
     backoff_reset_after: timedelta = timedelta(minutes=10)
@@ -255,6 +259,14 @@ class Hold:
     message: str
     gives_up_room: bool = False
     """Whether it had room in the job queue, and is queued there again."""
+
+
+class ReportedProgress(NamedTuple):
+    """What the program of a job has reported last, and when that is to be stored at the latest."""
+
+    latest: Progress
+    due: datetime | None = None
+    """``None`` if it is stored."""
 
 
 DEFAULT_SETTINGS = Settings()
@@ -300,6 +312,8 @@ class Snapshot:
     """How many more replicas of a type there are to be than ``job`` has now, once the queue has room for them."""
     ignored: tuple[FieldError, ...] = ()
     """What is wrong with the spec, and was taken out of ``job``, because it runs already."""
+    reported: ReportedProgress | None = None
+    """``None`` if this process has received no report."""
     status_time: datetime | None = None
     """When the status was last changed, by the clock of the API server; ``None`` where it does not say so."""
 

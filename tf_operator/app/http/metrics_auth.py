@@ -44,7 +44,7 @@ LOG_EVERY = 60.0
 DECISION_WITHIN, REVIEW_WITHIN = 5.0, 2.0
 """Seconds for a decision, and for each of the two reviews that it needs; Prometheus waits for 10."""
 
-_BEARER = re.compile(r"bearer +([A-Za-z0-9._~+/-]{1,16384}=*) *", re.IGNORECASE)
+BEARER = re.compile(r"bearer +([A-Za-z0-9._~+/-]{1,16384}=*) *", re.IGNORECASE)
 
 _log = Logger(__name__)
 
@@ -77,7 +77,7 @@ def protected(page: Page, authorize: Authorize) -> Page:
     """The page, for requests with a token that is allowed."""
 
     async def protected_page(request: PageRequest) -> HttpReply:
-        token = _BEARER.fullmatch(request.headers.get("Authorization", ""))
+        token = BEARER.fullmatch(request.headers.get("Authorization", ""))
         decision = await authorize(token[1], request.client) if token else Decision.UNAUTHENTICATED
         return await page(request) if decision is Decision.ALLOWED else decision.reply
 

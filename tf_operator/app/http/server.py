@@ -26,11 +26,11 @@ from typing import NamedTuple, cast
 from aiohttp import web
 
 from tf_operator.app.http import policies
-from tf_operator.app.http.room import BodyRoom, NeverFits, NoRoom, Place
+from tf_operator.app.http.room import LARGEST, BodyRoom, NeverFits, NoRoom, Place
 from tf_operator.app.options.flag_types import Address
 from tf_operator.machinery.clock import Clock, SystemClock
 from tf_operator.machinery.log import Logger
-from tf_operator.machinery.serving.connections import Connections
+from tf_operator.machinery.serving.connections import ConnectionPolicy, Connections
 
 _TEXT = {"Content-Type": "text/plain; charset=utf-8"}
 _CHUNK = 64 * 1024
@@ -65,6 +65,7 @@ class PageRequest:
     """Their names have no case."""
     client: str = ""
     """The address that it comes from, without a port."""
+    path: str = ""
 
 
 Page = Callable[[PageRequest], Awaitable[HttpReply]]
@@ -83,14 +84,20 @@ class Endpoint(NamedTuple):
     tls: Callable[[], ssl.SSLContext] | None = None
     """Called for each connection; without it there is no TLS."""
     answers: Mapping[str, Answer] = {}
-    """By path, what replies to a POST."""
+    """By path, what replies to a POST; one that ends with ``/`` stands for all paths below it."""
+    listener: socket.socket | None = None
+    """One that listens at the address already."""
+    policy: ConnectionPolicy | None = None
+    """``None`` for that of pages, or of reviews."""
+    longest: int = LARGEST
+    """Bytes of a body."""
 
 
 @contextmanager
 def serving(*endpoints: Endpoint) -> Iterator[tuple[Address, ...]]:
     """Serve endpoints until the block is left; yields the addresses that were bound."""
     with ExitStack() as stack:
-        listeners = [stack.enter_context(_listener(endpoint.address)) for endpoint in endpoints]
+        listeners = [stack.enter_context(endpoint.listener or _listener(endpoint.address)) for endpoint in endpoints]
         thread = _ServerThread(list(zip(endpoints, listeners, strict=True)))
         thread.start()
         stack.callback(thread.stop)
@@ -177,7 +184,8 @@ class _Site(web.Server):
         self._answers = endpoint.answers
         self._allowed = ("GET", "HEAD") * bool(self._pages) + ("POST",) * bool(self._answers)
         self._room = BodyRoom(clock)
-        policy = policies.REVIEWS if self._answers else policies.PAGES
+        self._longest = endpoint.longest
+        policy = endpoint.policy or (policies.REVIEWS if self._answers else policies.PAGES)
         self.open = Connections(self, policy, clock, tasks=tasks, tls=endpoint.tls)
 
     def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
@@ -207,9 +215,11 @@ class _Site(web.Server):
 
     async def _answered(self, request: web.BaseRequest, place: Place) -> tuple[HttpReply, bool]:
         """The reply, and whether another request may follow."""
-        has_body = request.method == "POST" and request.path in self._answers
+        has_body = request.method == "POST" and _place_in(self._answers, request.path) in self._answers
         if has_body and request.content_length is None:  # chunks cost time before anybody knows how many there are
             return HttpReply(411, b"A body needs a Content-Length, and not chunks.\n"), False
+        if has_body and (request.content_length or 0) > self._longest:
+            raise NeverFits(self._longest)
         # Before this counts as a request: who never sends the end of a body has no claim to a place.
         body = await _received(request, place.take) if has_body else b""
         place.is_complete = True
@@ -236,18 +246,23 @@ class _Site(web.Server):
             text = f"Allowed here: {' and '.join(self._allowed)}.\n"
             return HttpReply(405, text.encode(), {"Allow": ", ".join(self._allowed), **_TEXT})
         handlers = self._answers if request.method == "POST" else self._pages
-        if request.path not in handlers:
+        if (place := _place_in(handlers, request.path)) not in handlers:
             return HttpReply(404, f"There is {' and '.join(sorted(handlers))} here.\n".encode())
         try:
-            page_request = PageRequest(request.headers, request.remote or "")
+            page_request = PageRequest(request.headers, request.remote or "", request.path)
             if request.method == "POST":
-                return await self._answers[request.path](page_request, body)
-            return await self._pages[request.path](page_request)
+                return await self._answers[place](page_request, body)
+            return await self._pages[place](page_request)
         except ConnectionError:
             raise
         except Exception:  # noqa: BLE001 (the client gets a status, and the log says why)
             _log.exception("a page could not be rendered", path=request.path)
             return HttpReply(500, b"This page could not be rendered; see the log.\n")
+
+
+def _place_in(handlers: Mapping[str, object], path: str) -> str:
+    """Where it stands what replies at this path: there, or for all paths of a folder."""
+    return next((place for place in handlers if place.endswith("/") and path.startswith(place)), path)
 
 
 async def _received(request: web.BaseRequest, take: Callable[[int], None]) -> bytes:

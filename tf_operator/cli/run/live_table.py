@@ -14,7 +14,7 @@ from rich.text import Text
 
 from tf_operator.cli import output
 from tf_operator.cli.run.view import MOST_REPLICAS
-from tf_operator.client import Job, JobEvent, JobPod, LogLine, display, pods
+from tf_operator.client import Job, JobEvent, JobPod, LogLine, display, pods, progress
 from tf_operator.machinery.clock import Clock
 from tf_operator.text import printable
 
@@ -88,7 +88,12 @@ class LiveTable:
             table.add_row(Text(pod.replica, self._colour(pod.replica)), state, str(restarts[pod.replica]), pod.node)
         if len(rows) > MOST_REPLICAS:
             table.add_row("...", f"{len(rows) - MOST_REPLICAS} more")
-        return Group(title, table)
+        return Group(title, *self._progress(), table)
+
+    def _progress(self) -> Iterator[Text]:
+        """How far the program is, once it has reported it."""
+        if line := progress.line(self._job):
+            yield Text.assemble((progress.bar(self._job), "green"), printable(line))
 
     def _cleaned_up(self, there: set[str]) -> Iterator[JobPod]:
         """The pods, as they were last, that went when the job had ended."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from tf_operator.client import display
+from tf_operator.client import display, progress
 from tf_operator.client.explanation import ends, waits
 from tf_operator.client.explanation.situation import Explanation, Situation
 from tf_operator.client.plan import sentences
@@ -152,6 +152,7 @@ def _active(situation: Situation) -> Explanation | None:
         chief = waits.chief(situation)
         return Explanation(
             f"runs{_since(situation)}: {_counts(situation)}",
+            reasons=tuple(progress.sentences(job, situation.now)),
             waits=(
                 *waits.missing(situation),
                 *chief.conditions,

@@ -9,7 +9,7 @@ together, nobody's result waits for the clean-up of the others.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, assert_never
 
@@ -69,7 +69,11 @@ class Executor:
         """Carry out a plan, or as much of it as is the job's share; what is to follow."""
         job = snapshot.job
         self._report_late(job)
-        match taken := steps.steps(plan, self.api.status_patch(plan.report)):
+        patch = self.api.status_patch(plan.report)
+        if patch and plan.report and plan.report.waiting_progress:
+            plan = replace(plan, report=plan.report.with_progress())
+            patch = self.api.status_patch(plan.report)
+        match taken := steps.steps(plan, patch):
             case (DeleteJob(),):
                 return await self._delete_job(job, plan)
             case (ResumeJob(),):
@@ -133,6 +137,8 @@ class Executor:
             self.reporter.report(job, plan)
         self.notes.departed_pods.note_recorded(job.uid, tuple(pod for pod in snapshot.pods if pod.is_gone))
         self.notes.status_batches.note_written(job.uid)
+        if plan.report:
+            self.notes.progress_reports.note_stored(job.uid, plan.report.record.progress)
 
     async def _confirm(self, snapshot: Snapshot, plan: Plan, patch: Body, *, collected_for: float) -> Result:
         """Write progress, unless more of it is likely to follow at once: then it is to be written later."""

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from tf_operator.dialects import record as codec
+from tf_operator.dialects import trainer_status
 from tf_operator.dialects.kubeflow import conditions, words
 from tf_operator.dialects.kubeflow.conditions import Condition, Conditions, ConditionType
 from tf_operator.dialects.record import count_of, object_of, present, write_time
@@ -44,6 +45,7 @@ _FIELDS: Final = frozenset(
         "pending",
         "queue",
         "elastic",
+        "trainerStatus",
         "restartRecords",
         "compactRestartRecords",
         "replicaAccounts",  # the name of restartRecords in the first version
@@ -83,6 +85,7 @@ def read(stored: object) -> JobRecord:
         pending=codec.read_pending(object_of(body, "pending")),
         queue=codec.read_queue(body),
         elastic=codec.read_elastic(object_of(body, "elastic")),
+        progress=trainer_status.read(body.get("trainerStatus")),
     )
     return _with_conditions(record, stored_conditions)
 
@@ -113,6 +116,7 @@ def write(report: JobReport, stored: Body) -> dict[str, Any]:
         pending=codec.write_pending(record.pending),
         queue=codec.write_queue(record.queue),
         elastic=codec.write_elastic(record.elastic),
+        trainerStatus=trainer_status.write(record.progress),
         **codec.write_restart_records(record.restart_records),
     )
     foreign = {name: value for name, value in stored.items() if name not in _FIELDS}

@@ -56,6 +56,7 @@ PROFILE: Final = Profile(
     words=Words("spec.tfReplicaSpecs", tf_config_format="spec.tfConfigFormat"),
     labels=Labels("tfjob-controller"),
     suspend_path=("runPolicy", "suspend"),
+    takes_reports=True,
 )
 WHOLE_JOB: Final = replace(PROFILE, restart_by=RestartBy.NEW_POD)
 """Of jobs that start again as a whole: the kubelet would start one container of them again, while the others go on."""

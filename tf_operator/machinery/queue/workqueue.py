@@ -77,7 +77,7 @@ class WorkQueue(Generic[K]):
 
         A key that is pending already stays where it is. After shut-down, and in a pause, this does nothing.
         """
-        if not self._accepts or key in self._pending:
+        if not self.accepts_keys or key in self._pending:
             return
         self._pending[key] = self._clock.monotonic()
         if key not in self._in_work:
@@ -204,7 +204,8 @@ class WorkQueue(Generic[K]):
         return max((now - since for since in self._in_work.values()), default=0.0)
 
     @property
-    def _accepts(self) -> bool:
+    def accepts_keys(self) -> bool:
+        """Whether there are workers, or soon will be."""
         return not (self._is_shutting_down or self._is_paused)
 
     def _close(self) -> None:
@@ -286,7 +287,7 @@ class DelayingQueue(WorkQueue[K]):
         For a key that already waits for its time the earlier one wins. An ``add`` in between takes nothing
         back: the later addition was a promise too. What still waits at shut-down is dropped.
         """
-        if not self._accepts:
+        if not self.accepts_keys:
             return
         self._instruments.retried()
         if seconds <= 0:
@@ -299,7 +300,7 @@ class DelayingQueue(WorkQueue[K]):
 
         Nothing is lost by the wait: a reconcile sees the state when it begins. A key that is pending already will.
         """
-        if self._accepts and key not in self._pending:
+        if self.accepts_keys and key not in self._pending:
             self._schedule(key, self._clock.monotonic() + seconds)
 
     def pause(self) -> None:
@@ -367,7 +368,7 @@ class RateLimitedQueue(DelayingQueue[K]):
 
     def add_rate_limited(self, key: K) -> None:
         """Add the key when the limiter allows; each call since the last ``forget`` makes it wait longer."""
-        if self._accepts:
+        if self.accepts_keys:
             self.add_after(key, self._limiter.delay(key))
 
     def forget(self, key: K) -> None:

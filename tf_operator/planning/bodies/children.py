@@ -21,7 +21,14 @@ from tf_operator.job.templates import main_containers, main_ports
 from tf_operator.job.training_job import Override, ReplicaSpec, TrainingJob
 from tf_operator.meta import Body, GroupVersionResource, labels_of, list_of, mapping_of, metadata_of
 from tf_operator.planning.actions import Create, Stage
-from tf_operator.planning.bodies import cluster_spec, default_server, gang_schedulers, json_logs, resize_sidecar
+from tf_operator.planning.bodies import (
+    cluster_spec,
+    default_server,
+    gang_schedulers,
+    json_logs,
+    progress_reporting,
+    resize_sidecar,
+)
 from tf_operator.planning.bodies.gang_schedulers import GangScheduler
 from tf_operator.planning.job_queue import admission
 from tf_operator.planning.pods import avoided_nodes
@@ -67,7 +74,9 @@ class ChildBuilder:
         return f"{self.job.profile.words.type(kind)}-{index}"
 
     def pod(self, kind: ReplicaType, index: int, *, name: str) -> dict[str, Any]:
-        return self._pod(self._spec(kind), index, name, self._config(kind, index))
+        pod = self._pod(self._spec(kind), index, name, self._config(kind, index))
+        server = progress_reporting.server_of(self.job, kind, index, self.settings.progress)
+        return progress_reporting.added(pod, self.job, server) if server else pod
 
     def pod_spec(self, kind: ReplicaType) -> dict[str, Any]:
         """What all pods of one type have: all that they ask for. Their TF_CONFIG, which differs, is left open."""

@@ -57,6 +57,14 @@ def test_a_body_is_answered_as_a_whole(url):
     assert post(f"{url}/reverse", body) == (200, body[::-1])
 
 
+def test_an_endpoint_may_answer_all_paths_below_one_and_bound_its_bodies():
+    endpoint = Endpoint(Address("127.0.0.1", 0), {}, answers={"/below/": reversed_body}, longest=3)
+    with server.serving(endpoint) as (address,):
+        assert post(f"http://{address}/below/a/b", b"abc") == (200, b"cba")
+        assert post(f"http://{address}/below/a/b", b"abcd") == (413, b"There is room for 3 bytes.\n")
+        assert post(f"http://{address}/below", b"abc")[0] == 404
+
+
 def test_a_connection_is_kept_for_further_requests(url, monkeypatch):
     monkeypatch.setattr(server, "BodyRoom", partial(BodyRoom, most=20, small=0))
     client = http.client.HTTPConnection(url.removeprefix("http://"), timeout=20)

@@ -1,0 +1,128 @@
+"""The last report of each job: how often it is stored, and how long the rest takes."""
+
+from datetime import timedelta
+
+import pytest
+
+from tf_operator.controller.progress.reports import Pace, ProgressReports
+from tf_operator.job.progress import Progress
+
+JOBS = [f"job-{number}" for number in range(100)]
+
+
+@pytest.fixture
+def reports(clock):
+    return ProgressReports(clock, JOBS.__contains__)
+
+
+def store(reports, clock, uid="job-0"):
+    """Store what is due of a job; whether anything was."""
+    reported = reports.of(uid, clock.now())
+    if reported and reported.due and reported.due <= clock.now():
+        reports.note_stored(uid, reported.latest)
+        return True
+    return False
+
+
+async def test_the_first_report_is_stored_at_once_and_the_next_after_half_a_minute(reports, clock):
+    assert reports.add("job-0", Progress(1)) == 0
+    assert store(reports, clock)
+
+    await clock.advance(5)
+    assert reports.add("job-0", Progress(2)) == 25
+    await clock.advance(20)
+    assert reports.add("job-0", Progress(3)) == 5
+    assert not store(reports, clock)
+    await clock.advance(5)
+    assert store(reports, clock)
+    assert reports.of("job-0", clock.now()).latest.percentage == 3
+    assert not store(reports, clock)
+
+
+async def test_a_percentage_that_stays_the_same_waits_for_five_minutes(reports, clock):
+    reports.add("job-0", Progress(1, step=10))
+    store(reports, clock)
+
+    await clock.advance(10)
+    assert reports.add("job-0", Progress(1, step=11)) == 290
+    assert reports.add("job-0", Progress(2, step=12)) == 20
+    assert reports.add("job-0", Progress(2, step=13)) == 20
+
+
+async def test_a_program_without_a_percentage_is_stored_when_its_step_has_changed(reports, clock):
+    reports.add("job-0", Progress(step=10))
+    store(reports, clock)
+
+    assert reports.add("job-0", Progress(step=10)) == 300
+    assert reports.add("job-0", Progress(step=11)) == 30
+
+
+async def test_all_jobs_together_have_ten_writes_in_a_second(reports, clock):
+    for uid in JOBS:
+        reports.add(uid, Progress(1))
+    stored = 0
+    for second in range(12):
+        stored += sum(store(reports, clock, uid) for uid in JOBS)
+        assert stored <= 10 * (second + 1)
+        await clock.advance(1)
+
+    assert stored == len(JOBS)
+
+
+async def test_a_write_that_has_its_turn_keeps_it_until_it_is_done(reports, clock):
+    """The executor collects what changes within half a second, and reconciles the job again."""
+    reports.add("job-0", Progress(1))
+    for _ in range(50):
+        reports.of("job-0", clock.now())
+
+    reports.add("job-1", Progress(1))
+    assert store(reports, clock, "job-1")
+
+
+async def test_with_very_many_jobs_each_is_stored_less_often(clock):
+    reports = ProgressReports(clock, JOBS.__contains__, Pace(every=1, per_second=2))
+    for uid in JOBS:
+        reports.add(uid, Progress(1))
+    reports.note_stored("job-0", Progress(1))
+
+    assert reports.add("job-0", Progress(2)) == 50
+
+
+async def test_how_long_the_rest_takes_is_worked_out_unless_the_program_says_it(reports, clock):
+    for percentage in (10, 20, 20, 30, 40, 50):
+        reports.add("job-0", Progress(percentage))
+        await clock.advance(10)
+    assert reports.of("job-0", clock.now()).latest.remaining == 62
+
+    reports.add("job-0", Progress(60, remaining=7))
+    assert reports.of("job-0", clock.now()).latest.remaining == 7
+    reports.add("job-0", Progress(1))
+    assert reports.of("job-0", clock.now()).latest.remaining is None
+
+
+async def test_what_was_stored_meanwhile_is_not_the_latest(reports, clock):
+    reports.add("job-0", Progress(1))
+    reports.add("job-0", Progress(2))
+    reports.note_stored("job-0", Progress(1))
+
+    assert reports.of("job-0", clock.now()).due == clock.now()
+
+
+def test_nothing_is_kept_of_a_job_that_is_gone_nor_of_an_earlier_term(reports, clock):
+    assert reports.add("gone", Progress(1)) is None
+    reports.add("job-0", Progress(1))
+    reports.add("job-1", Progress(1))
+    reports.forget("job-0")
+    assert (len(reports), reports.of("job-0", clock.now())) == (1, None)
+
+    reports.begin_term()
+    reports.note_stored("job-1", Progress(1))
+    assert len(reports) == 0
+
+
+def test_a_report_that_is_not_due_says_when_it_will_be(reports, clock):
+    reports.add("job-0", Progress(1))
+    store(reports, clock)
+    reports.add("job-0", Progress(2))
+
+    assert reports.of("job-0", clock.now()).due == clock.now() + timedelta(seconds=30)

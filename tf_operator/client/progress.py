@@ -1,0 +1,48 @@
+"""How far a job is, as its program reports it, in words."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Final
+
+from tf_operator.client import display
+from tf_operator.client.job import Job
+
+_WIDTH: Final = 30
+_MOST_METRICS: Final = 4
+
+
+def cells(job: Job) -> tuple[str, str]:
+    """The percentage and the time that is left, for a table; a job that has ended has no time left."""
+    report = job.spec.record.progress
+    percentage = f"{report.percentage} %" if report and report.percentage is not None else "-"
+    left = report.remaining if report and not job.is_finished else None
+    return percentage, "-" if left is None else display.duration(timedelta(seconds=left))
+
+
+def sentences(job: Job, now: datetime) -> Iterator[str]:
+    """When the program last reported, and what."""
+    report = job.spec.record.progress
+    if report and (content := line(job)):
+        yield f"last report {display.age(report.time, now)} ago: {content}"
+
+
+def line(job: Job) -> str:
+    """What was reported, as in ``34 %, about 2h left; step 3400, loss 0.21``; empty where nothing was."""
+    report = job.spec.record.progress
+    if report is None:
+        return ""
+    percentage, left = cells(job)
+    times = (percentage, f"about {left} left" if left != "-" else "")
+    steps = (f"step {report.step}" if report.step is not None else "",)
+    metrics = (f"{metric.name} {metric.value}" for metric in report.metrics[:_MOST_METRICS])
+    parts = (", ".join(part for part in group if part not in {"", "-"}) for group in (times, (*steps, *metrics)))
+    return "; ".join(filter(None, parts))
+
+
+def bar(job: Job) -> str:
+    """The percentage as a bar; empty without one."""
+    report = job.spec.record.progress
+    if report is None or report.percentage is None:
+        return ""
+    done = report.percentage * _WIDTH // 100
+    return f"{'█' * done}{'░' * (_WIDTH - done)} "
