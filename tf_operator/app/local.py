@@ -73,6 +73,17 @@ FIRST: Final[tuple[Body, ...]] = (
 """What a cluster has before anybody creates anything: programs ask for it to see whether they are in one."""
 
 
+@dataclass(frozen=True, slots=True)
+class GpuChoice:
+    """Which GPUs pods can have, in the words of ``--gpus``, and whether several pods can have the same."""
+
+    names: str = ""
+    shares: bool = False
+
+
+_ALL_GPUS: Final = GpuChoice()
+
+
 def endpoints(address: str) -> tuple[Body, ...]:
     """Where the Service of the API server leads: to the address at which it listens."""
     host, _, port = address.removeprefix("https://").partition(":")
@@ -171,24 +182,24 @@ async def live(
         raise failed
 
 
-def serve(folder: StateFolder, *, on_ready: Callable[[], object] = lambda: None) -> int:
+def serve(folder: StateFolder, gpus: GpuChoice = _ALL_GPUS, *, on_ready: Callable[[], object] = lambda: None) -> int:
     """``tfjob local up``: all of it, and HTTPS for kubectl, until a signal; the exit code of the process."""
     from tf_operator.app import logs  # noqa: PLC0415 (a job's own process needs no log of the operator)
 
     logs.configure("console", "info")
     with folder.owned():
-        asyncio.run(_serve(folder, on_ready))
+        asyncio.run(_serve(folder, gpus, on_ready))
         folder.forget()
     return 0
 
 
-async def _serve(folder: StateFolder, on_ready: Callable[[], object]) -> None:
+async def _serve(folder: StateFolder, gpus: GpuChoice, on_ready: Callable[[], object]) -> None:
     from tf_operator.app import signals  # noqa: PLC0415 (as above)
     from tf_operator.local.apiserver.storage.journal import SqliteJournal  # noqa: PLC0415
 
     with signals.stopping() as stop:
         signals.on_hangup(stop.set)
-        options = LocalOptions(folder, this_interpreter(), gpus=machine_gpus())
+        options = LocalOptions(folder, this_interpreter(), gpus=machine_gpus(gpus))
         await serve_until(stop, options, on_ready, journal=SqliteJournal(folder.journal))
 
 
@@ -231,11 +242,13 @@ def this_interpreter() -> Interpreter:
     return Interpreter(machine.user_python(os.environ), dict(os.environ), str(Path.cwd()))
 
 
-def machine_gpus() -> GpuSettings | None:
-    """Those that the shell in which this was typed can use."""
+def machine_gpus(choice: GpuChoice = _ALL_GPUS) -> GpuSettings | None:
+    """Those that the shell in which this was typed can use; raises ``GpuError`` if the choice is not among them."""
     try:
-        return gpu_settings.of_machine(os.environ)
+        return gpu_settings.of_machine(os.environ, choice.names, shares=choice.shares)
     except GpuError as error:
+        if choice.names:
+            raise
         _log.warning("GPUs are not used", cause=str(error))
         return None
 

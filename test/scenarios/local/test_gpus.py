@@ -49,38 +49,63 @@ def gpus_in(output):
     }
 
 
-async def test_replicas_have_gpus_of_their_own_and_wait_for_them(machine, driver):
-    script = f"{SHOW} sleep 0.2"
-    code, output, errors = await machine.run("run", "-", manifest=job(script, workers=3, gpus=2), **driver.variables)
+async def test_replicas_have_gpus_of_their_own_and_the_command_says_which(machine, driver):
+    code, output, errors = await machine.run("run", "-", manifest=job(SHOW, workers=2, gpus=2), **driver.variables)
     assert code == 0, errors
-    seen = gpus_in(output)
-    assert [len(own) for own in seen.values()] == [2, 2, 2]
-    assert seen["worker-0"] == [0, 1]
-    assert seen["worker-1"] == [2, 3]
-    assert "worker-2: waits: Unschedulable: 0/1 nodes are available: 1 Insufficient nvidia.com/gpu." in errors
+    assert gpus_in(output) == {"worker-0": [0, 1], "worker-1": [2, 3]}
+    line = "This machine has 4 GPUs (NVIDIA L4): worker-0 has GPUs 0 and 1, worker-1 GPUs 2 and 3."
+    assert line in errors.splitlines()
 
 
-async def test_a_replica_without_a_limit_sees_none_and_the_shells_variable_limits_all(machine, driver):
-    variables = driver.variables | {"CUDA_VISIBLE_DEVICES": "3,1"}
-    _, output, _ = await machine.run("run", "-", manifest=job(SHOW, gpus=0), **variables)
+async def test_a_replica_without_a_limit_sees_none_and_the_line_to_add_is_named(machine, driver):
+    _, output, errors = await machine.run("run", "-", manifest=job(SHOW, gpus=0), **driver.variables)
     assert gpus_in(output) == {"worker-0": []}
-    _, output, _ = await machine.run("run", "-", manifest=job(SHOW, gpus=2), **variables)
+    line = "a container gets one with resources: {limits: {nvidia.com/gpu: 1}}"
+    assert f"This machine has 4 GPUs (NVIDIA L4), and no replica asks for one: {line}" in errors.splitlines()
+
+
+async def test_the_shells_variable_and_the_flag_limit_what_there_is(machine, driver):
+    variables = driver.variables | {"CUDA_VISIBLE_DEVICES": "3,1"}
+    _, output, errors = await machine.run("run", "-", manifest=job(SHOW, gpus=2), **variables)
     assert gpus_in(output) == {"worker-0": [3, 1]}
+    refused = await machine.run("run", "-", "--gpus", "1", manifest=job(SHOW, gpus=2), **variables)
+    fewer = "the job needs 2 nvidia.com/gpu, and this machine has 1 (NVIDIA L4)"
+    assert refused[0] == 1
+    assert refused[2].splitlines()[-1] == f"tfjob: {fewer}; --share-gpus gives a GPU to several replicas"
+    code, _, errors = await machine.run("run", "-", "--gpus", "3", manifest=job(SHOW), **variables)
+    assert (code, errors.splitlines()[-1]) == (1, "tfjob: --gpus 3: there are 2 GPUs (NVIDIA L4)")
 
 
-async def test_without_a_gpu_nothing_is_changed(machine):
+async def test_shared_gpus_let_a_large_job_run(machine, driver):
+    arguments, manifest = ("run", "-", "--gpus", "2", "--share-gpus"), job(SHOW, workers=4)
+    code, output, errors = await machine.run(*arguments, manifest=manifest, **driver.variables)
+    assert code == 0, errors
+    assert sorted(gpus_in(output).values()) == [[0], [0], [1], [1]]
+
+
+async def test_without_a_gpu_a_limit_is_ignored_with_a_warning_and_nothing_else_changes(machine):
     variables = {"CUDA_VISIBLE_DEVICES": "5", "NVIDIA_VISIBLE_DEVICES": "all"}
-    code, output, _ = await machine.run("run", "-", manifest=job(SHOW, gpus=2), **variables)
-    assert (code, output) == (0, "sees 5, all.\n")
+    code, output, errors = await machine.run("run", "-", manifest=job(SHOW, workers=2, gpus=2), **variables)
+    assert code == 0
+    assert set(output.splitlines()) == {"worker-0 | sees 5, all.", "worker-1 | sees 5, all."}
+    warning = "warning: no GPU here: nvidia.com/gpu of 2 replicas is ignored, and their programs see none"
+    assert warning in errors.splitlines()
+    _, _, errors = await machine.run("run", "-", manifest=job(SHOW, gpus=0), **variables)
+    assert "GPU" not in errors
 
 
 async def test_two_commands_share_the_machine_and_never_a_gpu(machine, driver, tmp_path):
-    script = f"{SHOW} touch {tmp_path}/first; until [ -e {tmp_path}/second ]; do sleep 0.05; done"
+    script = f"{SHOW} touch {tmp_path}/first; until [ -e {tmp_path}/end ]; do sleep 0.05; done"
     first = await machine.start("run", "-", manifest=job(script, gpus=3), **driver.variables)
     await eventually((tmp_path / "first").exists)
-    second = await machine.start("run", "-", manifest=job(f"{SHOW} touch {tmp_path}/second"), **driver.variables)
+    second = await machine.start("run", "-", manifest=job(SHOW, gpus=2), **driver.variables)
+    assert second.stderr is not None
+    sentence = "worker-0: waits: Unschedulable: 0/1 nodes are available: 1 Insufficient nvidia.com/gpu.\n"
+    while (line := (await second.stderr.readline()).decode()) != sentence:
+        assert line, "it has not waited"
+    (tmp_path / "end").touch()
     outputs = [(await process.communicate())[0].decode() for process in (first, second)]
-    assert [gpus_in(output)["worker-0"] for output in outputs] == [[0, 1, 2], [3]]
+    assert [gpus_in(output)["worker-0"] for output in outputs] == [[0, 1, 2], [0, 1]]
 
 
 async def test_a_server_that_was_killed_takes_back_every_gpu(machine, driver, tmp_path):

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Final
 
 from tf_operator.cli.grammar import Commands
+from tf_operator.cli.run import local_flags
 from tf_operator.client import last_cluster
 from tf_operator.client.cluster import Origin
 from tf_operator.client.last_cluster import LastCluster
@@ -59,6 +60,7 @@ def add_command(commands: Commands) -> None:
     )
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     up = _add_verb(verbs, "up", _up, "start the server in the background", about=_ABOUT_UP)
+    local_flags.add_gpu_arguments(up)
     up.add_argument("--foreground", action="store_true", help="serve until Ctrl-C, with the log on standard error")
     for name in ("--ready-fd", "--lock-fd"):  # descriptors that ``up`` passes to its server
         up.add_argument(name, type=int, default=-1, help=argparse.SUPPRESS)
@@ -95,10 +97,12 @@ def _run(run: Callable[[StateFolder, argparse.Namespace], int], arguments: argpa
 def _up(folder: StateFolder, arguments: argparse.Namespace) -> int:
     if arguments.foreground:
         owned = StateFolder(folder.path, lock=arguments.lock_fd)
-        return _serve(owned, arguments.ready_fd, arguments.lock_fd)
+        return _serve(owned, arguments)
     folder.check()
-    if server := _start(folder):
+    if server := _start(folder, arguments):
         sys.stdout.write(f"The server runs already: {_description(server)}.\n")
+        if arguments.gpus or arguments.share_gpus:
+            sys.stderr.write("It keeps its GPUs: --gpus and --share-gpus count after 'tfjob local down'.\n")
     else:
         server = folder.process()
         if server is None or not server.is_serving:
@@ -123,7 +127,7 @@ def _remember(folder: StateFolder, running: LocalServer) -> None:
     last_cluster.write(LastCluster(running.address, name, origin))
 
 
-def _start(folder: StateFolder) -> LocalServer | None:
+def _start(folder: StateFolder, arguments: argparse.Namespace) -> LocalServer | None:
     """Start the server in a session of its own, and return when it serves, or has ended; or return the one that serves.
 
     It inherits the lock, so that at no moment another command takes the folder for free.
@@ -141,6 +145,7 @@ def _start(folder: StateFolder) -> LocalServer | None:
         # -P: no module is imported from the folder in which the command happens to be typed.
         command = [sys.executable, "-P", "-m", "tf_operator.cli", "local", "up", "--foreground"]
         command += [f"--state-dir={folder.path}", f"--ready-fd={writing}", f"--lock-fd={lock}"]
+        command += [f"--gpus={arguments.gpus}", *(["--share-gpus"] if arguments.share_gpus else [])]
         try:
             process = subprocess.Popen(  # noqa: S603 (our own program)
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
@@ -285,24 +290,29 @@ def _last_lines(folder: StateFolder) -> str:
     return "".join(f"  {line}\n" for line in lines)
 
 
-def _serve(folder: StateFolder, ready: int, lock: int) -> int:
+def _serve(folder: StateFolder, arguments: argparse.Namespace) -> int:
+    ready, lock = arguments.ready_fd, arguments.lock_fd
     for descriptor in (ready, lock):
         if descriptor >= 0:
             os.set_inheritable(descriptor, False)  # noqa: FBT003 (the function's own order)
     starter = StartingCommand(ready)
     from tf_operator.app import local  # noqa: PLC0415 (only this command needs the operator, and it takes its time)
     from tf_operator.local.apiserver.storage.journal import UnusableJournal  # noqa: PLC0415 (as above)
+    from tf_operator.local.node.gpus.devices import GpuError  # noqa: PLC0415 (as above)
 
     try:
         if lock >= 0:
             folder.record("")
-        return local.serve(folder, on_ready=lambda: starter.tell(_READY))
+        gpus = local.GpuChoice(arguments.gpus, shares=arguments.share_gpus)
+        return local.serve(folder, gpus, on_ready=lambda: starter.tell(_READY))
     except (sqlite3.Error, UnusableJournal) as error:
         way_out = "'tfjob local down --purge' deletes it with all jobs, logs and volumes; the data of volumes, in"
         way_out += f" {folder.node / 'claims'}, stays if the file alone is moved away"
         problem = StateError(f"{folder.journal} cannot be used ({error}); {way_out}")
     except StateError as error:
         problem = error
+    except GpuError as error:
+        problem = StateError(str(error))
     except OSError as error:  # a full disk, or no 127.0.0.1 as in a container with IPv6 alone
         problem = StateError(f"the server cannot run: {error}")
     starter.tell(str(problem).encode()[:4000])

@@ -48,10 +48,14 @@ def run(arguments: argparse.Namespace) -> int:
     (resource,) = (api.resource for it in objects if (api := registry.api_of(it.body)))
     arguments.kind = f"{resource.kind}.{resource.group}"
     choice = target.named(arguments)
-    if choice and (arguments.python or arguments.mount or arguments.env_file):
-        rule = f"--python, --mount and --env-file are for this machine, and {choice.reason} is used"
-        return session.failed(rule, session.USAGE)
+    chooses_gpus = arguments.gpus or arguments.share_gpus
+    if choice and (arguments.python or arguments.mount or arguments.env_file or chooses_gpus):
+        rule = "--python, --mount, --env-file, --gpus and --share-gpus are for this machine"
+        return session.failed(f"{rule}, and {choice.reason} is used", session.USAGE)
     server = None if choice else cluster.local()
+    if server and chooses_gpus:
+        rule = f"{server.reason} has its GPUs from 'tfjob local up', which takes --gpus and --share-gpus"
+        return session.failed(rule, session.USAGE)
     try:
         objects = (
             objects if choice else [replace(it, body=_on_this_machine(it.body, arguments, server)) for it in objects]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tf_operator.cli import session
+from tf_operator.cli.grammar import Arguments
 from tf_operator.client.run import local_objects
 from tf_operator.local.node.machine import python_at, user_python
 from tf_operator.meta import Body
@@ -42,6 +43,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--env-file",
         metavar="FILE",
         help="environment variables, one NAME=VALUE per line; those in the manifest take precedence",
+    )
+    add_gpu_arguments(group)
+
+
+def add_gpu_arguments(parser: Arguments) -> None:
+    """Those of a command that starts a node."""
+    parser.add_argument(
+        "--gpus",
+        default="",
+        metavar="GPUS",
+        help="GPUs that pods can have: a number, UUIDs separated by commas, or none; default: all",
+    )
+    parser.add_argument(
+        "--share-gpus",
+        action="store_true",
+        help="give a GPU to several pods if there are too few, and set TF_FORCE_GPU_ALLOW_GROWTH=true",
     )
 
 

@@ -15,7 +15,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from tf_operator.cli import imports, session
-from tf_operator.cli.run import job_run, local_flags
+from tf_operator.cli.run import gpu_notes, job_run, local_flags
 from tf_operator.cli.run.job_run import RunOptions
 from tf_operator.cli.run.milestones import Milestones
 from tf_operator.client import AsyncTFJobs
@@ -23,6 +23,7 @@ from tf_operator.client.manifests.files import Manifest
 from tf_operator.client.run import tensorflow_lines
 from tf_operator.dialects import registry
 from tf_operator.local import scratch
+from tf_operator.local.node.gpus.devices import GpuError
 from tf_operator.local.node.processes import supervisor
 from tf_operator.local.node.processes.supervisor import SpawnerProcess
 from tf_operator.local.state import StateFolder
@@ -64,8 +65,15 @@ async def _run(
     python, bodies = local.this_interpreter(), [manifest.body for manifest in manifests]
     hidden = tensorflow_lines.is_one if tensorflow_lines.are_hidden(python.variables, bodies) else job_run.never
     python = replace(python, variables=tensorflow_lines.quieter(python.variables))
-    options = local.LocalOptions(folder, python, apis, spawner, gpus=local.machine_gpus())
+    demand = gpu_notes.demand_of(manifests)
+    try:
+        gpus = gpu_notes.checked(demand, arguments.gpus, shares=arguments.share_gpus)
+    except GpuError as error:
+        return session.failed(str(error))
+    options = local.LocalOptions(folder, python, apis, spawner, gpus)
     async with local.live(options, on_step=reached.reached) as cluster:
+        if gpus and cluster.node.gpus:
+            cluster.node.gpus.on_given = gpu_notes.AssignmentNote(demand, gpus.usable).on_given
         jobs = AsyncTFJobs(arguments.namespace, kind=arguments.kind, transport=cluster.transport, clock=cluster.clock)
         kill = _killer(cluster)
         run_options = RunOptions(

@@ -22,6 +22,7 @@ from tf_operator.local.node import pod as pods
 from tf_operator.local.node.addresses import Addresses, PodNames
 from tf_operator.local.node.cached_objects import CachedObject
 from tf_operator.local.node.claims import ClaimKeeper
+from tf_operator.local.node.gpus import assignment
 from tf_operator.local.node.gpus.journal import GpuJournal
 from tf_operator.local.node.gpus.keeper import GpuKeeper
 from tf_operator.local.node.listeners import ListenerWatch
@@ -79,6 +80,7 @@ class ProcessNode:
             gpus=GpuKeeper(gpus.usable, journal, clock, shares=gpus.shares) if gpus and journal else None,
         )
         self.logs = self._parts.logs
+        self.gpus = self._parts.gpus
         self._pods = Informer(PODS, client=client, clock=clock, decode=pods.read)
         self._services = Informer(SERVICES, client=client, clock=clock, decode=cached_objects.read)
         self._nodes = Informer(NODES, client=client, clock=clock, decode=cached_objects.read)
@@ -257,6 +259,9 @@ class ProcessNode:
             _log.info("images are not used: programs run in this environment", of=name, python=interpreter.python)
             message = f"images are not used: the programs of {name} run in the environment of {interpreter.python}"
             self._parts.event(pod, "ImageNotUsed", message)
+            if (ignored := assignment.needs_of(pod)) and not self._needs_gpus(pod):
+                of_all = f"no GPU here: {', '.join(sorted(ignored))} of {name} is ignored, and its programs see none"
+                self._parts.event(pod, "GpuIgnored", of_all)
 
     async def _run(self, runner: PodRunner, pod: LocalPod) -> None:
         try:

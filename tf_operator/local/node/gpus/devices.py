@@ -104,10 +104,14 @@ def selected(devices: Sequence[Device], choice: str) -> tuple[Device, ...]:
 
 def counted(devices: Sequence[Device]) -> str:
     """``are 4 GPUs (NVIDIA L4)``."""
-    names = ", ".join(dict.fromkeys(device.name for device in devices))
     if not devices:
         return "is no GPU that can be used here"
-    return f"is 1 GPU ({names})" if len(devices) == 1 else f"are {len(devices)} GPUs ({names})"
+    number = "is 1 GPU" if len(devices) == 1 else f"are {len(devices)} GPUs"
+    return f"{number} ({names(devices)})"
+
+
+def names(devices: Sequence[Device]) -> str:
+    return ", ".join(dict.fromkeys(device.name for device in devices))
 
 
 def _matches(devices: Sequence[Device], entry: str) -> list[Device]:

@@ -8,7 +8,7 @@ import asyncio
 import os
 import signal
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, Protocol
 
@@ -42,6 +42,10 @@ class PodSource(Protocol):
         """It waits for GPUs."""
 
 
+def _ignore(_pod: LocalPod, _held: Sequence[Device]) -> None:
+    """Nobody wants to know."""
+
+
 class GpuKeeper:
     """``usable``: the GPUs that pods may have. With ``shares``, several pods may have the same."""
 
@@ -50,6 +54,8 @@ class GpuKeeper:
         self._journal = journal
         self._clock = clock
         self._shares = shares
+        self.on_given: Callable[[LocalPod, Sequence[Device]], object] = _ignore
+        """Is called when a pod gets its GPUs."""
         self._holdings: dict[str, Holding] = {}
         self._changed = asyncio.Event()
 
@@ -116,6 +122,7 @@ class GpuKeeper:
                 return assignment.refusal(needs, self.usable, users)
             holding = Holding(str(pod.key), tuple(device.uuid for device in picked))
             self._write({**self._holdings, pod.uid: holding})
+        self.on_given(pod, picked)
         return ""
 
     def adopt(self, pod: LocalPod) -> tuple[str, str] | None:
