@@ -2,7 +2,7 @@
 
 from tf_operator.app.wiring import ControllerContext
 from tf_operator.controller import caches
-from tf_operator.controller.job_queue import projections
+from tf_operator.controller.job_queue import planner, projections
 from tf_operator.controller.job_queue.planner import QueuePlanner
 from tf_operator.controller.job_queue.queue_jobs import JobSource, QueueJobs
 from tf_operator.controller.job_queue.set_aside import SetAside
@@ -13,7 +13,9 @@ from tf_operator.machinery.cache.factory import Need
 from tf_operator.planning.job_queue.schedule import QueueRules
 
 
-def make_queue_planner(context: ControllerContext, rules: QueueRules, instruments: QueueDecisions) -> QueuePlanner:
+def make_queue_planner(
+    context: ControllerContext, rules: QueueRules, instruments: QueueDecisions, *, period: float = planner.PERIOD
+) -> QueuePlanner:
     """The queue of all APIs that are served. It counts with all pods and nodes of the cluster."""
     informers, apis = context.informers, context.options.apis
     nodes = informers.get(projections.NODES, decode=projections.read_node)
@@ -28,7 +30,7 @@ def make_queue_planner(context: ControllerContext, rules: QueueRules, instrument
     usage, set_aside = NodeUsage(), SetAside(context.clock, instruments)
     pods.add_handler(usage)
     nodes.add_handler(OnNode(usage))
-    planner = QueuePlanner(
+    queue = QueuePlanner(
         jobs=QueueJobs(
             sources,
             pods.store,
@@ -46,7 +48,8 @@ def make_queue_planner(context: ControllerContext, rules: QueueRules, instrument
         clock=context.clock,
         rules=rules,
         instruments=instruments,
+        period=period,
     )
     for source in sources:
-        source.informer.add_handler(planner)
-    return planner
+        source.informer.add_handler(queue)
+    return queue

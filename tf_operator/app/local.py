@@ -23,6 +23,7 @@ from tf_operator.app import lifecycle, wiring
 from tf_operator.app.options.options import Options
 from tf_operator.app.progress.local import PACE, LocalProgress
 from tf_operator.controller.conflicts import ConflictDetector
+from tf_operator.controller.metrics_hooks import QueueDecisions
 from tf_operator.dialects import registry
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.local.apiserver.built_in import catalog
@@ -35,7 +36,7 @@ from tf_operator.local.log_source import LogSource
 from tf_operator.local.log_transport import LogTransport
 from tf_operator.local.node import machine, usage
 from tf_operator.local.node.gpus import gpu_settings
-from tf_operator.local.node.gpus.devices import GpuError
+from tf_operator.local.node.gpus.devices import GPU, MIG, GpuError
 from tf_operator.local.node.gpus.gpu_settings import GpuSettings
 from tf_operator.local.node.machine import Interpreter, machine_capacity
 from tf_operator.local.node.node_parts import NodeSettings
@@ -52,7 +53,10 @@ from tf_operator.machinery.transport import requests
 from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.transport import Transport
 from tf_operator.meta import Body, key_of, resource_version_of, text_of
+from tf_operator.planning.job_queue.schedule import QueueRules
 
+_QUEUE_PERIOD: Final = 0.1
+"""Seconds: nobody is to wait for a queue in which nobody waits."""
 DRAIN_WITHIN: Final = 2.0
 """Seconds that reconciles have at the end; each of them takes milliseconds here."""
 _NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system")
@@ -113,6 +117,8 @@ class LocalOptions:
     """That of the node, if it was started before."""
     gpus: GpuSettings | None = None
     """``None`` on a machine that has none."""
+    has_job_queue: bool = False
+    """Whether jobs wait until all that they ask for of GPUs is free, so that no two of them hold each other's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,14 +164,9 @@ async def live(
         spawner_process=options.spawner_process,
     )
     progress = LocalProgress(clock)
-    operator = make_operator(
-        in_process,
-        Options(apis=options.apis, election=None),
-        clock=clock,
-        stop=stop,
-        on_step=on_step,
-        progress=progress,
-    )
+    rules = QueueRules(counts=(GPU, MIG)) if options.has_job_queue else None
+    operator_options = Options(apis=options.apis, election=None, job_queue=rules)
+    operator = make_operator(in_process, operator_options, clock=clock, stop=stop, on_step=on_step, progress=progress)
     failed: Exception | None = None
     async with asyncio.TaskGroup() as parts:
         running = parts.create_task(
@@ -199,7 +200,9 @@ async def _serve(folder: StateFolder, gpus: GpuChoice, on_ready: Callable[[], ob
 
     with signals.stopping() as stop:
         signals.on_hangup(stop.set)
-        options = LocalOptions(folder, this_interpreter(), gpus=machine_gpus(gpus))
+        usable_gpus = machine_gpus(gpus)
+        has_queue = usable_gpus is not None and bool(usable_gpus.usable) and not gpus.shares
+        options = LocalOptions(folder, this_interpreter(), gpus=usable_gpus, has_job_queue=has_queue)
         await serve_until(stop, options, on_ready, journal=SqliteJournal(folder.journal))
 
 
@@ -284,8 +287,16 @@ def make_operator(
     async def on_synced() -> None:
         on_step("operator ready")
 
+    working: dict[str, wiring.Working] = {api.controller: wiring.make_controller(context, api) for api in options.apis}
+    if options.job_queue:
+        from tf_operator.app import job_queue  # noqa: PLC0415 (one job has nobody to wait for)
+
+        unmeasured = QueueDecisions()
+        working["job-queue"] = job_queue.make_queue_planner(
+            context, options.job_queue, unmeasured, period=_QUEUE_PERIOD
+        )
     return lifecycle.Lifecycle(
-        {api.controller: wiring.make_controller(context, api) for api in options.apis},
+        working,
         informers=informers,
         recorder=recorder,
         election=lifecycle.NoElection(),

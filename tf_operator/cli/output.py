@@ -10,6 +10,7 @@ from tf_operator.client import Job, JobEvent, JobPod, progress
 from tf_operator.client.display import age, table
 from tf_operator.meta import Body
 
+_NO_NOTES: Final[Mapping[str, str]] = {}
 FORMATS: Final = ("json", "yaml", "name", "wide")
 
 
@@ -19,13 +20,22 @@ def add_argument(parser: argparse.ArgumentParser, *formats: str) -> None:
     parser.add_argument("-o", "--output", choices=choices, metavar="FORMAT", help=f"one of {', '.join(choices)}")
 
 
-def jobs(listed: Sequence[Job], form: str | None, *, now: datetime, shows_namespace: bool = False) -> Iterator[str]:
+def jobs(
+    listed: Sequence[Job],
+    form: str | None,
+    *,
+    now: datetime,
+    shows_namespace: bool = False,
+    notes: Mapping[str, str] = _NO_NOTES,
+) -> Iterator[str]:
+    """``notes``: what jobs wait for, by their UID."""
     if form == "name":
         yield from (f"{reference(job)}\n" for job in listed)
     elif form in {"json", "yaml"}:
         yield document({"apiVersion": "v1", "kind": "List", "items": [job.body for job in listed]}, form)
     else:
-        yield from job_table(listed, now=now, shows_namespace=shows_namespace, is_wide=form == "wide")
+        is_wide = form == "wide"
+        yield from job_table(listed, now=now, shows_namespace=shows_namespace, is_wide=is_wide, notes=notes)
 
 
 def document(body: Body, form: str) -> str:
@@ -42,7 +52,12 @@ def reference(job: Job) -> str:
 
 
 def job_table(
-    listed: Sequence[Job], *, now: datetime, shows_namespace: bool = False, is_wide: bool = False
+    listed: Sequence[Job],
+    *,
+    now: datetime,
+    shows_namespace: bool = False,
+    is_wide: bool = False,
+    notes: Mapping[str, str] = _NO_NOTES,
 ) -> Iterator[str]:
     names = (["NAMESPACE"] if shows_namespace else []) + ["NAME", "STATE", "READY", "RESTARTS", "AGE"]
     shows_progress = any(job.spec.record.progress for job in listed)
@@ -52,9 +67,13 @@ def job_table(
         row = [job.namespace] if shows_namespace else []
         row += [job.name, job.phase or "-", job.ready, str(job.restarts), age(job.created, now)]
         row += progress.cells(job) if shows_progress else ()
-        attempt = str(job.spec.record.attempt)
-        rows.append([*row, attempt, age(job.started, now), age(job.finished, now), job.message] if is_wide else row)
-    return table([*names, "ATTEMPT", "STARTED", "FINISHED", "MESSAGE"] if is_wide else names, rows)
+        if is_wide:
+            row += [str(job.spec.record.attempt), age(job.started, now), age(job.finished, now)]
+        if is_wide or notes:
+            row.append(notes.get(job.uid) or (job.message if is_wide else ""))
+        rows.append(row)
+    names += ["ATTEMPT", "STARTED", "FINISHED"] if is_wide else []
+    return table([*names, "MESSAGE"] if is_wide or notes else names, rows)
 
 
 def state_of(pod: JobPod) -> str:

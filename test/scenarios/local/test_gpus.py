@@ -141,3 +141,32 @@ async def test_a_server_that_was_killed_takes_back_every_gpu(machine, driver, tm
         await eventually(lambda: not holdings())
     finally:
         await machine.run("local", "down", "--purge")
+
+
+async def test_jobs_wait_whole_and_start_by_priority_and_age(machine, driver, tmp_path):
+    def holding(name, **sizes):
+        return job(f"until [ -e {tmp_path}/{name} ]; do sleep 0.05; done", name=name, **sizes)
+
+    async def states(**expected):
+        async def check():
+            items = json.loads((await machine.run("get", "-o", "json"))[1])["items"]
+            current = {it["metadata"]["name"]: it["status"]["conditions"][-1]["type"] for it in items if "status" in it}
+            assert current == expected
+            return True
+
+        await eventually(check)
+
+    assert (await machine.run("local", "up", **driver.variables))[0] == 0
+    try:
+        for manifest in (holding("a", workers=2, gpus=2), holding("b", workers=4), holding("c", workers=2)):
+            assert (await machine.run("submit", "-", manifest=manifest))[0] == 0
+        await states(a="Running", b="Queued", c="Queued")
+        _, table, _ = await machine.run("get")
+        note = "waits for 4 nvidia.com/gpu; 0 of 4 are free; a has them"
+        assert re.search(rf"^b +Queued +0/4 .*{note}$", table, re.MULTILINE)
+        (tmp_path / "a").touch()
+        await states(a="Succeeded", b="Running", c="Queued")
+        (tmp_path / "b").touch()
+        await states(a="Succeeded", b="Succeeded", c="Running")
+    finally:
+        await machine.run("local", "down", "--purge")

@@ -2,11 +2,13 @@
 
 import argparse
 import sys
+from collections.abc import Sequence
+from contextlib import suppress
 
 from tf_operator.cli import output, session, target
 from tf_operator.cli.grammar import Commands
 from tf_operator.cli.usage import UsageError
-from tf_operator.client import AsyncTFJobs
+from tf_operator.client import ApiError, AsyncTFJobs, Job, queue_notes
 from tf_operator.machinery.clock import SystemClock
 from tf_operator.text import printable
 
@@ -40,7 +42,8 @@ async def _get(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
     if len(named_jobs) == 1 and arguments.output in {"json", "yaml"}:
         sys.stdout.write(output.document(named_jobs[0].body, arguments.output))
         return 0
-    sys.stdout.writelines(output.jobs(named_jobs, arguments.output, now=SystemClock().now()))
+    notes = await _notes(jobs, named_jobs, arguments)
+    sys.stdout.writelines(output.jobs(named_jobs, arguments.output, now=SystemClock().now(), notes=notes))
     return 0
 
 
@@ -51,6 +54,16 @@ async def _list(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
         labels = f" with the labels {printable(arguments.selector)}" if arguments.selector else ""
         session.say(f"There is no {jobs.api.resource.kind}{labels} {where}.")
         return 0
-    lines = output.jobs(listed, arguments.output, now=SystemClock().now(), shows_namespace=arguments.all_namespaces)
-    sys.stdout.writelines(lines)
+    now, everywhere = SystemClock().now(), arguments.all_namespaces
+    notes = await _notes(jobs, listed, arguments)
+    sys.stdout.writelines(output.jobs(listed, arguments.output, now=now, shows_namespace=everywhere, notes=notes))
     return 0
+
+
+async def _notes(jobs: AsyncTFJobs, listed: Sequence[Job], arguments: argparse.Namespace) -> dict[str, str]:
+    """What jobs wait for, where a reader sees it."""
+    if arguments.output not in {None, "wide"}:
+        return {}
+    with suppress(ApiError):  # not everybody may list nodes
+        return await queue_notes.read(jobs.client, listed)
+    return {}

@@ -60,6 +60,8 @@ class QueuePlanner:
     clock: Clock
     rules: QueueRules
     instruments: QueueDecisions
+    period: float = PERIOD
+    """Seconds between two looks."""
     _written: dict[str, tuple[str, float]] = field(default_factory=dict)
     """Of each job of which the caches do not show the decision yet: the version decided on, and until when to wait."""
     _wake_at: datetime | None = None
@@ -85,7 +87,7 @@ class QueuePlanner:
                     self._due_since = began if self._due_since is None else self._due_since
                     await self._plan_or_go_on()
                 took = self.clock.monotonic() - began
-                await self.clock.sleep(max(PERIOD, took * _REST))
+                await self.clock.sleep(max(self.period, took * _REST))
         finally:
             self._due_since = None  # who does not lead does not plan, and has no need to
 

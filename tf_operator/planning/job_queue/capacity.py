@@ -7,9 +7,10 @@ fit once does not fit later in the same plan, unless something is given back: th
 import heapq
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Self
 
+from tf_operator.planning.job_queue import shapes
 from tf_operator.planning.job_queue.shapes import Amounts, Places, Shape, Taint
 
 
@@ -23,6 +24,11 @@ class Node:
     taints: tuple[Taint, ...] = ()
     is_usable: bool = True
     """Whether it is ready and not cordoned."""
+
+    def counting(self, prefixes: tuple[str, ...]) -> Self:
+        """The same with these resources only."""
+        own, used = (shapes.counted(amounts, prefixes) for amounts in (self.allocatable, self.used))
+        return replace(self, allocatable=own, used=used)
 
 
 class Group(NamedTuple):

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from tf_operator.job.record import ReplicaType, UnfitRecord
 from tf_operator.job.training_job import ElasticRange
 from tf_operator.meta import ObjectKey
+from tf_operator.planning.job_queue import shapes
 from tf_operator.planning.job_queue.capacity import Group
 from tf_operator.planning.job_queue.shapes import Amounts, Shape
 
@@ -80,6 +81,15 @@ class QueueJob:
     def most(self) -> int:
         """How many workers it may grow to."""
         return max(self.elastic.most, self.workers) if self.elastic else self.workers
+
+    def counting(self, prefixes: tuple[str, ...]) -> "QueueJob":
+        """The same with these resources only."""
+        needs = (
+            need._replace(shape=replace(need.shape, requests=shapes.counted(need.shape.requests, prefixes)))
+            for need in self.needs
+        )
+        pods = (pod._replace(requests=shapes.counted(pod.requests, prefixes)) for pod in self.pods)
+        return replace(self, needs=tuple(needs), pods=tuple(pods))
 
     def ends_at(self, now: datetime) -> datetime | None:
         """When it has ended at the latest, if that is known of it and it has room, or gets room now."""

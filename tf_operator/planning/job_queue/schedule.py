@@ -41,6 +41,8 @@ class QueueRules:
     """``None``: a later job overtakes one that does not fit, however long that has waited."""
     resizes: bool = True
     """Without it, jobs start only with all that they ask for, and keep that."""
+    counts: tuple[str, ...] = ()
+    """How the names of the resources begin that count; empty: all do. On one machine nobody has to wait for CPU."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,9 @@ class _Yield(NamedTuple):
 
 
 def make_schedule(cluster: Cluster) -> Schedule:
+    if prefixes := cluster.rules.counts:
+        nodes = tuple(node.counting(prefixes) for node in cluster.nodes)
+        cluster = replace(cluster, nodes=nodes, jobs=tuple(job.counting(prefixes) for job in cluster.jobs))
     running = sorted((job for job in cluster.jobs if job.is_admitted), key=_rank)
     considered = list(_considered(cluster))
     waiting = [job for job, _ in considered]

@@ -152,6 +152,10 @@ def amounts(by_name: Mapping[str, int]) -> Amounts:
     return tuple(sorted((name, amount) for name, amount in by_name.items() if amount > 0))
 
 
+def counted(all_amounts: Amounts, prefixes: tuple[str, ...]) -> Amounts:
+    return tuple(entry for entry in all_amounts if entry[0].startswith(prefixes))
+
+
 def amounts_of(value: object) -> Amounts:
     """A list of resources, such as what a node can allocate."""
     return amounts(_amounts(value))

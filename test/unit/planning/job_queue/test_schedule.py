@@ -17,7 +17,7 @@ from tf_operator.planning.job_queue import shapes
 from tf_operator.planning.job_queue.capacity import Node
 from tf_operator.planning.job_queue.jobs import Admit, BoundPod, QueueJob, ReplicaNeed, Resize, Schedule
 from tf_operator.planning.job_queue.limits import Limits
-from tf_operator.planning.job_queue.schedule import Cluster, make_schedule
+from tf_operator.planning.job_queue.schedule import Cluster, QueueRules, make_schedule
 
 ROOT = Path(__file__).resolve().parents[4]
 NOW = datetime(2026, 3, 1, 8, tzinfo=UTC)
@@ -64,6 +64,18 @@ def test_workers_that_a_job_can_do_without_need_no_node():
 
     assert limits.unfit(job, 0) is None
     assert limits.unfit(job, 1) is not None
+
+
+def test_where_only_some_resources_count_nobody_waits_for_others():
+    shape = shapes.Shape(shapes.amounts({"cpu": 64, "nvidia.com/gpu": 2}))
+    jobs = tuple(
+        QueueJob(ObjectKey("team", name), name, NOW, (ReplicaNeed(WORKER, 1, shape),), workers=1) for name in "abc"
+    )
+    node = Node("n", shapes.amounts({"cpu": 8, "nvidia.com/gpu": 4}), shapes.amounts({"cpu": 8}))
+    schedule = make_schedule(Cluster(NOW, (node,), jobs, QueueRules(counts=("nvidia.com/",))))
+
+    assert [decision.job.uid for decision in schedule.decisions] == ["a", "b"]
+    assert schedule.waiting == 1
 
 
 @some.composite
