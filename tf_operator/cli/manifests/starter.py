@@ -47,10 +47,8 @@ _PROGRAM: Final = """\
 """
 _OWN_PROGRAM: Final = """\
             # The program of every replica; TF_CONFIG says which one it is. On this machine it is found from the folder
-            # in which tfjob is typed. A cluster needs it in the image, with its packages; push one that is built from
-            #   FROM FROM_IMAGE
-            #   WORKDIR /app
-            #   COPY . .
+            # in which tfjob is typed. A cluster needs it in the image: to push one with this folder, without docker:
+            #   tfjob image push IMAGE --base FROM_IMAGE
             command: [python, -u, PROGRAM]
             # args: [--epochs, "3"]
 """
@@ -109,7 +107,8 @@ class Starter:
         """The template of a type; what is the same in all of them is explained in the first."""
         image = self.image or (_OWN_IMAGE.replace("NAME", self.name) if self.program else IMAGE)
         python = _PYTHON.replace("ANNOTATION", PYTHON_ANNOTATION).replace("PYTHON", _scalar(self.python))
-        program = _OWN_PROGRAM.replace("FROM_IMAGE", IMAGE).replace("PROGRAM", _scalar(self.program))
+        program = _OWN_PROGRAM.replace("FROM_IMAGE", IMAGE).replace("IMAGE", image)
+        program = program.replace("PROGRAM", _scalar(self.program))
         text = _TEMPLATE + (python if self.python else "") + _CONTAINER.replace("IMAGE", image)
         text += (program if self.program else _PROGRAM + ending) + _RESOURCES
         for line in text.splitlines(keepends=True):

@@ -1,0 +1,6 @@
+"""Images pushed without a container engine: a base from a registry, with a layer of files on top.
+
+``image_name`` reads names; ``folder`` and ``layer`` make the layer; ``image`` puts it onto a base; ``repository`` sends
+and fetches, with the logins of ``docker_config`` and what ``tokens`` buys with them; ``push`` is all of it in order.
+Decided in docs/adr/0038-registry-client.md.
+"""
