@@ -20,7 +20,7 @@ from tf_operator.machinery import log
 
 COMMANDS: Final = (
     *("run", "submit", "get", "list", "logs", "events", "explain", "wait", "suspend", "resume", "scale", "restart"),
-    *("delete", "top", "ui", "init", "image", "plan", "convert", "local", "doctor", "completion"),
+    *("retry", "delete", "top", "ui", "init", "image", "plan", "convert", "local", "doctor", "completion"),
 )
 """In the order of the help. Each has a module in ``commands``, with an ``add_command``."""
 _MODULES: Final = {
@@ -29,6 +29,7 @@ _MODULES: Final = {
     "resume": "changes.suspend",
     "scale": "changes.scale",
     "restart": "changes.restart",
+    "retry": "changes.retry",
     "delete": "changes.delete",
 }
 """Of commands whose module has another name, or a room."""

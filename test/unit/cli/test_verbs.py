@@ -103,6 +103,16 @@ VERBS = {
     "logs a -f -c typo": (1, "tfjob: worker-0 has no container typo; it has tensorflow\n"),
     "list -l no=such -o json": (0, '"items": []'),
     "list -l no=such -o name": (0, ""),
+    "retry b": (0, "TFJob default/b-2 submitted in in-process; it is b again\n"),
+    "retry b --name c --set worker.memory=2Gi": (
+        0,
+        "default/c submitted in in-process; it is b again, with worker.mem",
+    ),
+    "retry b --name a": (1, "tfjob: TFJob default/a exists already; --name chooses another name\n"),
+    "retry a": (1, "tfjob: TFJob a has not ended: tfjob restart replaces its pods; only a failed job is tried again\n"),
+    "retry c": (1, 'tfjob: tfjobs.kubeflow.org "c" not found'),
+    "get c -w": (1, 'tfjob: tfjobs.kubeflow.org "c" not found'),
+    "get a -w -A": (2, "tfjob: -A and -l choose among all jobs, so they go without names\n"),
     "top a": (1, "there is no metrics API: a cluster needs the metrics-server"),
 }
 
@@ -130,6 +140,7 @@ USAGE = {
     "wait a --timeout soon": "'soon' is no time; write 90s, 10m or 2h",
     "scale a --replicas -1": "--replicas",
     "wait a --for nothing": "invalid choice: 'nothing'",
+    "retry b --set memory=2Gi": "'memory=2Gi' is no change: write it as in worker.memory=16Gi",
     "frobnicate": "there is no command 'frobnicate'; 'tfjob --help' lists all",
     "sumbit job.yaml": "there is no command 'sumbit'; did you mean 'submit'?",
     "statsu": "there is no command 'statsu'; did you mean 'status'?",

@@ -32,9 +32,11 @@ from tf_operator.machinery.transport.config import ClientConfig
 HOSTS = {name: f"http://{name}:1" for name in ("prod-eu", "staging", "pod", "local")}
 READS = {"get", "list", "watch"}
 HARMLESS = ("selfsubjectaccessreviews",)
-ARGUMENTS = {"JOB": "train", "FILE": "job.yaml", "N": "2"}
+ARGUMENTS = {"FILE": "job.yaml", "N": "2"}
 FURTHER = {"wait": "--for running", "ui": "--no-browser"}
 """What keeps a verb from waiting for somebody."""
+JOBS = {"retry": "failed"}
+"""For which job a verb is, if it is not for one that runs."""
 
 
 def verbs():
@@ -49,7 +51,8 @@ def typed(name, parser):
     words = [name, *FURTHER.get(name, "").split()]
     for option in parser._actions:
         if option.required or (option.metavar == "FILE" and not option.option_strings):
-            words += [*option.option_strings[-1:], ARGUMENTS[option.metavar]]
+            arguments = ARGUMENTS | {"JOB": JOBS.get(name, "train")}
+            words += [*option.option_strings[-1:], arguments[option.metavar]]
     return " ".join(words)
 
 
@@ -187,6 +190,8 @@ class Clusters:
             server = self._servers[name] = EmbeddedJobs(SystemClock())
             server.pod(server.job("train", runPolicy={"suspend": True}), "worker-0")
             server.report("train", "Running")
+            server.job("failed")
+            server.report("failed", "Failed")
         return self._servers[name]
 
     @property
