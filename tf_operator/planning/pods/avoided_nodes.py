@@ -98,7 +98,7 @@ def _cause(loss: ReplicaLoss, pod: Pod) -> str:
     main, text = pod.main, ""
     if pod_state.is_disrupted(pod):
         text = pod.reason if pod.reason in _REASONS or pod_state.was_refused(pod) else ""
-    elif loss.outcome is PodState.FAILED and main and (main.exit_code or 0) >= _LEAST_CODE:
+    elif loss.outcome is PodState.FAILED and main and main.exit_code and main.exit_code >= _LEAST_CODE:
         text = "" if main.reason == OOM_KILLED else f"exit {main.exit_code}"
     if pod.host.has_unhealthy_device:
         text = "unhealthy device"
@@ -178,9 +178,9 @@ def fixed_by(pod: Body) -> str:
     if any(gate.get("name") == admission.TOPOLOGY_GATE for gate in objects_of(pod.get("schedulingGates"))):
         return "Kueue's topology names the node of each pod"
     required = mapping_of(mapping_of(mapping_of(pod.get("affinity")).get("nodeAffinity")).get(_REQUIRED))
-    one_node = [_only_name(term) for term in objects_of(required.get("nodeSelectorTerms"))]
+    nodes = {_only_name(term) for term in objects_of(required.get("nodeSelectorTerms"))}
     has_host_name = bool(mapping_of(pod.get("nodeSelector")).get(_HOST_NAME))
-    if pod.get("nodeName") or has_host_name or (one_node and all(one_node) and len(set(one_node)) == 1):
+    if pod.get("nodeName") or has_host_name or (len(nodes) == 1 and "" not in nodes):
         return "the template names the node"
     return ""
 
