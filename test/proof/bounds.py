@@ -335,9 +335,11 @@ BOUNDS: Final = (
 BY_NAME: Final = {bound.name: bound for bound in BOUNDS}
 FEW: Final = {bound.name: replace(bound, faults=min(bound.faults, 1)) for bound in BOUNDS}
 FEWER: Final[Mapping[str, frozenset[str]]] = {
-    "workers, OnFailure, cleanPodPolicy Running": OPERATOR | {"fails", "is evicted", "is drained", "restarts in place"},
+    "workers, OnFailure, cleanPodPolicy Running": SPARE | {"loses a reply", "is evicted", "restarts in place"},
+    "chief and server, Always": SPARE | {"loses a reply", "restarts in place", "ends beside a sidecar"},
     "suspended and resumed, ExitCode": SPARE | {"fails for good"},
-    "all start again, ExitCode": OPERATOR | {"fails", "fails for good", "is evicted", "is drained"},
+    "the limit is changed": FAILURES | {"is killed"},
+    "all start again, ExitCode": SPARE | {"fails for good", "loses a reply", "is evicted"},
     "all workers, ExitCode": SPARE | {"fails for good", "is collected"},
     "chief and worker, Never, cleanPodPolicy All": ALL - {"is refused", "is deleted"} | {"is rejected"},
     "pods lose their labels": frozenset({"loses its label", "fails", "is drained"}),

@@ -173,7 +173,7 @@ BOUNDS: Final = (
         hopes=(0,),
         edits=2,
         slots=(2, 1),
-        people=((0, "scales to 1"), (0, "scales to 2"), (0, "scales to 3")),
+        people=((0, "scales to 1"), (0, "scales to 3")),
     ),
 )
 LARGE: Final = ("jobs are suspended, resumed, deleted and created", "jobs are edited", "a decision is overruled")
