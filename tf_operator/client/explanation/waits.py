@@ -6,7 +6,8 @@ from typing import Final, NamedTuple
 
 from tf_operator.client.explanation.situation import Situation
 from tf_operator.client.pods import JobPod
-from tf_operator.job.record import PendingKind, ReplicaType
+from tf_operator.job.record import JobPhase, PendingKind, ReplicaType
+from tf_operator.planning.snapshot import DEFAULT_SETTINGS
 
 _MOST: Final = 3
 """Reasons that are shown one by one."""
@@ -127,9 +128,16 @@ def _without_pods(situation: Situation) -> Wait | None:
     if "PodGroup" in job.message:
         step = f"kubectl -n {job.namespace} describe podgroups {job.name}: its conditions say what is missing"
         return Wait(("its PodGroup, which the gang scheduler has not admitted",), (step,))
+    if job.phase is JobPhase.RESTARTING and _may_be_in_backoff(situation):
+        return Wait(("the end of its backoff, after which new pods are made",), (f"tfjob events {job.name}",))
     if (situation.age or 0) < 10:
         return Wait(("the operator, which makes its pods",), ("wait a moment",))
     return Wait(("the operator, which has not made its pods",), (f"tfjob events {job.name}", "tfjob doctor"))
+
+
+def _may_be_in_backoff(situation: Situation) -> bool:
+    moments = [entry.time for entry in situation.job.spec.record.restart_records if entry.time]
+    return bool(moments) and situation.now - max(moments) < DEFAULT_SETTINGS.longest_restart_delay
 
 
 def _listed(names: list[str]) -> str:
