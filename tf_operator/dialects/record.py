@@ -39,6 +39,8 @@ from tf_operator.text import one_line
 E = TypeVar("E", bound=StrEnum)
 _NOTHING: Body = {}
 _NODE_NAME: Final = re.compile(r"(?!.{254})[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_MOST_COUNT: Final = 2**28
+"""Somebody has written more: one that counts on, or a sum of all types, would not fit into the int32 of a status."""
 _WORKERS: Final = "admittedWorkers"
 _SERVERS: Final = "admittedParameterServers"
 _QUEUE_FIELDS: Final = frozenset({"queuedTime", "admittedTime", _WORKERS, _SERVERS, "admittedPodsDigest", "node"})
@@ -342,7 +344,7 @@ def object_of(body: Body, name: str) -> Body:
 def count_of(body: Body, name: str) -> int:
     """The number in a field; 0 when there is none."""
     value = body.get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+    return min(value, _MOST_COUNT) if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
 def write_attempt(record: JobRecord) -> dict[str, Any]:

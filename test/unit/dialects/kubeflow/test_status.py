@@ -40,6 +40,14 @@ def test_what_is_no_status_is_an_empty_one(status):
     assert dialect.read(status) == NO_RECORD
 
 
+def test_counts_that_somebody_has_written_still_fit_into_the_status_when_they_rise():
+    most = 2**31 - 1
+    counts = {"attempt": most, "disruptions": most, "avoidedNodes": [{"node": "a", "failures": most}]}
+    record = dialect.read(counts | {"replicaStatuses": {kind: {"restarts": most} for kind in ReplicaType}})
+
+    assert max(record.restarts, record.disruptions, record.attempt, record.avoided_nodes[0].failures) + 1000 < most
+
+
 @pytest.mark.parametrize(
     ("types", "phase"),
     [
