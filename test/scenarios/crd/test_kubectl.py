@@ -92,7 +92,7 @@ def test_get_shows_state_ready_and_restarts_and_wide_the_reason_and_times(kubect
     narrow, wide = row(kubectl("get", "tfjobs")), row(kubectl("get", "tfjob", "mnist", "-o", "wide"))
 
     columns = ["NAME", "STATE", "READY", "RESTARTS", "AGE"]
-    assert (list(narrow), list(wide)) == (columns, [*columns, "REASON", "ATTEMPT", "STARTED", "FINISHED"])
+    assert (list(narrow), list(wide)) == (columns, [*columns, "REASON", "ATTEMPT", "PROGRESS", "STARTED", "FINISHED"])
     assert narrow["AGE"]
     ready, restarts = STATES[state]["ready"], str(STATES[state]["restarts"])
     assert (narrow["STATE"], narrow["READY"], narrow["RESTARTS"]) == (state, ready, restarts)
