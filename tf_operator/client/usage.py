@@ -16,7 +16,9 @@ from tf_operator.meta import Body, key_of, list_of, objects_of
 
 _METRICS: Final = Resource("metrics.k8s.io", "v1beta1", "pods", "PodMetrics")
 _MEBIBYTE: Final = 1024 * 1024
-_COLUMNS: Final = ("REPLICA", "POD", "CPU", "MEMORY", "NODE")
+_GPU: Final = "nvidia.com/gpu"
+_GPU_MEMORY: Final = "nvidia.com/gpu-memory"
+"""Both from the local node; a metrics-server measures none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,10 @@ class ReplicaUsage:
     memory: int
     """Bytes."""
     node: str = ""
+    gpu: float | None = None
+    """GPUs' worth of time; ``None`` if it has none, or nobody measures it."""
+    gpu_memory: int | None = None
+    """Bytes."""
 
 
 class UsageList(tuple[ReplicaUsage, ...]):
@@ -39,10 +45,18 @@ class UsageList(tuple[ReplicaUsage, ...]):
     __slots__ = ()
 
     def __str__(self) -> str:
-        return "".join(display.table(_COLUMNS, list(map(_cells, self)))).rstrip("\n")
+        columns, rows = self._table()
+        return "".join(display.table(columns, rows)).rstrip("\n")
 
     def _repr_html_(self) -> str:
-        return display.html_table([name.title() for name in _COLUMNS], map(_cells, self))
+        columns, rows = self._table()
+        return display.html_table([name.title().replace("Gpu", "GPU") for name in columns], rows)
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        """GPUs have columns if any replica has one."""
+        has_gpus = any(usage.gpu_memory is not None for usage in self)
+        columns = ["REPLICA", "POD", "CPU", "MEMORY", *(["GPU", "GPU MEMORY"] if has_gpus else []), "NODE"]
+        return columns, [_cells(usage, has_gpus=has_gpus) for usage in self]
 
 
 async def read(client: ApiClient, job: Job, job_pods: Iterable[JobPod]) -> UsageList:
@@ -60,22 +74,38 @@ async def read(client: ApiClient, job: Job, job_pods: Iterable[JobPod]) -> Usage
 def usage_of(job_pods: Iterable[JobPod], metrics: Iterable[Body]) -> UsageList:
     """The replicas of which there are figures."""
     by_name = {key_of(body).name: body for body in metrics}
-    return UsageList(
-        ReplicaUsage(pod.replica, pod.name, *_total(by_name[pod.name]), pod.node)
-        for pod in job_pods
-        if pod.name in by_name
-    )
+    return UsageList(_usage(pod, by_name[pod.name]) for pod in job_pods if pod.name in by_name)
 
 
-def _cells(usage: ReplicaUsage) -> tuple[str, ...]:
-    cpu, memory = f"{round(usage.cpu * 1000)}m", f"{round(usage.memory / _MEBIBYTE)}Mi"
-    return (usage.replica, usage.pod, cpu, memory, usage.node)
+def _cells(usage: ReplicaUsage, *, has_gpus: bool) -> list[str]:
+    gpu = "-" if usage.gpu is None else f"{round(usage.gpu * 100)}%"
+    gpu_memory = "-" if usage.gpu_memory is None else _mebibytes(usage.gpu_memory)
+    gpus = [gpu, gpu_memory] if has_gpus else []
+    return [usage.replica, usage.pod, f"{round(usage.cpu * 1000)}m", _mebibytes(usage.memory), *gpus, usage.node]
 
 
-def _total(body: Body) -> tuple[float, int]:
+def _mebibytes(size: int) -> str:
+    return f"{round(size / _MEBIBYTE)}Mi"
+
+
+def _usage(pod: JobPod, body: Body) -> ReplicaUsage:
     containers = list(_containers(body))
-    cpu, memory = (sum(_amount(container.get(name)) for container in containers) for name in ("cpu", "memory"))
-    return cpu, round(memory)
+
+    def total(name: str) -> float | None:
+        """That of the containers of which there is a figure."""
+        amounts = [_amount(container[name]) for container in containers if name in container]
+        return sum(amounts) if amounts else None
+
+    gpu_memory = total(_GPU_MEMORY)
+    return ReplicaUsage(
+        pod.replica,
+        pod.name,
+        total("cpu") or 0.0,
+        round(total("memory") or 0),
+        pod.node,
+        gpu=total(_GPU),
+        gpu_memory=None if gpu_memory is None else round(gpu_memory),
+    )
 
 
 def _containers(body: Body) -> Iterator[Mapping[str, Any]]:

@@ -170,3 +170,26 @@ async def test_jobs_wait_whole_and_start_by_priority_and_age(machine, driver, tm
         await states(a="Succeeded", b="Succeeded", c="Running")
     finally:
         await machine.run("local", "down", "--purge")
+
+
+async def test_status_and_top_say_who_has_which_gpu_and_what_it_does(machine, driver):
+    assert (await machine.run("local", "up", "--gpus", "2", **driver.variables))[0] == 0
+    try:
+        manifest = job("while :; do sleep 0.1; done", gpus=2)
+        assert (await machine.run("submit", "-", manifest=manifest))[0] == 0
+
+        async def top():
+            output = (await machine.run("top", "j"))[1]
+            row = r"worker-0 +j-worker-0 +\d+m +\d+Mi +141% +12288Mi +local"
+            return re.fullmatch(rf"REPLICA +POD +CPU +MEMORY +GPU +GPU MEMORY +NODE\n{row}\n", output)
+
+        await eventually(top)
+        code, status, _ = await machine.run("local", "status", **driver.variables)
+        rows = [re.split(r" {3,}", line.strip()) for line in status.splitlines()[1:]]
+        assert code == 0
+        assert rows[0] == ["GPU", "NAME", "STATE", "LOAD", "MEMORY", "PODS"]
+        assert rows[2] == ["1", "NVIDIA L4", "busy", "70 %", "6.0/24.0 GiB", "default/j-worker-0"]
+        assert rows[3] == ["2", "NVIDIA L4", "free", "69 %", "6.0/24.0 GiB", "-"]
+        assert len((await machine.run("local", "status"))[1].splitlines()) == 1
+    finally:
+        await machine.run("local", "down", "--purge")

@@ -18,6 +18,11 @@ typedef struct {
 } Memory;
 
 typedef struct {
+    unsigned int version;
+    unsigned long long total, reserved, free, used;
+} MemoryWithReserve;
+
+typedef struct {
     unsigned int gpu, memory;
 } Utilization;
 
@@ -73,7 +78,14 @@ int nvmlDeviceGetName(const Device *device, char *name, unsigned int length) {
 }
 
 int nvmlDeviceGetMemoryInfo(const Device *device, Memory *memory) {
-    *memory = (Memory){24ULL << 30, 18ULL << 30, 6ULL << 30};
+    *memory = (Memory){24ULL << 30, 17ULL << 30, 7ULL << 30};
+    return SUCCESS;
+}
+
+int nvmlDeviceGetMemoryInfo_v2(const Device *device, MemoryWithReserve *memory) {
+    if (number("NVML_OLD"))
+        return NOT_SUPPORTED;
+    *memory = (MemoryWithReserve){memory->version, 24ULL << 30, 1ULL << 30, 17ULL << 30, 6ULL << 30};
     return SUCCESS;
 }
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).with_name("nvml.c")
 MEMORY = 24 << 30
-USED_MEMORY = 6 << 30
+USED_MEMORY, RESERVED_MEMORY = 6 << 30, 1 << 30
 
 
 @dataclass(frozen=True)

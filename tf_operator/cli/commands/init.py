@@ -3,6 +3,7 @@
 import argparse
 import sys
 from pathlib import Path
+from typing import Final
 
 from tf_operator.cli import session
 from tf_operator.cli.grammar import Commands
@@ -10,6 +11,9 @@ from tf_operator.cli.manifests import starter
 from tf_operator.cli.run import local_flags
 from tf_operator.cli.run.local_flags import LocalFlagError
 from tf_operator.job.constants import MOST_REPLICAS
+
+_MOST_GPUS: Final = 64
+"""No node has more."""
 
 
 def add_command(commands: Commands) -> None:
@@ -31,6 +35,9 @@ def add_command(commands: Commands) -> None:
         help="number of parameter servers; adds a chief, without which TensorFlow 2 trains nothing; default: 0",
     )
     parser.add_argument("--chief", action="store_true", help="add a chief, which alone decides success")
+    parser.add_argument(
+        "--gpus", type=_gpus, default=0, metavar="N", help="number of GPUs for each worker and the chief; default: 0"
+    )
     parser.add_argument("--program", default="", metavar="FILE", help="Python program for all replicas, as in train.py")
     parser.add_argument(
         "--python",
@@ -50,6 +57,12 @@ def add_command(commands: Commands) -> None:
 def _number(text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text) <= MOST_REPLICAS):
         raise argparse.ArgumentTypeError(f"{text!r} is no number of replicas")
+    return int(text)
+
+
+def _gpus(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) <= _MOST_GPUS):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of GPUs")
     return int(text)
 
 
@@ -90,5 +103,6 @@ def _manifest(arguments: argparse.Namespace) -> str:
         ps=arguments.ps,
         has_chief=arguments.chief or arguments.ps > 0,
         program=arguments.program,
+        gpus=arguments.gpus,
         python=str(local_flags.parse_python(arguments.python)) if arguments.python else "",
     ).manifest()

@@ -20,20 +20,23 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
 from tf_operator.cli.grammar import Commands
 from tf_operator.cli.run import local_flags
-from tf_operator.client import last_cluster
+from tf_operator.client import display, last_cluster
 from tf_operator.client.cluster import Origin
 from tf_operator.client.last_cluster import LastCluster
 from tf_operator.local import short_paths, state
+from tf_operator.local.node.gpus import devices, gpu_settings, journal
+from tf_operator.local.node.gpus.devices import GpuError
 from tf_operator.local.node.processes import spawner
 from tf_operator.local.state import AlreadyOwned, LocalServer, StateError, StateFolder
 
+_GIBIBYTE: Final = 1 << 30
 STARTED_WITHIN: Final = 60.0
 """Seconds for ``up``; on a machine with nothing else to do it takes one."""
 LEFT_WITHIN: Final = 10.0
@@ -66,7 +69,7 @@ def add_command(commands: Commands) -> None:
         up.add_argument(name, type=int, default=-1, help=argparse.SUPPRESS)
     down = _add_verb(verbs, "down", _down, "stop the server and everything it runs; its jobs stay for the next 'up'")
     down.add_argument("--purge", action="store_true", help="also delete all jobs, logs and volumes")
-    _add_verb(verbs, "status", _status, "report whether the server is running, and where")
+    _add_verb(verbs, "status", _status, "report whether the server is running, and where, and who has which GPU")
     _add_verb(verbs, "kubeconfig", _kubeconfig, "print the path of the kubeconfig")
 
 
@@ -262,7 +265,26 @@ def _status(folder: StateFolder, _: argparse.Namespace) -> int:
     else:
         text = f"No server runs in {folder.path}; 'tfjob local up' starts one."
     sys.stdout.write(f"{text}\n")
+    sys.stdout.writelines(_gpu_lines())
     return 0 if server and server.is_serving else 1
+
+
+def _gpu_lines() -> Iterator[str]:
+    """The GPUs of the machine, who has them, and what they do."""
+    try:
+        machine, loads = devices.find(), devices.loads()
+    except GpuError as error:
+        sys.stderr.write(f"tfjob local: {error}\n")
+        return
+    holders = journal.read_all(gpu_settings.journal_folder(os.environ))
+    rows = []
+    for device in machine:
+        pods, load = holders.get(device.uuid, []), loads.get(device.uuid)
+        used = "-" if load is None or load.used is None else f"{round(load.used * 100)} %"
+        memory = f"{load.memory / _GIBIBYTE:.1f}/{load.total_memory / _GIBIBYTE:.1f} GiB" if load else "-"
+        rows.append([device.index, device.name, "busy" if pods else "free", used, memory, ", ".join(pods) or "-"])
+    if rows:
+        yield from display.table(["GPU", "NAME", "STATE", "LOAD", "MEMORY", "PODS"], rows)
 
 
 def _kubeconfig(folder: StateFolder, _: argparse.Namespace) -> int:
@@ -298,7 +320,6 @@ def _serve(folder: StateFolder, arguments: argparse.Namespace) -> int:
     starter = StartingCommand(ready)
     from tf_operator.app import local  # noqa: PLC0415 (only this command needs the operator, and it takes its time)
     from tf_operator.local.apiserver.storage.journal import UnusableJournal  # noqa: PLC0415 (as above)
-    from tf_operator.local.node.gpus.devices import GpuError  # noqa: PLC0415 (as above)
 
     try:
         if lock >= 0:

@@ -13,7 +13,7 @@ def add_command(commands: Commands) -> None:
         "top",
         help="show the CPU and memory that a job uses",
         description="Shows the CPU and memory that a job's replicas use, from the metrics API: the metrics-server of"
-        " a cluster, or without a cluster the local node (on Linux).",
+        " a cluster, or without a cluster the local node (on Linux), which knows of GPUs, too.",
         allow_abbrev=False,
     )
     parser.add_argument("name", metavar="JOB", help="name of the job")

@@ -35,6 +35,11 @@ _RESOURCES: Final = """\
             # resources:
             #   limits: {cpu: 2, memory: 4Gi, nvidia.com/gpu: 1}
 """
+_GPUS: Final = """\
+            # GPUs of each replica. One without this line sees none, on this machine as in a cluster.
+            resources:
+              limits: {nvidia.com/gpu: NUMBER}
+"""
 _PROGRAM: Final = """\
             # The program of every replica; put your own here, or into the image. TF_CONFIG says which replica it is.
             command: [python, -u, -c]
@@ -76,6 +81,8 @@ class Starter:
     """A Python program of the user; empty for one that only says which replica it is."""
     python: str = ""
     """Interpreter or virtual environment of the program on this machine."""
+    gpus: int = 0
+    """Of each replica that computes."""
 
     def manifest(self) -> str:
         return "".join(self._lines())
@@ -93,24 +100,30 @@ class Starter:
         yield "  tfReplicaSpecs:\n"
         workers = "They work for the chief." if self.has_chief else "The job succeeds with worker 0."
         types = (
-            ("Chief", int(self.has_chief), "It alone decides whether the job succeeds.", _WORK),
-            ("Worker", self.workers, workers, _WORK),
-            ("PS", self.ps, "They hold the variables, and serve until the job has ended.", _SERVE),
+            ("Chief", int(self.has_chief), "It alone decides whether the job succeeds.", self.gpus),
+            ("Worker", self.workers, workers, self.gpus),
+            ("PS", self.ps, "They hold the variables, and serve until the job has ended.", None),
         )
         comments = iter((True,))
-        for kind, count, about, ending in types:
+        for kind, count, about, gpus in types:
             if count:
                 yield f"    # {about}\n    {kind}:\n      replicas: {count}\n"
-                yield from self._pod(ending, is_first=next(comments, False))
+                yield from self._pod(gpus, is_first=next(comments, False))
 
-    def _pod(self, ending: str, *, is_first: bool) -> Iterator[str]:
-        """The template of a type; what is the same in all of them is explained in the first."""
-        image = self.image or (_OWN_IMAGE.replace("NAME", self.name) if self.program else IMAGE)
+    def _pod(self, gpus: int | None, *, is_first: bool) -> Iterator[str]:
+        """The template of a type; what is the same in all of them is explained in the first.
+
+        ``gpus`` is ``None`` for one that serves, and computes nothing.
+        """
+        ending = _SERVE if gpus is None else _WORK
+        base = f"{IMAGE}-gpu" if gpus else IMAGE
+        image = self.image or (_OWN_IMAGE.replace("NAME", self.name) if self.program else base)
         python = _PYTHON.replace("ANNOTATION", PYTHON_ANNOTATION).replace("PYTHON", _scalar(self.python))
-        program = _OWN_PROGRAM.replace("FROM_IMAGE", IMAGE).replace("IMAGE", image)
+        program = _OWN_PROGRAM.replace("FROM_IMAGE", base).replace("IMAGE", image)
         program = program.replace("PROGRAM", _scalar(self.program))
         text = _TEMPLATE + (python if self.python else "") + _CONTAINER.replace("IMAGE", image)
-        text += (program if self.program else _PROGRAM + ending) + _RESOURCES
+        text += program if self.program else _PROGRAM + ending
+        text += _GPUS.replace("NUMBER", str(gpus)) if gpus else _RESOURCES
         for line in text.splitlines(keepends=True):
             if is_first or not line.lstrip().startswith("#"):
                 yield line

@@ -17,12 +17,13 @@ from typing import Any
 import msgspec
 
 from tf_operator.local import short_paths
-from tf_operator.local.node import cached_objects, registration, scheduling
+from tf_operator.local.node import cached_objects, registration, scheduling, usage
 from tf_operator.local.node import pod as pods
 from tf_operator.local.node.addresses import Addresses, PodNames
 from tf_operator.local.node.cached_objects import CachedObject
 from tf_operator.local.node.claims import ClaimKeeper
-from tf_operator.local.node.gpus import assignment
+from tf_operator.local.node.gpus import assignment, devices
+from tf_operator.local.node.gpus.devices import GpuError
 from tf_operator.local.node.gpus.journal import GpuJournal
 from tf_operator.local.node.gpus.keeper import GpuKeeper
 from tf_operator.local.node.listeners import ListenerWatch
@@ -34,7 +35,7 @@ from tf_operator.local.node.processes.supervisor import Processes, SpawnerProces
 from tf_operator.local.node.run import pod_report
 from tf_operator.local.node.run.pod_runner import PodRunner
 from tf_operator.local.node.start.pod_setup import container_ports
-from tf_operator.local.node.usage import UsageMeter
+from tf_operator.local.node.usage import MoreUsage, UsageMeter
 from tf_operator.machinery.cache.informer import Informer
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.events.event_object import Reporter
@@ -147,7 +148,19 @@ class ProcessNode:
             await asyncio.wait(self._pod_tasks)
 
     def pod_metrics(self, now: datetime) -> Iterator[Body]:
-        return self._meter.metrics((runner.sessions() for runner in self._runners.values()), now)
+        return self._meter.metrics((runner.sessions() for runner in self._runners.values()), now, self._gpu_usage())
+
+    def _gpu_usage(self) -> MoreUsage:
+        """What is to be added of GPUs for a container; the driver is asked once."""
+        keeper = self._parts.gpus
+        if keeper is None:
+            return usage.nothing_more
+        try:
+            loads = devices.loads()
+        except GpuError as error:
+            _log.warning("GPUs are not measured", cause=str(error))
+            return usage.nothing_more
+        return lambda pod, container: keeper.usage(pod, container, loads)
 
     def on_add(self, item: LocalPod) -> None:
         if self._parts.gpus:

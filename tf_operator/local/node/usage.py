@@ -7,7 +7,7 @@ ago, or since the container began.
 
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -49,6 +49,14 @@ def is_known(proc: Path = _PROC) -> bool:
     return (proc / "self/stat").exists()
 
 
+MoreUsage = Callable[[LocalPod, str], dict[str, str]]
+"""From a pod and a container to quantities beside those of processes."""
+
+
+def nothing_more(_pod: LocalPod, _container: str) -> dict[str, str]:
+    return {}
+
+
 class UsageMeter:
     """Remembers of each container what it had used when somebody asked before."""
 
@@ -57,7 +65,12 @@ class UsageMeter:
         self._readings: dict[int, tuple[_Reading, _Reading]] = {}
         """By session: the one that a rate is taken from, and the one that will be next."""
 
-    def metrics(self, pods: Iterable[tuple[LocalPod, Iterable[ContainerSession]]], now: datetime) -> Iterator[Body]:
+    def metrics(
+        self,
+        pods: Iterable[tuple[LocalPod, Iterable[ContainerSession]]],
+        now: datetime,
+        more: MoreUsage = nothing_more,
+    ) -> Iterator[Body]:
         used, readings = _by_session(self._proc), self._readings
         self._readings = {}
         for pod, sessions in pods:
@@ -72,7 +85,7 @@ class UsageMeter:
                 self._readings[session.leader] = base, following
                 window = max(now - base.at, timedelta(milliseconds=10))
                 cores = (use.cpu - base.cpu) / window.total_seconds()
-                usage = {"cpu": f"{cores * 1e9:.0f}n", "memory": f"{use.memory // 1024}Ki"}
+                usage = {"cpu": f"{cores * 1e9:.0f}n", "memory": f"{use.memory // 1024}Ki"} | more(pod, session.name)
                 containers.append({"name": session.name, "usage": usage})
             if containers:
                 yield _body(pod, containers, now, window)

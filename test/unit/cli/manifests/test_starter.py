@@ -28,6 +28,18 @@ def test_the_manifest_is_valid_and_has_the_replicas_that_were_asked_for(workers,
     assert text.count("# A container of this name decides") == 1
 
 
+def test_replicas_that_compute_ask_for_gpus_and_parameter_servers_do_not():
+    (body,) = kube_yaml.read(Starter("j", workers=2, ps=1, has_chief=True, gpus=2).manifest())
+
+    assert validate.check(body).errors == ()
+    containers = {
+        kind: spec["template"]["spec"]["containers"][0] for kind, spec in body["spec"]["tfReplicaSpecs"].items()
+    }
+    limits = {kind: container.get("resources", {}).get("limits") for kind, container in containers.items()}
+    assert limits == {"Chief": {"nvidia.com/gpu": 2}, "Worker": {"nvidia.com/gpu": 2}, "PS": None}
+    assert containers["Worker"]["image"].endswith("-gpu")
+
+
 def test_its_program_runs_and_says_which_replica_it_is():
     (body,) = kube_yaml.read(Starter("j", workers=2).manifest())
     container = body["spec"]["tfReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]

@@ -18,6 +18,8 @@ from typing import Any, Final, TypeVar
 GPU: Final = "nvidia.com/gpu"
 MIG: Final = "nvidia.com/mig-"
 """Begins the resource of an instance; its profile follows."""
+GPU_MEMORY: Final = "nvidia.com/gpu-memory"
+"""Of metrics, beside ``GPU``."""
 NONE: Final = "none"
 VARIABLE: Final = "CUDA_VISIBLE_DEVICES"
 ANSWERED_WITHIN: Final = 2.0
@@ -186,7 +188,11 @@ def _is_partitioned(nvml: Any, handle: Any) -> bool:  # noqa: ANN401 (as above)
 
 
 def _load(nvml: Any, handle: Any) -> Load:  # noqa: ANN401 (as above)
-    memory = nvml.nvmlDeviceGetMemoryInfo(handle)
+    try:
+        # As nvidia-smi counts: without what the driver keeps for itself.
+        memory = nvml.nvmlDeviceGetMemoryInfo(handle, version=nvml.nvmlMemory_v2)
+    except nvml.NVMLError:  # a driver from before 2022
+        memory = nvml.nvmlDeviceGetMemoryInfo(handle)
     try:
         used = nvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100
     except nvml.NVMLError:

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 import msgspec
 
 from tf_operator.local.node.gpus import assignment, devices, holders
-from tf_operator.local.node.gpus.devices import Device
+from tf_operator.local.node.gpus.devices import Device, Load
 from tf_operator.local.node.gpus.journal import GpuJournal, Holding
 from tf_operator.local.node.pod import LocalContainer, LocalPod
 from tf_operator.machinery.clock import Clock
@@ -163,6 +163,16 @@ class GpuKeeper:
         uuids = ",".join(device.uuid for device in own)
         growth = {_ALLOW_GROWTH: "true"} if self._shares and own else {}
         return {devices.VARIABLE: uuids, "NVIDIA_VISIBLE_DEVICES": uuids or "void", **growth}
+
+    def usage(self, pod: LocalPod, container: str, loads: Mapping[str, Load]) -> dict[str, str]:
+        """What the GPUs of a container do, as quantities of the metrics API."""
+        own = assignment.of_container(pod, container, self.of(pod))
+        measured = [loads[device.uuid] for device in own if device.uuid in loads]
+        if not measured:
+            return {}
+        times = [load.used for load in measured if load.used is not None]
+        time = {devices.GPU: f"{sum(times) * 1000:.0f}m"} if times else {}
+        return {**time, devices.GPU_MEMORY: f"{sum(load.memory for load in measured) // 1024}Ki"}
 
     def _unneeded(self, active: Collection[str]) -> set[str]:
         return self._holdings.keys() - active

@@ -43,6 +43,11 @@ def test_the_driver_names_gpus_and_what_they_do(driver):
     assert lines[1] == str([((71 - index) / 100, nvml.USED_MEMORY, nvml.MEMORY) for index in range(4)])
 
 
+def test_an_old_driver_counts_its_own_memory_too(driver):
+    lines = output(PRINT, NVML_OLD="1", **replace(driver, count=1).variables).splitlines()
+    assert lines[1] == str([(0.71, nvml.USED_MEMORY + nvml.RESERVED_MEMORY, nvml.MEMORY)])
+
+
 def test_a_partitioned_gpu_counts_as_its_instances(driver):
     partitioned = replace(driver, count=2, instances=("1g.5gb", "", "2g.10gb+me"))
     lines = output(PRINT, **partitioned.variables).splitlines()
