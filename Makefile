@@ -276,6 +276,12 @@ chart: venv ## The Helm chart: its suites, Helm 3 and 4, checks of what it makes
 monitoring: venv ## Alerts and dashboards, on a real Prometheus that scrapes a live operator
 	$(BIN)/pytest test/packaging/monitoring
 
+.PHONY: gpu
+gpu: venv ## Run programs on the GPUs of this machine, and compare figures with nvidia-smi
+	@if $(BIN)/python -c 'import sys; from tf_operator.local.node.gpus import devices; sys.exit(not devices.find())'; \
+		then $(BIN)/pytest --server=embedded test/gpu; \
+		else echo "make gpu: this machine has no NVIDIA GPU, so nothing was tried"; fi
+
 .PHONY: browser
 browser: docs ## What people see, in a headless Chromium: the site and tfjob ui, with axe, dark and light, wide and narrow
 	@hack/browser >/dev/null && hack/environment browser >/dev/null
