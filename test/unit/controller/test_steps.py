@@ -12,7 +12,6 @@ GONE = Delete(PODS, "old", "u")
 PATCH = {"ready": "1/2"}
 STAGES = Act((
     (Stage.DELETES, (GONE,)),
-    (Stage.DEPENDENCIES, ()),
     (Stage.PODS, (POD,)),
     (Stage.EXTRAS, (EXTRA,)),
 ))  # fmt: skip

@@ -32,7 +32,7 @@ class StoreStatus:
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """Carry out the actions of each stage; a stage begins when the one before it is done."""
+    """Carry out the actions of each stage that has some; a stage begins when the one before it is done."""
 
     stages: tuple[tuple[Stage, tuple[Action, ...]], ...]
 
@@ -46,7 +46,8 @@ def steps(plan: Plan, patch: Body) -> tuple[Step, ...]:
         return (DeleteJob(),)
     if plan.resumes_job:
         return (ResumeJob(),)
-    act = Act(tuple((stage, tuple(action for action in plan.actions if action.stage is stage)) for stage in Stage))
+    stages = [(stage, tuple(action for action in plan.actions if action.stage is stage)) for stage in Stage]
+    act = Act(tuple((stage, actions) for stage, actions in stages if actions))
     status = StoreStatus(patch, is_progress=not plan.status_first)
     return (status, act) if plan.status_first else (act, status)
 
