@@ -7,6 +7,7 @@ this project uses is on this page, and is tested without a server.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
 
@@ -159,6 +160,7 @@ def _present(**parameters: str) -> dict[str, str]:
     return {name: value for name, value in parameters.items() if value}
 
 
+@lru_cache(maxsize=4096)
 def _segment(name: str) -> str:
     """A name as a part of a path; ``NotFound`` for one that no object can have."""
     if _IMPOSSIBLE_NAME.fullmatch(name):
