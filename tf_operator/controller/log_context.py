@@ -4,7 +4,7 @@ Bound by a context variable, so no logger has to be passed on: whatever logs ins
 started there, has the same fields. Their names are those of docs/operations.md. ``app.logs`` merges them into records.
 """
 
-import uuid
+import random
 from contextlib import AbstractContextManager
 
 from tf_operator.machinery import log
@@ -13,7 +13,7 @@ from tf_operator.meta import ObjectKey
 
 def reconcile_of(key: ObjectKey) -> AbstractContextManager[None]:
     """Around one reconcile of a job; each has an identifier of its own."""
-    return log.bound(job_namespace=key.namespace, job_name=key.name, reconcile_id=uuid.uuid4().hex)
+    return log.bound(job_namespace=key.namespace, job_name=key.name, reconcile_id=f"{random.getrandbits(128):032x}")
 
 
 def job_found(uid: str) -> None:
