@@ -136,6 +136,8 @@ async def _until_succeeded(api: Api, namespace: str, jobs: int) -> float:
         while True:
             async with api.watch(TFJOBS.path(namespace), timeoutSeconds=str(int(LONGEST))) as events:
                 async for event in events:
+                    if event.type == "ERROR":
+                        break
                     if _has_succeeded(event.body):
                         done.add(event.body["metadata"]["uid"])
                     if len(done) == jobs:

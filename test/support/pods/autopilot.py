@@ -68,6 +68,8 @@ class Autopilot:
         while True:
             async with self._kubelet.api.watch(self._path) as events:
                 async for event in events:
+                    if event.type == "ERROR":  # so a busy apiserver ends one
+                        break
                     self._on_pod(event.body, is_there=event.type != "DELETED")
 
     def _on_pod(self, pod: Json, *, is_there: bool) -> None:
