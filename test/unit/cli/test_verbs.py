@@ -113,6 +113,8 @@ VERBS = {
     "retry c": (1, 'tfjob: tfjobs.kubeflow.org "c" not found'),
     "get c -w": (1, 'tfjob: tfjobs.kubeflow.org "c" not found'),
     "get a -w -A": (2, "tfjob: -A and -l choose among all jobs, so they go without names\n"),
+    "queue": (0, "No TFJob waits in a queue in namespace default.\n"),
+    "queue -A": (0, "No TFJob waits in a queue in any namespace.\n"),
     "top a": (1, "there is no metrics API: a cluster needs the metrics-server"),
 }
 
@@ -134,6 +136,15 @@ def test_programs_get_jobs_in_full(cluster, call):
     assert yaml.safe_load(call("get a -o yaml")[1])["spec"] == stored["spec"]
     assert [item["metadata"]["name"] for item in json.loads(call("list -o json")[1])["items"]] == ["a", "b"]
     assert json.loads(call("events a -o json")[1])["items"][0]["object"] == "pod/a-worker-0"
+
+
+def test_the_queue_is_a_table_of_places(cluster, call):
+    cluster.job("a", status={"conditions": [{"type": "Queued", "status": "True", "message": "no node has 2 GPUs"}]})
+
+    code, printed = call("queue")
+    assert (code, printed.splitlines()[0]) == (0, "NAME   QUEUE       PLACE   WAITS SINCE   WAITS FOR")
+    assert printed.splitlines()[1] == "a      job queue   1       -             no node has 2 GPUs"
+    assert call("queue -A")[1].splitlines()[1].split()[:2] == ["default", "a"]
 
 
 USAGE = {
