@@ -73,7 +73,7 @@ RECORDS = st.builds(
     all_running_time=TIMES,
     resumed_time=TIMES,
     observed_generation=COUNTS,
-    replicas=st.dictionaries(KINDS, st.builds(ReplicaRecord, COUNTS, SETS, SETS)),
+    replicas=st.dictionaries(KINDS, st.builds(ReplicaRecord, COUNTS, completed=SETS, started=SETS)),
     disruptions=COUNTS,
     restarting=st.none() | st.builds(Restarting, TYPES, st.booleans()),
     restart_records=st.lists(RESTARTS, max_size=3).map(tuple),
