@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+from dataclasses import replace
 
 import pytest
 import yaml
@@ -92,6 +93,23 @@ async def test_without_a_gpu_a_limit_is_ignored_with_a_warning_and_nothing_else_
     assert warning in errors.splitlines()
     _, _, errors = await machine.run("run", "-", manifest=job(SHOW, gpus=0), **variables)
     assert "GPU" not in errors
+
+
+async def test_a_driver_that_does_not_answer_keeps_no_job_from_running(machine, driver):
+    variables = replace(driver, is_silent=True).variables
+    code, _, errors = await machine.run("run", "-", manifest=job(SHOW), **variables)
+    warning = "warning: NVIDIA's driver has not answered within 2 s: nvidia.com/gpu of 1 replica is ignored"
+    assert code == 0
+    assert warning in errors.splitlines()
+
+
+async def test_gpus_that_cannot_be_written_down_are_not_given_away(machine, driver, tmp_path):
+    (tmp_path / "file").touch()
+    variables = driver.variables | {"XDG_STATE_HOME": str(tmp_path / "file")}
+    code, _, errors = await machine.run("run", "-", "--gpus", "1", manifest=job(SHOW), **variables)
+    assert code == 1
+    folder = tmp_path / "file/tf-operator/gpus"
+    assert errors.splitlines()[-1] == f"tfjob: who has which GPU cannot be written down in {folder}: Not a directory"
 
 
 async def test_two_commands_share_the_machine_and_never_a_gpu(machine, driver, tmp_path):

@@ -48,20 +48,20 @@ def checked(demand: GpuDemand, choice: str, *, shares: bool) -> GpuSettings | No
 
     Says what becomes of GPUs that the job asks for, if there are none, and of those that it does not ask for.
     """
-    gpus, problem = None, "no GPU here"
+    gpus, problem, effect = None, "no GPU here", "is ignored, and their programs see none"
     try:
         gpus = gpu_settings.of_machine(os.environ, choice, shares=shares)
     except GpuError as error:
         if choice:
             raise
-        problem = str(error)
+        problem, effect = str(error), "is ignored"
     if lack := _shortage(demand, gpus) if gpus else "":
         raise GpuError(lack)
     usable = gpus.usable if gpus else ()
     if demand.replicas and not usable:
         replicas = "1 replica" if demand.replicas == 1 else f"{demand.replicas} replicas"
         names = ", ".join(sorted(demand.amounts))
-        session.say(f"warning: {problem}: {names} of {replicas} is ignored, and their programs see none")
+        session.say(f"warning: {problem}: {names} of {replicas} {effect}")
     elif usable and not demand.replicas:
         line = "resources: {limits: {" + GPU + ": 1}}"
         session.say(f"{_machine(usable)}, and no replica asks for one: a container gets one with {line}")

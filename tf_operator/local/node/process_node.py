@@ -273,7 +273,7 @@ class ProcessNode:
             message = f"images are not used: the programs of {name} run in the environment of {interpreter.python}"
             self._parts.event(pod, "ImageNotUsed", message)
             if (ignored := assignment.needs_of(pod)) and not self._needs_gpus(pod):
-                of_all = f"no GPU here: {', '.join(sorted(ignored))} of {name} is ignored, and its programs see none"
+                of_all = f"no GPU can be used here: {', '.join(sorted(ignored))} of {name} is ignored"
                 self._parts.event(pod, "GpuIgnored", of_all)
 
     async def _run(self, runner: PodRunner, pod: LocalPod) -> None:

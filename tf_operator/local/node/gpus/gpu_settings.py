@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tf_operator.local import state
 from tf_operator.local.node.gpus import devices
-from tf_operator.local.node.gpus.devices import Device
+from tf_operator.local.node.gpus.devices import Device, GpuError
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +22,20 @@ class GpuSettings:
 
 
 def of_machine(variables: Mapping[str, str], choice: str = "", *, shares: bool = False) -> GpuSettings | None:
-    """Those that a shell with these variables can use, and ``--gpus`` selects; ``None`` without any in the machine."""
+    """Those that a shell with these variables can use, and ``--gpus`` selects; ``None`` without any in the machine.
+
+    ``GpuError`` if they cannot be found or given to pods.
+    """
     machine = devices.find()
     usable = devices.selected(devices.visible(machine, variables.get(devices.VARIABLE)), choice)
-    return GpuSettings(usable, journal_folder(variables), shares) if machine else None
+    if not machine:
+        return None
+    folder = journal_folder(variables)
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise GpuError(f"who has which GPU cannot be written down in {folder}: {error.strerror}") from error
+    return GpuSettings(usable, folder, shares)
 
 
 def journal_folder(variables: Mapping[str, str]) -> Path:

@@ -200,6 +200,23 @@ def test_what_a_dead_command_had_is_free_once_its_processes_are_gone(node, tmp_p
     assert bool(node.runs(second)) is not has_processes
 
 
+def test_a_node_that_comes_back_leaves_alone_what_another_has_taken_meanwhile(node, tmp_path):
+    """Its file is still there, because a process of another pod is left."""
+    other = Node(tmp_path / "gpus", "other")
+    node.machine = other.machine = [node, other]
+    ended, idle = node.add(1), node.add(3)
+    node.give()
+    node.begin(ended)
+    node.end(ended, exits=False)
+    node.die()
+    taken = other.add(3)
+    other.give()
+    assert other.runs(taken)
+    node.start()
+    assert not node.runs(idle)
+    assert node.keeper.of(node.pods[ended]) == GPUS[:1]
+
+
 def test_a_command_that_has_ended_leaves_only_the_lock_of_all(node, tmp_path):
     uid = node.add(2)
     node.give()
@@ -240,6 +257,14 @@ def test_a_container_sees_its_own_gpus_and_chooses_among_these(node, number, own
         "CUDA_VISIBLE_DEVICES": visible,
         "NVIDIA_VISIBLE_DEVICES": runtime,
     }
+
+
+def test_a_pod_that_was_bound_without_room_is_rejected_as_by_a_kubelet(node):
+    node.add(4)
+    node.give()
+    pod = pod_of({"metadata": {"uid": "u"}, "spec": node._body(node.pods[node.add(1)])["spec"]})
+    message = "Node didn't have enough resource: nvidia.com/gpu, requested: 1, used: 4, capacity: 4"
+    assert node.keeper.adopt(pod) == ("OutOfnvidia.com/gpu", message)
 
 
 def test_a_full_disk_keeps_a_bound_pod_from_running(node, monkeypatch):
