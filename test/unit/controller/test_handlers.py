@@ -85,6 +85,18 @@ async def test_pods_that_begin_to_run_cost_one_look_after_which_the_status_says_
     assert harness.api.calls[-1] == "patch tfjobs.kubeflow.org j/status"
 
 
+async def test_what_follows_from_a_reconcile_that_goes_on_is_collected_from_its_end(harness):
+    """Else a job whose pods are created slowly has its status written as soon as the last of them is."""
+    uid = harness.job["metadata"]["uid"]
+    harness.queue.add(KEY)
+    assert await queued(harness)
+
+    harness.on_child.on_add(child(harness))
+    await harness.clock.advance(2 * PROGRESS_WAITS)
+
+    assert harness.notes.status_batches.time_left(uid, PROGRESS_WAITS) == PROGRESS_WAITS
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -183,6 +183,10 @@ class WorkQueue(Generic[K]):
         """Whether a key waits for a worker: long work that is done in shares yields to it."""
         return bool(self._line or self._low_line)
 
+    def is_in_work(self, key: K) -> bool:
+        """Whether a worker has the key."""
+        return key in self._in_work
+
     @property
     def depth(self) -> int:
         """How many accepted keys were not handed out yet, as ``workqueue_depth`` counts in client-go.
