@@ -214,6 +214,7 @@ BOUNDS: Final = (
     Bound(
         "caches lag while the job is suspended and resumed",
         PAIR.backoff_limit(1),
+        faults=1,
         edits=2,
         people=SUSPENSION,
         may=frozenset({"lags", "fails"}),
@@ -315,6 +316,7 @@ BOUNDS: Final = (
         .workers(2, restart="OnFailure")
         .oom_policy("Worker", "2Gi", limit="1Gi", percent=100)
         .backoff_limit(1),
+        faults=1,
         may=frozenset({"needs more memory", "fails", "is drained", "is killed"}),
     ),
     Bound(
@@ -335,11 +337,11 @@ BOUNDS: Final = (
 BY_NAME: Final = {bound.name: bound for bound in BOUNDS}
 FEW: Final = {bound.name: replace(bound, faults=min(bound.faults, 1)) for bound in BOUNDS}
 FEWER: Final[Mapping[str, frozenset[str]]] = {
-    "workers, OnFailure, cleanPodPolicy Running": SPARE | {"loses a reply", "is evicted", "restarts in place"},
+    "workers, OnFailure, cleanPodPolicy Running": SPARE | {"loses a reply", "restarts in place"},
     "chief and server, Always": SPARE | {"loses a reply", "restarts in place", "ends beside a sidecar"},
     "suspended and resumed, ExitCode": SPARE | {"fails for good"},
     "the limit is changed": FAILURES | {"is killed"},
-    "all start again, ExitCode": SPARE | {"fails for good", "loses a reply", "is evicted"},
+    "all start again, ExitCode": SPARE | {"fails for good", "loses a reply"},
     "all workers, ExitCode": SPARE | {"fails for good", "is collected"},
     "chief and worker, Never, cleanPodPolicy All": ALL - {"is refused", "is deleted"} | {"is rejected"},
     "pods lose their labels": frozenset({"loses its label", "fails", "is drained"}),
