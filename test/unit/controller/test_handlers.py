@@ -81,8 +81,9 @@ async def test_pods_that_begin_to_run_cost_one_look_after_which_the_status_says_
     assert await queued(harness)
 
     harness.sync()
+    harness.api.calls.clear()
     await harness.reconcile()
-    assert harness.api.calls[-1] == "patch tfjobs.kubeflow.org j/status"
+    assert harness.api.calls == ["patch tfjobs.kubeflow.org j/status"]
 
 
 async def test_what_follows_from_a_reconcile_that_goes_on_is_collected_from_its_end(harness):

@@ -38,6 +38,10 @@ def test_a_report_may_have_the_step_and_keys_that_nobody_knows():
     assert read() == Progress(time=RECEIVED)
 
 
+def test_a_text_may_be_as_long_as_its_bound():
+    assert read(metrics=metrics(1, value="x" * 64)).metrics == (Metric("m0", "x" * 64),)
+
+
 @pytest.mark.parametrize(
     ("status", "problem"),
     [

@@ -39,6 +39,8 @@ async def test_a_report_is_in_the_status_of_its_job(harness, intake):
     report = Progress(34, 7200, 3400, (Metric("loss", "0.21"),), moment)
 
     assert intake.take(KEY, owner(harness), report) is Outcome.TAKEN
+    await harness.clock.advance(0)
+    assert harness.queue.depth == 1
     await harness.settle()
 
     assert harness.job["status"]["trainerStatus"] == {

@@ -96,6 +96,8 @@ async def test_how_long_the_rest_takes_is_worked_out_unless_the_program_says_it(
 
     reports.add("job-0", Progress(60, remaining=7))
     assert reports.of("job-0", clock.now()).latest.remaining == 7
+    reports.add("job-0", Progress(remaining=6))
+    assert reports.of("job-0", clock.now()).latest.remaining == 6
     reports.add("job-0", Progress(1))
     assert reports.of("job-0", clock.now()).latest.remaining is None
 
