@@ -95,6 +95,7 @@ VERBS = {
     "scale a --replicas 3": (1, "can only change while the job is suspended (spec.runPolicy.suspend)"),
     "delete a b": (0, "TFJob default/a deleted in in-process\nTFJob default/b deleted in in-process\n"),
     "delete c --ignore-not-found": (0, ""),
+    "delete -l no=such": (0, "There is no TFJob with the labels no=such in namespace default.\n"),
     "delete a ../b": (1, "tfjob: '../b' names no tfjob.kubeflow.org: -n names a namespace, --kind another kind\n"),
     "get pod/a": (1, "'pod/a' names no tfjob.kubeflow.org"),
     "wait tfjob/b": (1, "TFJob default/b failed: no? data\n"),
@@ -138,6 +139,14 @@ def test_programs_get_jobs_in_full(cluster, call):
     assert json.loads(call("events a -o json")[1])["items"][0]["object"] == "pod/a-worker-0"
 
 
+def test_jobs_are_deleted_by_their_labels(cluster, call):
+    two_jobs(cluster)
+    cluster._write(TFJOBS, "b", {"metadata": {"labels": {"team": "vision"}}}, "")
+
+    assert call("delete -l team=vision") == (0, "TFJob default/b deleted in in-process\n")
+    assert (cluster.find(TFJOBS, "b"), cluster.find(TFJOBS, "a") is None) == (None, False)
+
+
 def test_the_queue_is_a_table_of_places(cluster, call):
     cluster.job("a", status={"conditions": [{"type": "Queued", "status": "True", "message": "no node has 2 GPUs"}]})
 
@@ -155,7 +164,9 @@ USAGE = {
     "frobnicate": "there is no command 'frobnicate'; 'tfjob --help' lists all",
     "sumbit job.yaml": "there is no command 'sumbit'; did you mean 'submit'?",
     "statsu": "there is no command 'statsu'; did you mean 'status'?",
-    "delete": "JOB",
+    "delete": "one of the arguments JOB -l/--selector is required",
+    "delete a -l b=c": "argument -l/--selector: not allowed with argument JOB",
+    "delete -l=": "argument -l/--selector: is empty; name labels, as in team=vision",
     "submit": "one of the arguments FILE -f/--filename is required",
     "run a -f b": "argument -f/--filename: not allowed with argument FILE",
     "plan -f a b -f c": "argument FILE: not allowed with argument -f/--filename",

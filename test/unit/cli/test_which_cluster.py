@@ -33,8 +33,8 @@ HOSTS = {name: f"http://{name}:1" for name in ("prod-eu", "staging", "pod", "loc
 READS = {"get", "list", "watch"}
 HARMLESS = ("selfsubjectaccessreviews",)
 ARGUMENTS = {"FILE": "job.yaml", "N": "2"}
-FURTHER = {"wait": "--for running", "ui": "--no-browser"}
-"""What keeps a verb from waiting for somebody."""
+FURTHER = {"delete": "train", "wait": "--for running", "ui": "--no-browser"}
+"""What a verb needs besides, or what keeps it from waiting for somebody."""
 JOBS = {"retry": "failed"}
 """For which job a verb is, if it is not for one that runs."""
 
