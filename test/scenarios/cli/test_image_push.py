@@ -210,7 +210,7 @@ def test_without_a_login_or_with_a_wrong_one_a_sentence_says_how_to_log_in(tmp_p
     advice = f"docker login {registry.address}"
     lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("tfjob: ")]
     assert lines == [
-        f"tfjob: {registry.address} asks for a login for base: {advice}",
+        f"tfjob: {registry.address} has no base, or shows it only after a login: {advice}",
         f"tfjob: {registry.address} does not accept ann for base: {advice} logs in again",
     ]
 

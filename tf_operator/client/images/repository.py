@@ -90,6 +90,7 @@ class ImageRepository:
     ) -> None:
         """``mounts_from``: another repository, of which blobs are mounted."""
         self.name = name
+        self._pushes = pushes
         self._scopes = [f"repository:{name.repository}:pull{',push' if pushes else ''}"]
         if mounts_from:
             self._scopes.append(f"repository:{mounts_from}:pull")
@@ -293,10 +294,14 @@ class ImageRepository:
         """That nobody, or nobody with this login, may do it."""
         registry = self.name.registry
         where = "" if registry == DOCKER_HUB else f" {registry}"
+        repository = self.name.repository
+        if self._login is None and self._pushes:
+            return f"{registry} asks for a login for {repository}: docker login{where}"
         if self._login is None:
-            return f"{registry} asks for a login for {self.name.repository}: docker login{where}"
+            # Docker Hub answers so about a repository that does not exist, too.
+            return f"{registry} has no {repository}, or shows it only after a login: docker login{where}"
         user = self._login.user or "the login"
-        return f"{registry} does not accept {user} for {self.name.repository}: docker login{where} logs in again"
+        return f"{registry} does not accept {user} for {repository}: docker login{where} logs in again"
 
     def _path(self, kind: str, name: str) -> URL:
         return URL(f"/v2/{self.name.repository}/{kind}/{name}")

@@ -1,5 +1,6 @@
 """What a registry may answer, and what becomes of it."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 
@@ -89,6 +90,31 @@ async def test_a_refused_blob_is_a_sentence(answer, sentence):
     assert sentence in str(refusal.value)
 
 
+async def test_a_layer_that_is_refused_before_it_was_read_is_a_sentence():
+    """As proxies in front of registries do."""
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            method = (await reader.readuntil(b"\r\n\r\n")).partition(b" ")[0]
+            answers = {b"GET": OK, b"HEAD": reply(404), b"POST": reply(202, Location="/up")}
+            writer.write(answers.get(method, reply(413, Connection="close")).data)
+            await writer.drain()
+            if method == b"PUT":
+                writer.close()
+                return
+
+    async def large() -> AsyncIterator[bytes]:
+        for _ in range(100):
+            yield bytes(262_144)
+
+    server = await asyncio.start_server(refuse, "127.0.0.1", 0)
+    async with server:
+        name = ImageName(f"127.0.0.1:{server.sockets[0].getsockname()[1]}", "team/x", "1")
+        async with ImageRepository(name, pushes=True) as target:
+            with pytest.raises(NotPossible, match="accepts no layer of 26 MB: leave files out"):
+                await target.push_blob(Blob(digest_of(BLOB), 100 * 262_144, large))
+
+
 @pytest.mark.parametrize("content", [b"{", b"[]", b"{}"], ids=["damaged", "list", "other"])
 async def test_a_manifest_that_is_not_what_its_digest_says_is_refused(content):
     async with Loopback(scripted(GET=reply(200, content))) as server, ImageRepository(name_at(server)) as source:
@@ -129,7 +155,7 @@ async def test_a_login_that_ends_in_the_middle_is_renewed():
         ('Bearer realm="ftp://x"', "asks for a login in a way that is not supported"),
         ("Negotiate", "asks for a login in a way that is not supported"),
         ('Bearer realm="http://registry.example.com/token"', "names an address without TLS, which is not used"),
-        ("Basic", "asks for a login for team/x: docker login"),
+        ("Basic", "has no team/x, or shows it only after a login: docker login"),
     ],
 )
 async def test_a_challenge_that_cannot_be_met_is_a_sentence(challenge, sentence):
