@@ -111,7 +111,8 @@ def test_a_hundred_bad_requests_end_in_a_status_each_and_nothing_is_lost(server,
     chance, stored = random.Random(seed), toy_kinds.call(server, "GET", "/api/v1/namespaces/kept/configmaps/a")
     for request in [bad_request(chance) for _ in range(100)]:
         answer = server.handle(request)
-        if isinstance(answer, Response):
+        # One of them may delete all CRDs, and what was of their kinds has no Status then.
+        if isinstance(answer, Response) and answer.body != b"404 page not found\n":
             body = msgspec.json.decode(answer.body)
             assert answer.code < 400 or (body["kind"], body["code"]) == ("Status", answer.code)
             assert body.get("reason") != "InternalError", (request, request.body)
