@@ -41,6 +41,7 @@ RULES: Final = {
     "kueueRules": RBAC / "kueue/cluster-role.yaml",
     "kueueClassRules": RBAC / "kueue/cluster-role-classes.yaml",
     "jobQueueRules": RBAC / "job-queue/cluster-role.yaml",
+    "progressRules": RBAC / "progress/cluster-role.yaml",
     "metricsAuthRules": METRICS / "cluster-role-metrics-auth.yaml",
     "metricsReaderRules": METRICS / "cluster-role-metrics-reader.yaml",
 }

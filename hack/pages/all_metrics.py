@@ -38,5 +38,6 @@ def full_registry() -> CollectorRegistry:
     metrics.controllers["tfjob-controller"].reconciles.ended(ReconcileResult.SUCCESS, 0.1)
     metrics.job_queue()
     metrics.webhook().stored("tfjobs.kubeflow.org", 0)
+    metrics.progress().replied(200)
     metrics.sample()
     return metrics.registry

@@ -13,6 +13,7 @@ from commands.reference import between
 from pages import client, rights
 from pages.all_metrics import full_registry
 from tf_operator.app.options import flags
+from tf_operator.app.options.flag import Flag
 from tf_operator.cli import main
 from tf_operator.dialects import registry
 from tf_operator.job.record import FailureCause
@@ -48,6 +49,7 @@ MEANINGS: Final[Mapping[EventKind, str]] = {
     EventKind.TEMPLATE_SCHEDULER: "the pod template's schedulerName is not that of the gang scheduler",
     EventKind.SCHEDULER_UNAVAILABLE: "the gang scheduler that the job requests is not available",
     EventKind.OUTDATED_FIELDS: "fields have values that are invalid today; the job continues",
+    EventKind.PROGRESS_NOT_SERVED: "the job asks for reports of progress, and the operator takes none",
     EventKind.UNUSED_FIELDS: "fields have no effect, such as those of schedulingPolicy that the gang scheduler lacks",
     EventKind.EDIT_IGNORED: "an edit made the spec of a running job invalid; the operator ignores what is invalid",
 }
@@ -84,7 +86,7 @@ def _flags() -> str:
     return page
 
 
-def _default(flag: flags.Flag) -> str:
+def _default(flag: Flag) -> str:
     parts = (f"`${flag.variable}`" if flag.variable else "", f"`{flag.default}`" if flag.default else "")
     return ", else ".join(filter(None, parts)) or "none"
 

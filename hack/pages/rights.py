@@ -96,6 +96,12 @@ OPTIONS: Final = (
         theft="reads all pod specs of the cluster with their `env`, and all nodes, also with `watch.namespaces`",
     ),
     Option(
+        "`progress.enabled`",
+        {"progress": {"enabled": True}},
+        everywhere=(RBAC / "progress/cluster-role.yaml",),
+        theft="finds out whose a token is",
+    ),
+    Option(
         "`metrics.secure.enabled`",
         {"metrics": {"secure": {"enabled": True}}},
         everywhere=(METRICS / "cluster-role-metrics-auth.yaml",),

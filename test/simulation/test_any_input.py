@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from tf_operator import meta
 from tf_operator.app import logs
 from tf_operator.app.options import flag_types, flags, options
-from tf_operator.app.options.options import OptionError, Options
+from tf_operator.app.options.errors import OptionError
+from tf_operator.app.options.options import Options
 from tf_operator.job.ranges import Indexes
 from tf_operator.machinery.transport import errors, raw_json
 from tf_operator.machinery.transport.responses import LineSplitter

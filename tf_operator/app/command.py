@@ -53,14 +53,14 @@ def _run(arguments: Sequence[str]) -> int:
     if _VERSION.intersection(arguments):
         sys.stdout.write(f"{version.version_line('tf-operator')}\n")
         return 0
-    from tf_operator.app.options import options, usage  # noqa: PLC0415 (half a second, without a handler)
+    from tf_operator.app.options import errors, options, usage  # noqa: PLC0415 (half a second, without a handler)
 
     if _HELP.intersection(arguments):
         sys.stdout.write(f"{usage.text(shutil.get_terminal_size().columns)}\n")
         return 0
     try:
         parsed = options.parse(arguments, os.environ)
-    except options.OptionError as error:
+    except errors.OptionError as error:
         sys.stderr.write(f"tf-operator run: {error}\n")
         return 2
     from tf_operator.app import run  # noqa: PLC0415 (as above)

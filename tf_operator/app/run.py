@@ -6,15 +6,19 @@ Read ``_live`` from top to bottom: it is the list. ``lifecycle`` says in which o
 """
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from dataclasses import replace
 
 from tf_operator.app import clients, config_file, controllers, detect, job_queue, lifecycle, logs, signals, wiring
 from tf_operator.app.controller_config import ConfigFileError
 from tf_operator.app.http import certificates, endpoints, health, metrics_auth, server
 from tf_operator.app.metrics import loop_monitor, registry
 from tf_operator.app.options.options import Options
+from tf_operator.app.progress import serving as progress
 from tf_operator.app.webhook import endpoint as webhook
 from tf_operator.controller.conflicts import ConflictDetector, ConflictingController
+from tf_operator.machinery.cache.factory import SharedInformerFactory
 from tf_operator.machinery.clock import Clock, SystemClock
 from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport.config import ConfigurationError
@@ -78,7 +82,8 @@ async def _live(options: Options, make_controller: wiring.MakeController) -> Non
         detector = detect.Detector(to_server.occasional(), clock, namespace=next(iter(options.namespaces), ""))
         if (full_options := await signals.unless_stopped(stop, detector.complete(options))) is None:
             return
-        options, settings, file = full_options, wiring.settings(full_options), full_options.controller_config_file
+        options, file = full_options, full_options.controller_config_file
+        settings = replace(wiring.settings(options), progress=progress.make_server(options.progress))
         config = config_file.ConfigFile(file, settings, metrics.config.failed) if file else None
         kinds = [str(api.resource) for api in options.apis]
         _log.info("starting", release=clients.release(), apiserver=to_server.host, resources=kinds)
@@ -97,9 +102,7 @@ async def _live(options: Options, make_controller: wiring.MakeController) -> Non
         )
         working = controllers.make_all(context, make_controller)
         probes.watch(informers, config=to_server.config)
-        metrics.sample_informers(informers)
-        for name, controller in working.items():
-            metrics.sample_queue(name, controller.queue)
+        _sample(metrics, informers, working)
         life = lifecycle.Lifecycle(
             {**working, **_queue(context, metrics, probes)},
             informers=informers,
@@ -113,9 +116,18 @@ async def _live(options: Options, make_controller: wiring.MakeController) -> Non
         leader = to_server.occasional(clients.guard(election))
         serving = webhook.serving(options, to_server.occasional(), leader, probes=probes, metrics=metrics)
         parts = stack.enter_context(serving)
+        stack.enter_context(progress.serving(context, to_server.reviews(), monitor=monitor, metrics=metrics))
         if config:
             parts["controller config"] = config.follow(clock)
         await life.run(monitor=monitor.measure(), conflicts=conflicts.watch(), **parts)
+
+
+def _sample(
+    metrics: registry.Metrics, informers: SharedInformerFactory, working: Mapping[str, wiring.Runnable]
+) -> None:
+    metrics.sample_informers(informers)
+    for name, controller in working.items():
+        metrics.sample_queue(name, controller.queue)
 
 
 def _queue(

@@ -157,7 +157,9 @@ def make_controller(context: ControllerContext, api: ServedAPI) -> Controller:
         if children:
             children.add_handler(OnChild(queue, debounce, jobs, notes, children.resource))
     context.conflicts.observe(own_caches.jobs, api, metrics.jobs)
-    context.progress_intakes[api.resource.api_version] = ProgressIntake(api, jobs, queue, notes.progress_reports)
+    context.progress_intakes[api.resource.api_version] = ProgressIntake(
+        api, jobs, own_caches.pods.store, queue, notes.progress_reports
+    )
     if metrics.phases:
         own_caches.jobs.add_handler(metrics.phases)
 

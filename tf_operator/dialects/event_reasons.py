@@ -24,5 +24,6 @@ SHARED: Final[Mapping[EventKind, str]] = {
     EventKind.SCHEDULER_UNAVAILABLE: "SchedulerUnavailable",
     EventKind.OUTDATED_FIELDS: "OutdatedFields",
     EventKind.UNUSED_FIELDS: "UnusedFields",
+    EventKind.PROGRESS_NOT_SERVED: "ProgressNotServed",
     EventKind.EDIT_IGNORED: "InvalidEditIgnored",
 }

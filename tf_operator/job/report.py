@@ -144,4 +144,5 @@ class EventKind(Enum):
     SCHEDULER_UNAVAILABLE = auto()
     OUTDATED_FIELDS = auto()
     UNUSED_FIELDS = auto()
+    PROGRESS_NOT_SERVED = auto()
     EDIT_IGNORED = auto()

@@ -148,6 +148,8 @@ class RunPolicy:
     restart_scope: RestartScope = RestartScope.REPLICA
     avoid_after: int | None = None
     """After how many failures of its replicas on a node the job's next pods avoid that; ``None``: never."""
+    reports_progress: bool = False
+    """Whether its program may report how far it is, where the operator listens."""
     is_suspended: bool = False
     managed_by: str = OWN_MANAGER
     scheduling: SchedulingPolicy = SchedulingPolicy()

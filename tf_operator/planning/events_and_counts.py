@@ -257,6 +257,9 @@ def _remarks(job: TrainingJob, settings: Settings) -> Iterator[Event]:
     if job.tensorboard and (cause := settings.without_tensorboards.get(job.profile.api_version)):
         message = f"spec.tensorboard: accepted, and without effect: {cause}"
         yield Event(EventKind.UNUSED_FIELDS, message, is_warning=True)
+    if job.run_policy.reports_progress and settings.progress is None:
+        message = f"{words.run_policy}.progressPolicy: accepted, and without effect: this operator takes no reports"
+        yield Event(EventKind.PROGRESS_NOT_SERVED, message, is_warning=True)
     if own := children.types_with_own_tf_config(job):
         message = f"The template of {words.list_types(own)} sets TF_CONFIG itself: it is left as it is"
         yield Event(EventKind.USER_TF_CONFIG, message, is_warning=True)

@@ -79,6 +79,11 @@
 - --conversion-webhook-host={{ include "tf-operator.webhookService" . }}.{{ .Release.Namespace }}.svc
 {{- end }}
 {{- end }}
+{{- if .Values.progress.enabled }}
+- --progress-bind-address=:{{ int .Values.progress.port }}
+- --progress-url=https://{{ include "tf-operator.progressHost" . }}
+- --progress-cert-path=/etc/tf-operator/progress-certificate
+{{- end }}
 - --log-format={{ .Values.logs.format }}
 - --log-level={{ .Values.logs.level }}
 {{- end -}}

@@ -152,3 +152,25 @@ yes
 {{- define "tf-operator.webhookSecret" -}}
 {{- .Values.apis.webhook.certificateSecret | default (printf "%s-webhook" (include "tf-operator.fullname" .)) -}}
 {{- end -}}
+
+{{/* How pods reach the operator to report their progress; its certificate is for this name. */}}
+{{- define "tf-operator.progressHost" -}}
+{{- include "tf-operator.fullname" . }}-progress.{{ .Release.Namespace }}.svc
+{{- end -}}
+
+{{- define "tf-operator.progressSecret" -}}
+{{- .Values.progress.certificateSecret | default (printf "%s-progress" (include "tf-operator.fullname" .)) -}}
+{{- end -}}
+
+{{/* The certificate that Helm makes for it, and keeps in upgrades: pods that run trust this authority and no other. */}}
+{{- define "tf-operator.progressPair" -}}
+{{- $stored := lookup "v1" "Secret" .Release.Namespace (include "tf-operator.progressSecret" .) | default dict -}}
+{{- $pair := pick ($stored.data | default dict) "ca.crt" "tls.crt" "tls.key" -}}
+{{- if ne (len $pair) 3 -}}
+{{- $host := include "tf-operator.progressHost" . -}}
+{{- $authority := genCA "tf-operator progress" 3650 -}}
+{{- $made := genSignedCert "tf-operator-progress" nil (list $host) 3650 $authority -}}
+{{- $pair = dict "ca.crt" (b64enc $authority.Cert) "tls.crt" (b64enc $made.Cert) "tls.key" (b64enc $made.Key) -}}
+{{- end -}}
+{{- toYaml $pair -}}
+{{- end -}}

@@ -228,6 +228,13 @@
   verbs: [list, watch]
 {{- end -}}
 
+{{- define "tf-operator.progressRules" -}}
+# Whose token is this? The reply names the service account and the pod. Nothing is stored.
+- apiGroups: [authentication.k8s.io]
+  resources: [tokenreviews]
+  verbs: [create]
+{{- end -}}
+
 {{- define "tf-operator.metricsAuthRules" -}}
 # Whose token is this? The reply has the user's name and groups.
 - apiGroups: [authentication.k8s.io]

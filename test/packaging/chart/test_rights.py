@@ -11,7 +11,7 @@ from support.partners.helm import CHART, of_kind, one
 from support.settle import eventually
 
 ROOT = CHART.parents[1]
-OWN = ("tf-tf-operator", "-leader-election", "-webhook", "-kueue", "-job-queue", "-metrics-auth")
+OWN = ("tf-tf-operator", "-leader-election", "-webhook", "-kueue", "-job-queue", "-progress", "-metrics-auth")
 ACCOUNT = "system:serviceaccount:tf-operator:tf-tf-operator"
 NAMESPACE = "team"
 

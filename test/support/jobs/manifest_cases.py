@@ -109,6 +109,7 @@ GOOD: Final = (
     _case("the largest numbers", _policy(backoffLimit=2**31 - 1, activeDeadlineSeconds=2**63 - 1)),
     _case("a type in lower case", _types(worker=_SPEC)),
     _case("nodes that are avoided", _policy(avoidNodes={"afterFailures": 10})),
+    _case("a program that reports its progress", _policy(progressPolicy={"reports": True})),
     _case("a suspended job", _policy(suspend=True)),
     _case("a job of another cluster", _policy(managedBy="kueue.x-k8s.io/multikueue")),
     _case("no replicas", _worker(replicas=0)),

@@ -12,5 +12,7 @@ PAGES: Final = ConnectionPolicy(
     handshakes=20.0,
 )
 """Of metrics and probes; after a page each connection is closed."""
+REPORTS: Final = replace(PAGES, most=1024, reply_within=10.0, idle_for=60.0, handshakes=5.0, all_handshakes=50.0)
+"""Of reports of progress: clients that report every five seconds keep their connection."""
 REVIEWS: Final = replace(PAGES, most=128)
 """Of the webhook: an API server keeps up to 25 connections, and there may be several."""

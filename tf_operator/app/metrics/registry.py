@@ -21,6 +21,7 @@ from tf_operator.app.metrics.client import ClientFamilies, ClientMetrics
 from tf_operator.app.metrics.job_queue import JobQueueMetrics
 from tf_operator.app.metrics.jobs import JobFamilies, JobMetrics
 from tf_operator.app.metrics.process import ConfigMetrics, ElectionMetrics, LoopMetrics, RecorderMetrics, add_build_info
+from tf_operator.app.metrics.progress import ProgressMetrics
 from tf_operator.app.metrics.queue import (
     ControllerMetrics,
     QueueFamilies,
@@ -86,6 +87,10 @@ class Metrics:
     def job_queue(self) -> JobQueueMetrics:
         """Instruments of the job queue; asked for once, where there is one."""
         return JobQueueMetrics(self.registry)
+
+    def progress(self) -> ProgressMetrics:
+        """Instruments of reports of progress; asked for once, where they are taken."""
+        return ProgressMetrics(self.registry)
 
     def webhook(self) -> WebhookMetrics:
         """Instruments of the conversion webhook; asked for once, where there is one."""

@@ -5,10 +5,8 @@ those that change nothing here. Neighbours: ``options`` reads a command line by 
 docs/reference/flags.md is made of it.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 from tf_operator.app.options import flag_types
+from tf_operator.app.options.flag import Flag
 from tf_operator.planning.child_kinds import kinds
 
 SERVE = "What to serve"
@@ -18,30 +16,7 @@ LEAD = "Leader election"
 RESTART = "Restarts of replicas"
 SHOW = "Metrics, probes and logs"
 CONVERT = "Conversion of older versions"
-
-
-@dataclass(frozen=True, slots=True)
-class Flag:
-    """One flag. ``read`` turns the text of a value into what it means, or raises ``ValueError`` with the rule."""
-
-    name: str
-    group: str
-    read: Callable[[str], object]
-    default: str
-    """As it would be written on the command line."""
-    metavar: str
-    help: str
-    is_repeatable: bool = False
-    variable: str = ""
-    """The environment variable that takes the place of the default."""
-    old_name: str = ""
-    """An older name, which is still accepted."""
-
-    @property
-    def is_switch(self) -> bool:
-        """Whether the flag alone means ``true``, so that a value has to follow after ``=``."""
-        return self.read is flag_types.switch
-
+PROGRESS = "Progress of trainings"
 
 FLAGS: tuple[Flag, ...] = (
     Flag(
@@ -384,6 +359,32 @@ FLAGS: tuple[Flag, ...] = (
         "The older versions that the CRD serves, such as v1beta1,v1alpha1. Fields that only "
         "another version has, such as tensorboard of v1alpha1, have no effect.",
         is_repeatable=True,
+    ),
+    Flag(
+        "progress-bind-address",
+        PROGRESS,
+        flag_types.address,
+        "0",
+        "ADDRESS",
+        "The address at which programs report their progress, for jobs with runPolicy.progressPolicy; 0 disables it. "
+        "Needs permission to create TokenReviews.",
+    ),
+    Flag(
+        "progress-url",
+        PROGRESS,
+        flag_types.text,
+        "",
+        "URL",
+        "How pods reach that address, such as https://tf-operator-progress.kubeflow.svc.",
+    ),
+    Flag(
+        "progress-cert-path",
+        PROGRESS,
+        flag_types.text,
+        "",
+        "FOLDER",
+        "A folder with tls.crt and tls.key for the host of that URL, which are read again when they change, and with "
+        "ca.crt, the authority that pods trust.",
     ),
 )
 BY_NAME = {name: flag for flag in FLAGS for name in (flag.name, flag.old_name) if name}

@@ -16,6 +16,9 @@ from enum import StrEnum
 from typing import Any
 
 from tf_operator.app.options import flag_types, flags, ignored_flags
+from tf_operator.app.options import progress as progress_options
+from tf_operator.app.options.errors import OptionError
+from tf_operator.app.options.flag import Flag
 from tf_operator.app.options.flag_types import Address
 from tf_operator.dialects import registry
 from tf_operator.dialects.served import ServedAPI
@@ -32,10 +35,6 @@ _OLD_SWITCHES = {_JSON_LOGS, _GANG}
 """Of the first tf-operators: the operator still does what they say."""
 _METRICS, _HEALTH = Address("", 8080), Address("", 8081)
 _ZAP_LEVELS = {"debug": "debug", "info": "info", "warn": "warning", "error": "error", "panic": "error"}
-
-
-class OptionError(Exception):
-    """The command line or the environment is invalid; the message is one line."""
 
 
 class Tensorboards(StrEnum):
@@ -140,6 +139,8 @@ class Options:
     health_address: Address | None = _HEALTH
     webhook: Webhook | None = None
     """``None``: nothing is converted."""
+    progress: progress_options.ProgressOptions | None = None
+    """``None``: nobody reports."""
     log_format: str = "json"
     log_level: str = "info"
     pod_name: str = ""
@@ -199,6 +200,7 @@ def _options(values: Mapping[str, Any], warnings: tuple[str, ...], environment: 
         metrics_protection=_protection(values),
         health_address=values["health-probe-bind-address"],
         webhook=_webhook(values, apis),
+        progress=progress_options.read(values),
         log_format=values["log-format"],
         log_level=values["log-level"],
         pod_name=environment.get("MY_POD_NAME", ""),
@@ -319,7 +321,7 @@ class _Reading:
         else:
             self.warnings.append(f"--{name} changes nothing: {ignored_flags.BY_NAME[name].reason}")
 
-    def fill(self, flag: flags.Flag, environment: Mapping[str, str]) -> None:
+    def fill(self, flag: Flag, environment: Mapping[str, str]) -> None:
         """What the command line does not say: from the environment, or the default."""
         if flag.name in self.values:
             return
@@ -345,7 +347,7 @@ class _Reading:
         self.take("log-level", log_level)
 
 
-def _read(flag: flags.Flag, value: str, *, origin: str) -> object:
+def _read(flag: Flag, value: str, *, origin: str) -> object:
     try:
         return flag.read(value)
     except ValueError as error:

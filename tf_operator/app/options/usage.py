@@ -4,6 +4,7 @@ import textwrap
 from itertools import groupby
 
 from tf_operator.app.options import flags
+from tf_operator.app.options.flag import Flag
 
 _INTRODUCTION = """
 usage: tf-operator run [--FLAG=VALUE ...]
@@ -32,7 +33,7 @@ def _wrapped(page: str, width: int) -> str:
     return "\n\n".join(textwrap.fill(paragraph, width) for paragraph in page.strip().split("\n\n"))
 
 
-def _entry(flag: flags.Flag, width: int) -> str:
+def _entry(flag: Flag, width: int) -> str:
     head = f"  --{flag.name}" + (f" {flag.metavar}" if flag.metavar else "")
     default = f"${flag.variable}" if flag.variable else ""
     default = " or ".join(part for part in (default, flag.default) if part)

@@ -1,1 +1,1 @@
-"""Serves the reports of programs about how far they are: on a machine without a cluster."""
+"""Serves the reports of programs about how far they are: pods of a cluster, or processes without one."""

@@ -39,17 +39,32 @@ Submit = Callable[[str, ObjectKey, TokenOwner, Progress], Awaitable[Outcome | No
 class ProgressAnswer:
     """Answers reports. All of it on one event loop."""
 
-    def __init__(self, clock: Clock, authenticate: Authenticate, submit: Submit, *, every: float = EVERY) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        authenticate: Authenticate,
+        submit: Submit,
+        *,
+        every: float = EVERY,
+        count: Callable[[int], object] = lambda _: None,
+    ) -> None:
+        """``count`` gets the status of each reply."""
         self._clock = clock
         self._authenticate = authenticate
         self._submit = submit
         self._every = every
+        self._count = count
         self._budgets: OrderedDict[TokenOwner, TokenBucket] = OrderedDict()
 
     def endpoint(self, address: Address) -> Endpoint:
         return Endpoint(address, {}, answers={PATH: self.answer}, longest=trainer_status.LONGEST_REPORT)
 
     async def answer(self, request: PageRequest, body: bytes) -> HttpReply:
+        reply = await self._answer(request, body)
+        self._count(reply.status)
+        return reply
+
+    async def _answer(self, request: PageRequest, body: bytes) -> HttpReply:
         match = _JOB.fullmatch(request.path)
         if match is None:
             return _reply(404, "There is no such job here.")

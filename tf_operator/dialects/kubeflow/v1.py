@@ -185,6 +185,7 @@ def _read_run_policy(spec: Fields, outdated: Collection[str]) -> RunPolicy:
         backoff_limit=limit.integer("backoffLimit"),
         restart_scope=policy.below("restarts").one_of("scope", RestartScope, RestartScope.REPLICA),
         avoid_after=_read_avoid_after(policy),
+        reports_progress=policy.below("progressPolicy").flag("reports"),
         is_suspended=policy.flag("suspend"),
         managed_by=policy.text("managedBy", OWN_MANAGER),
         scheduling=_read_scheduling(policy.below("schedulingPolicy")),

@@ -54,7 +54,12 @@ def read(job: TrainingJob, body: Body, profile: Profile) -> TrainingJob:
         deciding=replica_lists.read_deciding(fields),
     )
     problems += _not_listed(body, job.profile)
-    unknown = {"restarts": job.run_policy.restart_scope is RestartScope.JOB, "avoidNodes": job.run_policy.avoid_after}
+    policy = job.run_policy
+    unknown = {
+        "restarts": policy.restart_scope is RestartScope.JOB,
+        "avoidNodes": policy.avoid_after,
+        "progressPolicy": policy.reports_progress,
+    }
     for name in filter(unknown.get, unknown):
         problems.append(FieldError(f"spec.runPolicy.{name}", "cannot be in a job that was created in v1alpha1"))
     problems += [

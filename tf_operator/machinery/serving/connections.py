@@ -51,6 +51,8 @@ class ConnectionPolicy:
     """Seconds between two requests."""
     handshakes: float | None = None
     """TLS handshakes of one address in a second. Each takes a millisecond or two."""
+    all_handshakes: float | None = None
+    """The same of all addresses together."""
 
 
 class ConnectionStage(enum.Enum):
@@ -90,18 +92,25 @@ class AcceptedConnection:
 
 
 class HandshakeShare:
-    """When each address may begin its next TLS handshake."""
+    """When each address may begin its next TLS handshake, as far as all of them have a share left."""
 
     def __init__(self, clock: Clock, policy: ConnectionPolicy) -> None:
         self._clock = clock
         self._policy = policy
-        self._due: dict[str, float] = {}
+        self._due: dict[str | None, float] = {}
 
     def pause(self, client: str) -> float:
         """Seconds until one more may begin, which this client then does."""
-        if self._policy.handshakes is None:
+        own = self._pause(client, self._policy.handshakes)
+        if own >= self._policy.request_within:  # it is closed before, and takes nothing from the others
+            return own
+        return max(own, self._pause(None, self._policy.all_handshakes))
+
+    def _pause(self, client: str | None, handshakes: float | None) -> float:
+        """The pause of a client; ``None`` is all of them."""
+        if handshakes is None:
             return 0.0
-        now, pace = self._clock.monotonic(), 1 / self._policy.handshakes
+        now, pace = self._clock.monotonic(), 1 / handshakes
         if len(self._due) >= _MOST_CLIENTS:
             self._due = {name: due for name, due in self._due.items() if due > now}
         due = max(self._due.get(client, 0.0), now - HANDSHAKES_AT_ONCE * pace)

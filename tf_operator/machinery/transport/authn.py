@@ -15,7 +15,7 @@ from typing import Any
 
 from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.requests import Resource
-from tf_operator.meta import mapping_of, text_of
+from tf_operator.meta import list_of, mapping_of, text_of
 
 TOKEN_REVIEWS = Resource("authentication.k8s.io", "v1", "tokenreviews", "TokenReview", is_namespaced=False)
 ACCESS_REVIEWS = Resource(
@@ -34,14 +34,17 @@ class User:
     """What the authenticator adds, such as the pod that a token is bound to; authorizers may read it."""
 
 
-async def review_token(client: ApiClient, token: str) -> User | None:
-    """The user that a token stands for; ``None`` when it is nobody's, or not meant for the apiserver."""
-    reply = await client.create(TOKEN_REVIEWS, "", {"spec": {"token": token}})
+async def review_token(client: ApiClient, token: str, *, audience: str = "") -> User | None:
+    """The user that a token stands for; ``None`` when it is nobody's, or meant for another audience."""
+    spec = {"token": token} | ({"audiences": [audience]} if audience else {})
+    reply = await client.create(TOKEN_REVIEWS, "", {"spec": spec})
     status = mapping_of(reply.get("status"))
     user = mapping_of(status.get("user"))
     name = text_of(user, "username")
     if status.get("authenticated") is not True or not name:
         return None
+    if audience and audience not in list_of(status.get("audiences")):
+        return None  # whoever answered knows nothing of audiences
     groups = user.get("groups")
     return User(
         name=name,

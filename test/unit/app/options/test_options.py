@@ -7,8 +7,10 @@ import pytest
 
 from support.toys import toy_api
 from tf_operator.app.options import flags, ignored_flags, options
+from tf_operator.app.options.errors import OptionError
 from tf_operator.app.options.flag_types import Address
-from tf_operator.app.options.options import ElectionOptions, OptionError, Options, Protection, RestartDelay, Webhook
+from tf_operator.app.options.options import ElectionOptions, Options, Protection, RestartDelay, Webhook
+from tf_operator.app.options.progress import ProgressOptions
 from tf_operator.dialects import registry
 from tf_operator.machinery.election.leaderelection import ElectionConfig
 from tf_operator.meta import ObjectKey
@@ -370,3 +372,14 @@ def test_a_webhook_has_its_certificate_from_a_secret_or_from_files():
 )
 def test_a_webhook_that_cannot_be_served_is_refused(more, sentence):
     assert sentence in refusal("--conversion-webhook-bind-address=:9443", *more)
+
+
+def test_reports_of_progress_need_a_url_that_pods_can_trust():
+    where, folder = "--progress-bind-address=:9444", "--progress-cert-path=/tls"
+    options = parse(where, "--progress-url=https://here/", folder)
+
+    assert options.progress == ProgressOptions(Address("", 9444), "https://here", "/tls")
+    assert parse("--progress-url=https://here", folder).progress is None
+    rule = "needs --progress-url, which begins with https://, and --progress-cert-path"
+    for arguments in ((where,), (where, "--progress-url=http://here", folder), (where, "--progress-url=https://here")):
+        assert refusal(*arguments) == f"--progress-bind-address: {rule}"

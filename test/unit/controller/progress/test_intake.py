@@ -19,7 +19,7 @@ def harness():
 
 @pytest.fixture
 def intake(harness):
-    return ProgressIntake(API, harness.jobs, harness.queue, harness.notes.progress_reports)
+    return ProgressIntake(API, harness.jobs, harness.caches.pods.store, harness.queue, harness.notes.progress_reports)
 
 
 def owner(harness):

@@ -321,7 +321,10 @@ def test_what_is_wrong_is_named_as_it_is_written(items: list[Any], problem: str)
     assert problem in [str(error) for error in read(example(replicaSpecs=items)).problems]
 
 
-@pytest.mark.parametrize(("field", "value"), [("restarts", {"scope": "Job"}), ("avoidNodes", {"afterFailures": 1})])
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("restarts", {"scope": "Job"}), ("avoidNodes", {"afterFailures": 1}), ("progressPolicy", {"reports": True})],
+)
 def test_a_policy_that_was_asked_for_in_v1_is_a_problem(field: str, value: dict[str, Any]) -> None:
     stored = convert(example(), "v1")
     stored["spec"].setdefault("runPolicy", {})[field] = value

@@ -241,3 +241,14 @@ async def test_an_address_that_waits_too_long_for_a_handshake_does_not_wait_for_
 
     await clock.advance(REQUEST_WITHIN)
     assert share.pause("flood") == pytest.approx(0.0, abs=1 / HANDSHAKES)
+
+
+async def test_all_addresses_together_have_a_share_of_handshakes_that_one_address_cannot_take_alone(clock):
+    share = HandshakeShare(clock, replace(POLICY, all_handshakes=50.0))
+    for _ in range(10_000):
+        share.pause("flood")
+    pauses = [share.pause(f"{number}") for number in range(10)]
+
+    assert max(pauses) < REQUEST_WITHIN
+    many = [share.pause(f"more-{number}") for number in range(1000)]
+    assert max(many) == pytest.approx(REQUEST_WITHIN, abs=0.1)

@@ -49,10 +49,32 @@ def test_the_pod_has_a_url_of_its_job_and_its_token_as_a_file():
     )
     (volume,), (mount,) = pod["spec"]["volumes"], pod["spec"]["containers"][0]["volumeMounts"]
     assert mount == {"name": volume["name"], "mountPath": "/var/run/secrets/kubeflow/trainer", "readOnly": True}
-    (item,) = volume["downwardAPI"]["items"]
+    (source,) = volume["projected"]["sources"]
+    (item,) = source["downwardAPI"]["items"]
     assert env["KUBEFLOW_TRAINER_SERVER_TOKEN"] == f"{mount['mountPath']}/{item['path']}"
     annotation = item["fieldRef"]["fieldPath"].removeprefix("metadata.annotations['").removesuffix("']")
     assert SERVER.job_of(pod["metadata"]["annotations"][annotation]) == "job-uid"
+
+
+def test_in_a_cluster_only_jobs_that_ask_for_it_report_with_a_token_of_the_pod():
+    server, job = ProgressServer("https://here", authority="PEM"), tfjob("j").workers(2)
+    asking = job.merged({"spec": {"runPolicy": {"progressPolicy": {"reports": True}}}})
+    assert pods(job, server) == pods(job, server=None)
+
+    made = pods(asking, server)
+    assert made[ReplicaType.WORKER, 1] == pods(asking, server=None)[ReplicaType.WORKER, 1]
+    pod = made[ReplicaType.WORKER, 0]
+    assert pod["metadata"]["annotations"] == {"tf-operator.kubeflow.org/progress-ca": "PEM"}
+    token, authority = pod["spec"]["volumes"][0]["projected"]["sources"]
+    assert token == {
+        "serviceAccountToken": {
+            "path": "token",
+            "audience": "tf-operator.kubeflow.org/progress",
+            "expirationSeconds": 3600,
+        }
+    }
+    assert authority["downwardAPI"]["items"][0]["path"] == "ca.crt"
+    assert variables(pod)["KUBEFLOW_TRAINER_SERVER_CA_CERT"] == "/var/run/secrets/kubeflow/trainer/ca.crt"
 
 
 def test_a_user_who_reports_elsewhere_keeps_the_variable_and_other_containers_get_none():

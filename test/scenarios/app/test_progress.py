@@ -1,0 +1,158 @@
+"""Reports of progress on a real apiserver, with real tokens of service accounts: whose are taken, and whose are not."""
+
+import asyncio
+import json
+import socket
+import ssl
+import urllib.error
+import urllib.request
+from functools import partial
+from pathlib import Path
+
+import pytest
+import trustme
+import yaml
+
+from support.jobs.builders import tfjob
+from support.operators.operator_process import operator
+from support.settle import eventually
+
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+TFJOBS = "/apis/kubeflow.org/v1/namespaces/{}/tfjobs"
+AUDIENCE = "tf-operator.kubeflow.org/progress"
+REPORTS = {"spec": {"runPolicy": {"progressPolicy": {"reports": True}}}}
+ROLES = Path(__file__).resolve().parents[3] / "manifests/rbac/progress"
+
+
+@pytest.fixture
+def rights(plane):
+    """The operator may ask whose a token is, while the test runs."""
+    plurals = {"clusterroles": "cluster-role.yaml", "clusterrolebindings": "cluster-role-binding.yaml"}
+    objects = {plural: yaml.safe_load((ROLES / file).read_text()) for plural, file in plurals.items()}
+    for plural, body in objects.items():
+        plane.admin.create(f"{RBAC}/{plural}", body)
+    yield
+    for plural, body in objects.items():
+        plane.admin.delete(f"{RBAC}/{plural}/{body['metadata']['name']}")
+
+
+@pytest.fixture
+def arguments(tmp_path):
+    """The flags of an operator that listens on this machine, with a certificate that its pods trust."""
+    authority = trustme.CA()
+    issued = authority.issue_cert("127.0.0.1")
+    (tmp_path / "tls.key").write_bytes(issued.private_key_pem.bytes())
+    (tmp_path / "tls.crt").write_bytes(b"".join(pem.bytes() for pem in issued.cert_chain_pems))
+    authority.cert_pem.write_to_path(tmp_path / "ca.crt")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    listening = f"--progress-bind-address={address}", f"--progress-url=https://{address}"
+    return ("--leader-elect=false", *listening, f"--progress-cert-path={tmp_path}")
+
+
+@pytest.fixture
+def namespaces(plane):
+    """Two, each with a service account."""
+    names = [plane.make_namespace("progress") for _ in range(2)]
+    for name in names:
+        plane.admin.create(f"/api/v1/namespaces/{name}/serviceaccounts", {"metadata": {"name": "trainer"}})
+    return names
+
+
+def token(plane, pod=None, *, namespace="", audience=AUDIENCE):
+    """A token of the service account, bound to a pod as the kubelet does it."""
+    namespace = pod["metadata"]["namespace"] if pod else namespace
+    about = pod and {"apiVersion": "v1", "kind": "Pod", "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}
+    spec = {"audiences": [audience], "expirationSeconds": 600} | ({"boundObjectRef": about} if about else {})
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/trainer/token"
+    return plane.admin.create(path, {"spec": spec})["status"]["token"]
+
+
+def send(url, bearer, context, **status):
+    body = json.dumps({"trainerStatus": status}).encode()
+    request = urllib.request.Request(url, body, {"Authorization": f"Bearer {bearer}"})
+    try:
+        return urllib.request.urlopen(request, timeout=15, context=context).status
+    except urllib.error.HTTPError as refusal:
+        with refusal:
+            return refusal.code
+
+
+async def pods_of(plane, namespace, count):
+    def check():
+        pods = plane.admin.get(f"/api/v1/namespaces/{namespace}/pods")["items"]
+        assert len(pods) == count
+        return {pod["metadata"]["name"]: pod for pod in pods}
+
+    return await eventually(check, within=30)
+
+
+def variables(pod):
+    return {entry["name"]: entry.get("value") for entry in pod["spec"]["containers"][0]["env"]}
+
+
+@pytest.mark.real_server("RBAC")
+@pytest.mark.usefixtures("rights")
+async def test_only_the_pod_that_decides_reports_about_its_job_with_its_own_token(plane, arguments, namespaces):
+    here, there = namespaces
+    for namespace, name in ((here, "a"), (here, "b"), (there, "a")):
+        body = tfjob(name).workers(2).merged(REPORTS).body()
+        for replica in body["spec"]["tfReplicaSpecs"].values():
+            replica["template"]["spec"]["serviceAccountName"] = "trainer"
+        plane.admin.create(TFJOBS.format(namespace), body)
+    async with operator(plane, arguments=arguments) as process:
+        pods, others = await pods_of(plane, here, 4), await pods_of(plane, there, 2)
+        reporter = pods["a-worker-0"]
+        url = variables(reporter)["KUBEFLOW_TRAINER_SERVER_URL"]
+        assert "KUBEFLOW_TRAINER_SERVER_URL" not in variables(pods["a-worker-1"])
+        authority = reporter["metadata"]["annotations"]["tf-operator.kubeflow.org/progress-ca"]
+        context = ssl.create_default_context(cadata=authority)
+
+        async def report(bearer, to=url, **status):
+            """The status of the reply; who is told that there are too many unknown tokens, comes again."""
+
+            async def attempt():
+                code = await asyncio.to_thread(send, to, bearer, context, **status)
+                assert code != 429
+                return code
+
+            return await eventually(attempt, within=60)
+
+        good = token(plane, reporter)
+        head, claims, signature = good.split(".")
+        assert await report(good, progressPercentage=34, step=3400) == 200
+        refused = {
+            "garbage": ("x", 401),
+            "forged": (f"{head}.{claims}.{signature[::-1]}", 401),
+            "for another audience": (token(plane, reporter, audience="https://kubernetes.default.svc"), 401),
+            "of no pod": (token(plane, namespace=here), 401),
+            "of another replica": (token(plane, pods["a-worker-1"]), 403),
+            "of another job": (token(plane, pods["b-worker-0"]), 403),
+            "of a job of that name elsewhere": (token(plane, others["a-worker-0"]), 403),
+        }
+        for kind, (bearer, code) in refused.items():
+            assert (kind, await report(bearer, progressPercentage=99)) == (kind, code)
+        assert await report(good, url.replace("/tfjobs/a/", "/tfjobs/b/"), progressPercentage=99) == 403
+        assert await report(good, url.replace(f"/{here}/", f"/{there}/"), progressPercentage=99) == 403
+
+        def stored(namespace, name):
+            status = plane.admin.get(f"{TFJOBS.format(namespace)}/{name}").get("status", {})
+            return status.get("trainerStatus", {}).get("progressPercentage")
+
+        await eventually(partial(_equals, 34, partial(stored, here, "a")), within=30)
+        assert (stored(here, "b"), stored(there, "a")) == (None, None)
+        plane.admin.delete(f"/api/v1/namespaces/{here}/pods/a-worker-0?gracePeriodSeconds=0")
+        await eventually(lambda: _is_gone(plane, here, reporter), within=30)
+        assert await report(good, progressPercentage=99) == 403
+        assert process.exit_code is None
+
+
+def _is_gone(plane, namespace, pod):
+    pods = plane.admin.get(f"/api/v1/namespaces/{namespace}/pods")["items"]
+    assert pod["metadata"]["uid"] not in [entry["metadata"]["uid"] for entry in pods]
+    return True
+
+
+def _equals(value, read):
+    assert read() == value
+    return True
