@@ -1,6 +1,6 @@
 """A small cluster's day in half a minute: jobs of every fate, driven to their ends in one namespace.
 
-What becomes of a job is in its name: nine succeed, three fail, and one each runs on, waits for a node that never
+What becomes of a job is in its name: ten succeed, three fail, and one each runs on, waits for a node that never
 comes, is suspended, and is deleted when its time is over. So every counter and every phase of the operator's metrics
 has been seen, and more jobs succeed than fail.
 """
@@ -29,6 +29,11 @@ SCRIPT: Final = (
     .on("flaky-*-worker-0", [running(), failing(killed_by(9), after=0.3)], [running(), succeeding(after=0.3)])
     .on("broken-*-worker-0", [running(), failing(Exit(1, message="no such file: train.csv"), after=0.3)])
     .on("hopeless-worker-0", [running(), failing(killed_by(15), after=0.2)])
+    .on(
+        "hungry-worker-0",
+        [running(), failing(Exit(137, reason="OOMKilled"), after=0.3)],
+        [running(), succeeding(after=0.3)],
+    )
     .on("evicted-worker-0", [running(), evicted(after=0.3)], [running(), succeeding(after=0.3)])
     .on("in-place-worker-0", [running(), restarting(Exit(1), after=0.3), succeeding(after=0.3)])
     .on("*-ps-*", [running()])
@@ -47,6 +52,7 @@ def jobs() -> Mapping[str, tuple[TFJobBuilder, str]]:
         "full-0": builders.tfjob().chief().workers(2).parameter_servers().clean_pods("Running"),
         "full-1": builders.tfjob().chief().workers(1).parameter_servers().evaluators().clean_pods("All"),
         "flaky-0": builders.tfjob().workers(2, restart="ExitCode"),
+        "hungry": builders.tfjob().workers(1, restart="ExitCode").oom_policy("Worker", "1Gi", limit="64Mi"),
         "evicted": builders.tfjob().workers(2, restart="OnFailure"),
         "in-place": builders.tfjob().workers(1, restart="OnFailure"),
         "fleeting": builders.tfjob().workers(1).ttl(0),

@@ -222,6 +222,7 @@ def _in_words_of_go(error: str) -> str:
         error = f"no such key: {error.rpartition(' : ')[2].strip(chr(34))}"
     elif "divide by zero" in error:
         error = "division by zero"
+    error = error.removeprefix("OUT_OF_RANGE: ")  # so the engine passes on what a function of ours raises
     return f"{error} evaluating rule:"
 
 
