@@ -339,12 +339,12 @@ FEW: Final = {bound.name: replace(bound, faults=min(bound.faults, 1)) for bound 
 FEWER: Final[Mapping[str, frozenset[str]]] = {
     "workers, OnFailure, cleanPodPolicy Running": SPARE | {"loses a reply", "restarts in place"},
     "chief and server, Always": SPARE | {"loses a reply", "restarts in place", "ends beside a sidecar"},
-    "suspended and resumed, ExitCode": SPARE | {"fails for good"},
+    "suspended and resumed, ExitCode": FAILURES | {"is killed"},
     "the limit is changed": FAILURES | {"is killed"},
     "all start again, ExitCode": SPARE | {"fails for good", "loses a reply"},
-    "all workers, ExitCode": SPARE | {"fails for good", "is collected"},
-    "chief and worker, Never, cleanPodPolicy All": ALL - {"is refused", "is deleted"} | {"is rejected"},
-    "pods lose their labels": frozenset({"loses its label", "fails", "is drained"}),
+    "all workers, ExitCode": FAILURES | {"is killed", "is collected"},
+    "chief and worker, Never, cleanPodPolicy All": ALL - {"is refused", "is deleted", "is collected"} | {"is rejected"},
+    "pods lose their labels": frozenset({"loses its label", "fails"}),
 }
 """Of the jobs with most states, fewer kinds of faults for a gate of few minutes."""
 QUICK: Final = (
