@@ -119,7 +119,8 @@ async def test_nothing_runs_afterwards_and_a_purge_leaves_nothing(local, tmp_pat
         os.kill(server, signal.SIGKILL)
 
     down = local.tfjob("down")
-    assert (down.returncode, down.stderr) == (0, "")
+    assert down.returncode == 0
+    assert down.stderr in {"", "Waiting up to 1 s for programs to end; Ctrl-C kills them.\n"}, "more, if it takes long"
     assert not start_time(server)
     assert not processes_with(mark)
     assert not processes_with(str(local.folder.path))
