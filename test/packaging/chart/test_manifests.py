@@ -28,6 +28,7 @@ OVERLAYS = (
     "mlkube-accelerators",
     "namespaced",
     "native-gangs",
+    "progress",
     "protected-metrics",
     "restart-in-place",
     "t9k",

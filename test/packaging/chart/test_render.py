@@ -221,6 +221,7 @@ def test_every_flag_can_be_chosen(helm_3):
         },
         "elastic": {"horizontalPodAutoscalers": True, "restartInPlace": True},
         "metrics": {"secure": {"enabled": True, "certificateSecret": "certificate"}},
+        "progress": {"enabled": True},
     }
     with_certificate = {**values, "apis": {**values["apis"], "webhook": {"certificateSecret": "certificate"}}}
     everywhere = {**values, "watch": {"namespaces": []}}
