@@ -18,6 +18,8 @@ from tf_operator.local.apiserver.messages import PROTOBUF
 
 _PATIENCE: Final = 20.0
 _QUIET: Final = 0.3
+_OPENING: Final = "storage is (re)initializing"
+"""What is said of each request for a kind whose CRD has just changed."""
 _OF_EACH_NAMESPACE: Final = ("serviceaccounts/default", "configmaps/kube-root-ca.crt")
 
 
@@ -125,6 +127,12 @@ class RealServer:
         self._connection.close()
 
     def ask(self, step: Step, target: str, body: str | None) -> Answer:
+        answer = self._reply(step, target, body)
+        while answer.code == 429 and at_path(answer.body, "message") == _OPENING and self.pause():
+            answer = self._reply(step, target, body)
+        return answer
+
+    def _reply(self, step: Step, target: str, body: str | None) -> Answer:
         try:
             response = self._send(self._connection, step, target, body)
         except http.client.RemoteDisconnected:  # the server had closed an idle connection, and read nothing of this
