@@ -155,7 +155,8 @@ async def test_a_server_that_was_killed_takes_back_every_gpu(machine, driver, tm
         assert (await machine.run("local", "up", **driver.variables))[0] == 0
         after = await waits(2)
         assert len({uuid for holding in after for uuid in holding["gpus"]}) == 4
-        assert (await machine.run("delete", "j"))[0] == 0
+        code, *outputs = await machine.run("delete", "j")
+        assert code == 0, outputs
         await eventually(lambda: not holdings())
     finally:
         await machine.run("local", "down", "--purge")

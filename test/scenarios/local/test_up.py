@@ -122,8 +122,8 @@ async def test_nothing_runs_afterwards_and_a_purge_leaves_nothing(local, tmp_pat
     assert down.returncode == 0
     assert down.stderr in {"", "Waiting up to 1 s for programs to end; Ctrl-C kills them.\n"}, "more, if it takes long"
     assert not start_time(server)
-    assert not processes_with(mark)
-    assert not processes_with(str(local.folder.path))
+    # They are killed; on a busy machine it takes a moment until they are gone.
+    await eventually(lambda: not processes_with(mark) and not processes_with(str(local.folder.path)))
     assert local.folder.journal.exists()
 
     assert local.tfjob("down", "--purge").returncode == 0
