@@ -55,10 +55,10 @@ async def hpa(job_namespace, **spec):
 async def test_an_hpa_resizes_the_job_by_its_metrics_follows_its_edits_and_goes_with_its_pods(job_namespace, metrics):
     metrics.memory = "200Mi"
     await job_namespace.begin_running(JOB)
+    uids = await job_namespace.uids()
     await hpa(job_namespace, minReplicas=1, maxReplicas=3)
     path = HPAS.path(job_namespace.namespace, "j")
     await job_namespace.admin.patch(path, AT_ONCE)
-    uids = await job_namespace.uids()
 
     await job_namespace.wait_pods("j-ps-0", "j-worker-0", "j-worker-1")
     await job_namespace.run("j-worker-1")
