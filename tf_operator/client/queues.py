@@ -15,6 +15,7 @@ from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.errors import Forbidden, NotFound
 from tf_operator.machinery.transport.requests import Scope
 from tf_operator.meta import Body, controller_of, mapping_of, metadata_of, objects_of, parse_time, text_of
+from tf_operator.planning.job_queue.jobs import priority_of
 from tf_operator.planning.kueue import state
 
 JOB_QUEUE: Final = "job queue"
@@ -81,9 +82,7 @@ async def _places(client: ApiClient, listed: Iterable[Job]) -> dict[str, int]:
         classes = []
     values = {text_of(metadata_of(it), "name"): _value(it) for it in classes}
     default = next((_value(it) for it in classes if it.get("globalDefault") is True), 0)
-    ranks = sorted(
-        (-min(values.get(name, default) for name in _classes_of(job)), _created(job), job.uid) for job in waiting
-    )
+    ranks = sorted((-priority_of(_classes_of(job), values, default), _created(job), job.uid) for job in waiting)
     return {uid: place for place, (_, _, uid) in enumerate(ranks, start=1)}
 
 

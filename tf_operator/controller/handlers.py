@@ -15,7 +15,7 @@ from tf_operator.machinery.cache.store import Store
 from tf_operator.machinery.queue.workqueue import RateLimitedQueue
 from tf_operator.machinery.transport.requests import Resource
 from tf_operator.meta import ObjectKey
-from tf_operator.planning.snapshot import Pod
+from tf_operator.planning.pods import pod_state
 from tf_operator.projections.children import Child
 from tf_operator.projections.jobs import StoredJob
 from tf_operator.projections.pods import CachedPod
@@ -102,7 +102,7 @@ class OnPod:
         if item.pod is not None and self.children.job_of(item):
             self.children.notes.departed_pods.note_created(item.owner, item.pod)
             self.children.notes.rejections.note_freed(str(self.children.resource), item.metadata.key)
-        if item.pod is None or _goes_well(item.pod):
+        if item.pod is None or pod_state.is_well(item.pod):
             self.children.on_progress(item)
         else:
             self.children.on_change(item)
@@ -112,7 +112,7 @@ class OnPod:
         old_pod, new_pod = old.pod, new.pod
         if old_pod and new_pod and new_pod.is_terminating and not old_pod.is_terminating and self.children.job_of(new):
             self.children.notes.departed_pods.note_terminating(new.owner, old_pod)
-        has_begun = old_pod and new_pod and old_pod.phase != new_pod.phase == "Running" and _goes_well(new_pod)
+        has_begun = old_pod and new_pod and old_pod.phase != new_pod.phase == "Running" and pod_state.is_well(new_pod)
         if has_begun and old.owner == new.owner:
             self.children.on_progress(new)
         elif old_pod != new_pod or old.owner != new.owner:
@@ -123,15 +123,3 @@ class OnPod:
         if last.pod is not None and self.children.job_of(last):
             self.children.notes.departed_pods.note_deleted(last.owner, last.pod)
         self.children.on_delete(last, final_state_known=final_state_known)
-
-
-def _goes_well(pod: Pod) -> bool:
-    """Whether a pod is on its way, or runs, and nobody has to do anything about it."""
-    is_in_trouble = pod.is_terminating or pod.is_disrupted or pod.is_restarting or pod.is_stopped or pod.restarts
-    ends = (pod.main, *(container.state for container in pod.others))
-    return (
-        pod.phase in {"Pending", "Running"}
-        and not is_in_trouble
-        and not pod.host.has_unhealthy_device
-        and all(end is None or end.exit_code is None for end in ends)
-    )

@@ -7,6 +7,7 @@ from tf_operator.client import retry
 from tf_operator.client.job import NotPossible, read_job
 from tf_operator.client.retry import Change
 from tf_operator.dialects import registry
+from tf_operator.dialects.mlkube.v1beta1 import API as MLKUBE
 
 FAILED = {"conditions": [{"type": "Failed", "status": "True", "message": "OOM"}]}
 
@@ -108,6 +109,14 @@ def test_what_cannot_be_tried_again_is_a_sentence(status, name, changes, sentenc
     with pytest.raises(NotPossible) as refusal:
         retry.manifest(job(status), name, changes)
     assert sentence in str(refusal.value)
+
+
+def test_replicas_of_another_api_are_not_changed():
+    body = {"apiVersion": "mlkube.io/v1beta1", "kind": "TfJob", "metadata": {"name": "train", "namespace": "team"}}
+    other = read_job({**body, "spec": {}, "status": {"phase": "Failed", "state": "Failed"}}, MLKUBE)
+
+    with pytest.raises(NotPossible, match="the replicas of TfJob train cannot be changed here: edit its manifest"):
+        retry.manifest(other, "new", [Change("worker", "replicas", "3")])
 
 
 @pytest.mark.parametrize(

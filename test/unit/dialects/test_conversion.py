@@ -106,6 +106,12 @@ def test_replicas_that_are_malformed_have_nothing_that_only_v1_has(replicas):
     convert(job("v1beta2", tfReplicaSpecs=replicas, annotations={NOTES: noted}), "v1", is_written=False)
 
 
+def test_a_type_without_a_spec_can_be_written_in_an_older_version():
+    """It is v1's to say what is wrong with it: whoever lists jobs must not suffer for one."""
+    body = job("v1beta2", tfReplicaSpecs={"Master": None, "Worker": REPLICAS["Worker"]})
+    assert convert(body, "v1", is_written=True)["spec"]["tfReplicaSpecs"]["Master"] is None
+
+
 def test_an_older_version_gives_no_template_more_memory_than_v1_allows():
     stored = job("v1", tfReplicaSpecs={"Worker": REPLICAS["Worker"] | {"oomPolicy": {"maxMemory": "8Gi"}}})
     body = convert(stored, "v1beta2")

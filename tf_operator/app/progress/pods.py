@@ -39,17 +39,12 @@ Identify = Callable[[str], Awaitable[TokenOwner | Decision]]
 class PodReviewer:
     """Asks the API server about tokens. Lives on the event loop of its client."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, client: ApiClient) -> None:
         self._clock = clock
-        self._client: ApiClient | None = None
+        self._client = client
         self._log_at = clock.monotonic()
 
-    def use(self, client: ApiClient) -> None:
-        self._client = client
-
     async def identify(self, token: str) -> TokenOwner | Decision:
-        if self._client is None:
-            return Decision.UNAVAILABLE
         try:
             user = await authn.review_token(self._client, token, audience=AUDIENCE)
         except errors.ApiError as error:

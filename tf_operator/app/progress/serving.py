@@ -49,8 +49,7 @@ def serving(context: ControllerContext, client: ApiClient, *, monitor: LoopMonit
     if options is None:
         yield
         return
-    reviewer, reports = PodReviewer(clock), metrics.progress()
-    reviewer.use(client)
+    reviewer, reports = PodReviewer(clock, client), metrics.progress()
 
     async def identify(token: str) -> TokenOwner | Decision:
         return await monitor.run(partial(reviewer.identify, token), within=DECISION_WITHIN) or Decision.UNAVAILABLE

@@ -24,7 +24,7 @@ from tf_operator.meta import parse_time, text_of
 from tf_operator.planning import invalid_edits
 from tf_operator.planning.bodies.children import ChildBuilder
 from tf_operator.planning.job_queue import admission, shapes
-from tf_operator.planning.job_queue.jobs import BoundPod, QueueJob, ReplicaNeed
+from tf_operator.planning.job_queue.jobs import BoundPod, QueueJob, ReplicaNeed, priority_of
 from tf_operator.planning.pods import avoided_nodes, pod_needs
 from tf_operator.planning.snapshot import Settings, Snapshot
 from tf_operator.projections.jobs import StoredJob, job_of
@@ -124,7 +124,7 @@ class QueueJobs:
         pods = self._pods.by_index(OWNER, owner_value(job.key.namespace, job.uid)) if queue_job.is_admitted else ()
         # A template may have been edited since; what pods have was checked when they were created.
         classes = {pod.priority_class for pod in pods if pod.node} or entry.classes
-        priority = min(values.get(name, default) for name in classes)
+        priority = priority_of(classes, values, default)
         queue_job = replace(queue_job, priority=priority) if priority else queue_job
         return entry._replace(
             queue_job=self._with_pods(job, queue_job, pods, now) if queue_job.is_admitted else queue_job

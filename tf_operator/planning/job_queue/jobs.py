@@ -1,6 +1,6 @@
 """Jobs as the queue sees them: who waits, who runs, how many workers each has, and where its pods are."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -204,3 +204,8 @@ class Schedule:
     """When it may be another, although nothing happens."""
     kept_for: QueueJob | None = None
     """The job that has waited for so long that others do not get the room that it needs."""
+
+
+def priority_of(classes: Iterable[str], values: Mapping[str, int], default: int) -> int:
+    """Of a job whose pods have these classes, empty for none: the least, so that one pod gets the others no place."""
+    return min(values.get(name, default) for name in classes)

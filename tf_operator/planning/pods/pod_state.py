@@ -198,6 +198,18 @@ def how_it_ended(main: MainContainer) -> str:
     return f"exited with code {main.exit_code}{reason}{_tail(main.message)}"
 
 
+def is_well(pod: Pod) -> bool:
+    """Whether a pod is on its way, or runs, so that nothing but a status follows from it."""
+    is_in_trouble = pod.is_terminating or pod.is_disrupted or pod.is_restarting or pod.is_stopped or pod.restarts
+    ends = (pod.main, *(container.state for container in pod.others))
+    return (
+        pod.phase in {"Pending", "Running"}
+        and not is_in_trouble
+        and not pod.host.has_unhealthy_device
+        and all(end is None or end.exit_code is None for end in ends)
+    )
+
+
 def _tail(text: str) -> str:
     line = termination_message.summary(text)
     return f": {line[:_LONGEST_TAIL]}" if line else ""

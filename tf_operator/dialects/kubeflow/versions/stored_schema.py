@@ -37,7 +37,9 @@ def fitted(parts: Body) -> tuple[dict[str, Any], list[Misfit]]:
 
 def too_small(stored: Body) -> Iterator[Misfit]:
     """What no schema says: the most memory of replicas, where a template in an older version has a higher limit now."""
-    for kind, entry in object_of(object_of(stored, "spec"), REPLICAS).items():
+    replicas = object_of(object_of(stored, "spec"), REPLICAS)
+    for kind in replicas:
+        entry = object_of(replicas, kind)
         policy = OOMPolicy(0, text_of(object_of(entry, "oomPolicy"), "maxMemory"))
         limit = MemoryLimit.of(policy, object_of(entry, "template"), CONTAINER, "")
         if limit and limit.problem:
