@@ -177,7 +177,7 @@ async def test_jobs_wait_whole_and_start_by_priority_and_age(machine, driver, tm
 
     assert (await machine.run("local", "up", **driver.variables))[0] == 0
     try:
-        for manifest in (holding("a", workers=2, gpus=2), holding("b", workers=4), holding("c", workers=2)):
+        for manifest in (holding("a", workers=2, gpus=2), holding("b", workers=4), holding("c", workers=4)):
             assert (await machine.run("submit", "-", manifest=manifest))[0] == 0
         await states(a="Running", b="Queued", c="Queued")
         _, table, _ = await machine.run("get")

@@ -258,11 +258,13 @@ def kill_left_over(folder: Path) -> list[int]:
     """Kill the process groups that an earlier spawner has left, and forget them; those that were there."""
     killed = []
     for file in (file for file in folder.glob("[0-9]*") if file.name.isdecimal()):
-        pid, started = int(file.name), file.read_text(errors="replace")
-        if started and start_time_of(pid) == started:
-            _kill_group(pid)
-            killed.append(pid)
-        file.unlink()
+        pid = int(file.name)
+        with suppress(FileNotFoundError):  # that spawner is still at its own end, and has just forgotten the group
+            started = file.read_text(errors="replace")
+            if started and start_time_of(pid) == started:
+                _kill_group(pid)
+                killed.append(pid)
+            file.unlink()
     return killed
 
 

@@ -259,6 +259,19 @@ async def test_what_an_earlier_node_has_left_is_killed_unless_its_number_is_anot
         other.kill()
 
 
+async def test_an_earlier_spawner_that_is_still_ending_may_forget_a_group_meanwhile(tmp_path, monkeypatch):
+    def start_time(pid):
+        (tmp_path / str(pid)).unlink()
+        return ""
+
+    monkeypatch.setattr(spawner, "start_time_of", start_time)
+    for pid in ("1234567", "1234568"):
+        (tmp_path / pid).write_text("1")
+
+    assert spawner.kill_left_over(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []
+
+
 async def test_the_group_of_a_leader_that_nobody_has_reaped_is_killed(tmp_path):
     with sleeping("sh", "-c", "sleep 100 & echo $!") as left:
         member = int(left.stdout.readline())
