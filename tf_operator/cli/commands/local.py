@@ -39,8 +39,6 @@ from tf_operator.local.state import AlreadyOwned, LocalServer, StateError, State
 _GIBIBYTE: Final = 1 << 30
 STARTED_WITHIN: Final = 60.0
 """Seconds for ``up``; on a machine with nothing else to do it takes one."""
-LEFT_WITHIN: Final = 10.0
-"""Seconds that ``up`` leaves to a command that has the folder for a moment."""
 ENDED_WITHIN: Final = 40.0
 """Seconds for ``down`` until it kills the server, beside the grace period of what runs."""
 _SILENT_FOR: Final = 1.0
@@ -187,10 +185,11 @@ def _wait_free(folder: StateFolder) -> int | LocalServer:
 
 
 def _patience_with(server: LocalServer | None) -> float:
-    """The seconds until the folder should be free, or the server serve."""
-    if server is None:
-        return LEFT_WITHIN
-    return ENDED_WITHIN + server.ends_within if server.is_ending else STARTED_WITHIN
+    """The seconds until the folder should be free, or the server serve.
+
+    Who has the folder and has not said so is a server at the start of its start, whose ``up`` was killed perhaps.
+    """
+    return ENDED_WITHIN + server.ends_within if server and server.is_ending else STARTED_WITHIN
 
 
 def _down(folder: StateFolder, arguments: argparse.Namespace) -> int:
@@ -207,7 +206,7 @@ def _down(folder: StateFolder, arguments: argparse.Namespace) -> int:
                 _end(folder, running)
                 ended = f"Ended: {_description(running)}."
             try:
-                stack.enter_context(folder.owned(patience=5.0))
+                stack.enter_context(folder.owned(patience=STARTED_WITHIN))
                 break
             except AlreadyOwned:  # by a server that an ``up`` is starting, perhaps
                 if is_last or folder.process() is None:
