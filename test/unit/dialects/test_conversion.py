@@ -112,6 +112,13 @@ def test_a_type_without_a_spec_can_be_written_in_an_older_version():
     assert convert(body, "v1", is_written=True)["spec"]["tfReplicaSpecs"]["Master"] is None
 
 
+@pytest.mark.parametrize("part", [{"spec": None}, {"spec": "x"}, {"status": "x"}], ids=str)
+def test_a_job_that_is_malformed_in_v1_can_be_read_in_an_older_version(part):
+    """Whoever lists jobs must not suffer for one."""
+    body = convert(job("v1") | part, "v1beta2")
+    assert {name: body.get(name) for name in part} == part
+
+
 def test_an_older_version_gives_no_template_more_memory_than_v1_allows():
     stored = job("v1", tfReplicaSpecs={"Worker": REPLICAS["Worker"] | {"oomPolicy": {"maxMemory": "8Gi"}}})
     body = convert(stored, "v1beta2")

@@ -1,5 +1,6 @@
 """Records as JSON: those of older versions are read, too."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -12,6 +13,8 @@ QUEUE = TIMES | {"admittedWorkers": 2, "admittedParameterServers": 0, "admittedP
 ELASTIC = {"workers": 2, "specWorkers": 3, "resizedTime": "2026-03-01T08:02:00Z"}
 PENDING = {"type": "Waiting", "object": "j-worker-0", "uid": "u"}
 START = "2026-03-01T08:03:00Z"
+START_TIME = datetime(2026, 3, 1, 8, 3, tzinfo=UTC)
+UID = "123e4567-e89b-12d3-a456-426614174000"
 OLDER = {"resumedAt": START, "admittedAt": START, "pending": PENDING | {"since": START}, "elastic": QUEUE | ELASTIC}
 NEWER = {
     "phase": "Running",
@@ -54,6 +57,41 @@ def test_a_compact_record_has_its_time_in_seconds(time, text):
 def test_a_clock_before_1970_is_none_in_a_compact_record():
     restart = RestartRecord(ReplicaType.WORKER, 2, "u", time=datetime(1969, 1, 1, tzinfo=UTC))
     assert compact_records.write([restart]) == {"Worker": "2:~u"}
+
+
+@pytest.mark.parametrize(("count", "name"), [(200, "restartRecords"), (201, "compactRestartRecords")])
+def test_more_than_two_hundred_restarts_are_stored_in_the_compact_form(count, name):
+    worker = RestartRecord(ReplicaType.WORKER, 0, UID, in_place=1, time=START_TIME)
+    restarts = tuple(replace(worker, index=index) for index in range(count))
+    stored = record.write_restart_records(restarts)
+
+    assert [*stored] == [name]
+    assert record.read_restart_records(stored) == restarts
+
+
+@pytest.mark.parametrize(
+    ("uid", "text"),
+    [
+        (UID, "2:Ej5FZ-ibEtOkVkJmFBdAAA::1"),
+        (UID.upper(), "2:~123E4567-E89B-12D3-A456-426614174000::1"),
+        ("~a:b,c", "2:~~a%3Ab%2Cc::1"),
+        ("", "2:~::1"),
+    ],
+)
+def test_any_uid_comes_back_from_a_compact_record(uid, text):
+    restart = RestartRecord(ReplicaType.WORKER, 2, uid, attempts=1)
+    assert compact_records.write([restart]) == {"Worker": text}
+    assert list(compact_records.read(ReplicaType.WORKER, text)) == [restart]
+
+
+def test_what_is_malformed_in_compact_records_is_passed_over():
+    """Who may write the status of a job must not stop its operator."""
+    texts = ["", "x:~u", "-1:~u", "100000:~u", "3:~u:1:2:3:4:5", "4:tooshort", "5:~u::1:ffffffffffff"]
+
+    assert list(compact_records.read(ReplicaType.WORKER, ",".join(texts))) == [
+        RestartRecord(ReplicaType.WORKER, 4, ""),
+        RestartRecord(ReplicaType.WORKER, 5, "u", attempts=1),
+    ]
 
 
 def test_of_a_node_in_a_status_nothing_is_taken_that_a_pod_could_not_have():

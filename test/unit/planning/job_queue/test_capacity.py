@@ -38,3 +38,11 @@ def test_pods_that_are_given_up_leave_nothing_of_what_no_node_has():
     nodes = capacity(1, 1)
     nodes.give_all([Placed(0, Shape((("gone", 1),)), 1)])
     assert nodes.left(0, "gone") == 0
+
+
+def test_the_next_pod_goes_to_its_own_node_while_there_is_room_and_then_to_the_first():
+    nodes, full = capacity(2, 2), dict[Shape, int]()
+    assert nodes.place_next(SLOT, full, at="node-1")
+    assert left(nodes) == [2, 1]
+    assert [nodes.place_next(SLOT, full, at="node-1") for _ in range(4)] == [True, True, True, False]
+    assert left(nodes) == [0, 0]
