@@ -15,8 +15,6 @@ PYTEST = $(BIN)/pytest -n $(WORKERS) $(BY_FILE)
 SERVER ?= embedded
 # Chart and monitoring are stages of their own.
 INTEGRATION := test/lab test/proof test/scenarios test/packaging --ignore=test/packaging/chart --ignore=test/packaging/monitoring
-# With COVER=1, as CI has it, `make test` counts branches for `make cover`. Python 3.11 then takes twice as long for them.
-MEASURED := --cov --cov-report= --cov-fail-under=0
 SEARCHES := $(addprefix test/proof/,test_search.py test_search_of_others.py test_search_of_queues.py)
 # The minors of Kubernetes that `make test-matrix` tries, beside the default one of hack/lab/tools/tools.toml.
 OTHER_MINORS ?= 1.33 1.34 1.37
@@ -42,8 +40,7 @@ demo: $(if $(REAL),venv) ## Train with TensorFlow on this machine, without a clu
 .PHONY: test
 test: SPARE := 3
 test: venv ## Run the unit tests, the simulation and the scenarios, without any program of Kubernetes
-	@rm -f .coverage .coverage.*
-	$(PYTEST) --server=$(SERVER) -m 'not nightly' $(if $(COVER),$(MEASURED)) test/unit test/simulation $(INTEGRATION)
+	$(PYTEST) --server=$(SERVER) -m 'not nightly' test/unit test/simulation $(INTEGRATION)
 
 # All of them, or with ONLY=kubernetes_only what `make test` leaves out.
 .PHONY: scenarios
@@ -233,7 +230,6 @@ bench: venv ## Measure: the initial list of 10,000 pods, and what jobs cost, eac
 ##@ What CI checks
 
 .PHONY: check
-check: COVER := 1
 check: lint types contracts verify docs proof test scenarios faults chart monitoring cluster images e2e cover ## Everything that CI runs (as root on Linux: clusters and images need it)
 
 .PHONY: lint
@@ -302,7 +298,9 @@ e2e: venv ## The operator as a pod, installed by its chart, and TensorFlow that 
 	$(BIN)/pytest test/cluster/e2e -m $(or $(E2E),'not nightly') --durations 0 --durations-min 5
 
 .PHONY: cover
-cover: venv ## Branch coverage of the last `make test COVER=1`, against its floors
+cover: venv ## Branch coverage by the unit tests, against its floors
+	@rm -f .coverage .coverage.*
+	$(PYTEST) -q --server=embedded --cov --cov-report= --cov-fail-under=0 test/unit
 	@hack/check-coverage
 
 .PHONY: clean
