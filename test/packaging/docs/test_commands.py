@@ -125,6 +125,7 @@ def test_every_manifest_on_a_page_is_accepted(kubectl):
     assert refused == []
 
 
+@pytest.mark.timeout(2 * PAGE_SECONDS)
 @pytest.mark.parametrize("page", [*those_that_run("this machine")])
 def test_the_commands_of_a_page_work_on_this_machine(page, reader):
     shows_what_is_printed(page, reader.read(*page.commands()))
@@ -140,6 +141,7 @@ def local_server(tmp_path_factory):
     subprocess.run([tfjob, "local", "down", "--purge"], env=environment, check=True)
 
 
+@pytest.mark.timeout(2 * PAGE_SECONDS)
 @pytest.mark.parametrize("page", [*those_that_run("a local server", "kubectl")])
 def test_the_commands_of_a_page_work_on_a_local_server(page, reader, local_server):
     namespace = re.sub(r"[^a-z0-9]+", "-", str(page).lower()).removesuffix("-md")
