@@ -34,8 +34,8 @@ help: ## List the targets
 		/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: $(if $(REAL),venv) ## Train with TensorFlow on this machine, without a cluster (REAL=1: on a real control plane)
-	@PYTHON=$(PYTHON) hack/demo $(if $(REAL),--real)
+demo: ## Train with TensorFlow on this machine, without a cluster
+	@PYTHON=$(PYTHON) hack/demo
 
 .PHONY: test
 test: SPARE := 3

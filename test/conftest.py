@@ -82,7 +82,6 @@ USUAL_SECONDS = {
     "test/packaging/chart/test_hook": (10.0, 5.0),
     "test/packaging/chart/test_kubeflow": (10.0, 2.0),
     "test/packaging/chart/test_life": (10.0, 10.0),
-    "test/packaging/demo/": (0.0, 15.0),
     "test/packaging/docs/test_commands": (10.0, 0.1),
     "test/packaging/docs/test_readme": (20.0, 0.0),
     "test/packaging/examples/test_apply": (5.0, 1.0),

@@ -1,6 +1,6 @@
 """How a performance is interrupted: signals become exceptions, so that whatever was begun is ended in order.
 
-While that is being done, further ones are not heard. Neighbours: ``training`` and ``command``, which perform.
+While that is being done, further ones are not heard.
 """
 
 import contextlib

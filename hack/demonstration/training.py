@@ -38,7 +38,7 @@ ARGUMENTS: Final = (str(JOB), "--mount", f"/training={PROGRAMS}")
 DESCRIPTION: Final = """\
 Trains a small network with TensorFlow on this machine: a chief, two workers and a parameter server; one worker is lost
 on the way. There is no cluster, no container and no image: the operator, an API server and a node that runs pods as
-processes live in the command. With --real (and then --help) the operator runs on a real control plane instead."""
+processes live in the command."""
 OVERTURE: Final = """\
 A TFJob without a cluster: a chief, two workers and a parameter server learn to read digits, as processes of this
 machine; one worker is killed on the way. The first time, TensorFlow is downloaded before:

@@ -81,7 +81,8 @@ def check_signs(root: Path, pages: Iterable[Path]) -> Iterator[Violation]:
     paths = sorted(
         path.relative_to(root).as_posix() for path in files if path.is_file() and "__pycache__" not in path.parts
     )
-    programs = [path for path in paths if path.startswith((f"{PACKAGE}/", "hack/")) and "/requirements/" not in path]
+    tops = (f"{PACKAGE}/", "hack/", "test/proof/replay.py")
+    programs = [path for path in paths if path.startswith(tops) and "/requirements/" not in path]
     declared = {f"--{name}" for path in programs for name in _DECLARED.findall(_text(root / path))}
     signs = Signs(paths, frozenset(declared))
     for page in pages:

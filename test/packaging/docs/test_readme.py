@@ -15,7 +15,7 @@ from support import doc_pages
 
 ROOT = Path(__file__).resolve().parents[3]
 SCRIPTS = Path(sys.executable).parent
-# Run by test/packaging/demo, too.
+# Run by CI itself.
 ELSEWHERE = {"make demo", "make test", "make venv"}
 OPERATOR = ".venv/bin/tf-operator run"
 EXPORT, DOWN = "export KUBECONFIG=$(", ".venv/bin/tfjob local down --purge"
