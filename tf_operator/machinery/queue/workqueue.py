@@ -158,7 +158,7 @@ class WorkQueue(Generic[K]):
     def shut_down(self) -> None:
         """Accept no more keys; workers empty the line and then get ``QueueEnded``.
 
-        Called during ``shut_down_with_drain`` (a second SIGTERM), it ends that wait at once.
+        Called during ``shut_down_with_drain``, it ends that wait at once.
         """
         self._close()
         self._drained.set()

@@ -10,8 +10,6 @@ GROUP: Final = "kueue.x-k8s.io"
 QUEUE: Final = f"{GROUP}/queue-name"
 PRIORITY: Final = f"{GROUP}/priority-class"
 LONGEST_RUN: Final = f"{GROUP}/max-exec-time-seconds"
-LABELS: Final = frozenset({QUEUE, PRIORITY, LONGEST_RUN})
-"""The labels of jobs that mean something to a queue."""
 DIGEST: Final = "tf-operator.kubeflow.org/pod-sets"
 """On a Workload: of the pod sets that the operator gave it."""
 FINALIZER: Final = f"{GROUP}/resource-in-use"
