@@ -18,7 +18,7 @@ from typing import Final
 from tf_operator.app import signals
 from tf_operator.cli import log_lines, session
 from tf_operator.cli.manifests import submission
-from tf_operator.cli.run.milestones import Milestones
+from tf_operator.cli.run.milestones import PROCESS_STARTED, Milestones
 from tf_operator.cli.run.view import PlainView, RunView
 from tf_operator.client import ApiError, AsyncTFJobs, Forbidden, Job, JobEvent, JobPod, LogLine, display
 from tf_operator.client.explanation import checks
@@ -143,7 +143,7 @@ class JobRun:
         if pods:
             self._milestones.reached("pod created")
         if any(pod.run for pod in pods):
-            self._milestones.reached("process started")
+            self._milestones.reached(PROCESS_STARTED)
             if isinstance(self._view, PlainView) and _has_table(self._options):
                 # Imported here: see there.
                 from tf_operator.cli.run.live_table import LiveTable  # noqa: PLC0415

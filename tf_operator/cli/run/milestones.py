@@ -1,5 +1,6 @@
 """How long a start takes: what was reached, with the milliseconds since the process began. For ``-v``."""
 
+import asyncio
 import os
 import time
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from typing import Final
 from tf_operator.local import process_identity
 from tf_operator.machinery.clock import SystemClock
 
+PROCESS_STARTED: Final = "process started"
 _IMPORTED_AT: Final = SystemClock().monotonic()
 
 
@@ -18,12 +20,16 @@ class Milestones:
         self._say = say
         self._is_on = is_on
         self._reached = set[str]()
+        self.has_process = asyncio.Event()
+        """The first program runs."""
 
     def reached(self, milestone: str) -> None:
         """Report a milestone, such as ``pod created``, the first time."""
         if self._is_on and milestone not in self._reached:
             self._say(f"{process_age() * 1000:6.0f} ms  {milestone}")
         self._reached.add(milestone)
+        if milestone == PROCESS_STARTED:
+            self.has_process.set()
 
 
 def process_age() -> float:

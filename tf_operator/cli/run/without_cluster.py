@@ -9,6 +9,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
 from itertools import count
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
     from tf_operator.app.local import LocalCluster
 
 SERVED_AFTER: Final = 1.0
-"""Seconds after the start of the job."""
+"""Seconds after the start of the job's first program."""
+STARTED_WITHIN: Final = 5.0
+"""Seconds until a job is served that has no program yet: it waits, for GPUs perhaps."""
 _SILENT_FOR: Final = 1.0
 """Seconds until it is said what the end waits for."""
 
@@ -123,6 +126,9 @@ async def _serve(cluster: "LocalCluster", folder: StateFolder, reached: Mileston
     """Serve kubectl and the other verbs, in time for whoever looks on; a job of a moment needs none of it."""
     from tf_operator.app import local  # noqa: PLC0415 (as above)
 
+    with suppress(TimeoutError):
+        async with cluster.clock.timeout(STARTED_WITHIN):
+            await reached.has_process.wait()
     await cluster.clock.sleep(SERVED_AFTER)
     try:
         # In a thread: it takes half a second, and what the job prints must not wait for that.
