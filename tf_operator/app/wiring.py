@@ -157,8 +157,9 @@ def make_controller(context: ControllerContext, api: ServedAPI) -> Controller:
         if children:
             children.add_handler(OnChild(queue, debounce, jobs, notes, children.resource))
     context.conflicts.observe(own_caches.jobs, api, metrics.jobs)
+    decoded = DecodedJobs(api)
     context.progress_intakes[api.resource.api_version] = ProgressIntake(
-        api, jobs, own_caches.pods.store, queue, notes.progress_reports
+        jobs, decoded, own_caches.pods.store, queue, notes.progress_reports
     )
     if metrics.phases:
         own_caches.jobs.add_handler(metrics.phases)
@@ -171,7 +172,7 @@ def make_controller(context: ControllerContext, api: ServedAPI) -> Controller:
         jobs=own_caches.jobs.resource,
         reporter=PlanReporter(own_caches.jobs.resource, context.recorder, metrics.jobs, api),
     )
-    observer = Observer(own_caches, notes, context.client, clock, DecodedJobs(api), context.settings, workloads)
+    observer = Observer(own_caches, notes, context.client, clock, decoded, context.settings, workloads)
     return Controller(
         queue=queue,
         jobs=jobs,

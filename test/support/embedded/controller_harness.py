@@ -143,7 +143,8 @@ class Harness:
             jobs=api.resource,
             reporter=PlanReporter(api.resource, self.recorder, self.counts, api),
         )
-        observer = Observer(self.caches, self.notes, self.api.client, self.clock, DecodedJobs(api), lambda: settings)
+        self.decoded = DecodedJobs(api)
+        observer = Observer(self.caches, self.notes, self.api.client, self.clock, self.decoded, lambda: settings)
         self.reconciler = Reconciler(
             observer, self.executor, self.pending_writes, self.notes, self.debounce, self.clock
         )

@@ -1,17 +1,24 @@
-"""Takes the reports of programs: each is checked against the caches, kept, and has its job reconciled in time."""
+"""Takes the reports of programs: each is checked against the caches, kept, and has its job reconciled in time.
 
-from dataclasses import dataclass
+On the operator's loop, for everybody who has a token: a job is decoded once for each edit of it, and not for each
+report, so a large one costs no more than others.
+"""
+
+from dataclasses import dataclass, field
 from enum import Enum, auto
+from typing import Final
 
 from tf_operator.controller.progress.reports import ProgressReports
-from tf_operator.dialects.served import ServedAPI
 from tf_operator.job.progress import Progress
-from tf_operator.job.training_job import TrainingJob
+from tf_operator.job.record import ReplicaType
 from tf_operator.machinery.cache.store import Store
 from tf_operator.machinery.queue.workqueue import RateLimitedQueue
 from tf_operator.meta import ObjectKey
-from tf_operator.projections.jobs import StoredJob, job_of
+from tf_operator.projections.jobs import DecodedJobs, StoredJob
 from tf_operator.projections.pods import CachedPod
+
+MOST_REPORTERS: Final = 10_000
+"""Jobs of which it is remembered who reports."""
 
 
 class Outcome(Enum):
@@ -40,33 +47,46 @@ class TokenOwner:
 class ProgressIntake:
     """Takes the reports about the jobs of one API."""
 
-    api: ServedAPI
     jobs: Store[StoredJob]
+    decoded: DecodedJobs
     pods: Store[CachedPod]
     queue: RateLimitedQueue[ObjectKey]
     reports: ProgressReports
+    _reporters: dict[str, tuple[int, tuple[ReplicaType, int] | None]] = field(default_factory=dict)
+    """By the UID of a job: a generation of it, and the replica that reports then; ``None`` for no reports."""
 
     def take(self, key: ObjectKey, owner: TokenOwner, report: Progress) -> Outcome:
         if not self.queue.accepts_keys:
             return Outcome.NOT_LEADING
         stored = self.jobs.get(key)
-        job = job_of(stored, self.api) if stored else None
-        if job is None or not self._is_reporter(job, owner):
+        if stored is None or not self._is_reporter(stored, owner):
             return Outcome.NOT_THE_REPORTER
-        if job.record.is_finished:
+        if stored.summary.is_finished:
             return Outcome.ENDED
-        wait = self.reports.add(job.uid, report)
+        wait = self.reports.add(stored.metadata.uid, report)
         if wait is not None:
             self.queue.add_debounced(key, wait)
         return Outcome.TAKEN
 
-    def _is_reporter(self, job: TrainingJob, owner: TokenOwner) -> bool:
+    def _is_reporter(self, stored: StoredJob, owner: TokenOwner) -> bool:
         """Whether the token is the job's, or that of the pod of it that decides, which nobody has deleted."""
+        job = stored.metadata
         if not owner.pod_uid:
             return owner.job_uid == job.uid
         cached = self.pods.by_uid(owner.pod_uid)
-        if cached is None or cached.pod is None or not cached.pod.is_there:
+        if cached is None or cached.pod is None or not cached.pod.is_there or cached.owner != job.uid:
             return False
-        namespaces = {owner.namespace, cached.metadata.namespace, job.key.namespace}
-        is_deciding = (cached.pod.type, cached.pod.index) == job.main_replica
-        return cached.owner == job.uid and len(namespaces) == 1 and is_deciding and job.profile.takes_reports
+        if {owner.namespace, cached.metadata.namespace} != {job.namespace}:
+            return False
+        return (cached.pod.type, cached.pod.index) == self._reporter(stored)
+
+    def _reporter(self, stored: StoredJob) -> tuple[ReplicaType, int] | None:
+        uid, generation = stored.metadata.uid, stored.metadata.generation
+        of_generation, reporter = self._reporters.get(uid, (None, None))
+        if of_generation != generation:
+            job = self.decoded.of(stored)
+            reporter = job.main_replica if job.profile.takes_reports else None
+            self._reporters[uid] = generation, reporter
+            if len(self._reporters) > MOST_REPORTERS:
+                del self._reporters[next(iter(self._reporters))]
+        return reporter

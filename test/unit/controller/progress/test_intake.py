@@ -1,5 +1,6 @@
 """A report on its way: whose it is, and that the status of its job says it."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -10,6 +11,7 @@ from tf_operator.controller.progress.intake import Outcome, ProgressIntake, Toke
 from tf_operator.dialects.kubeflow.v1 import API
 from tf_operator.job.progress import Metric, Progress
 from tf_operator.meta import ObjectKey
+from tf_operator.projections.jobs import LARGEST_DECODED, DecodedJobs
 
 
 @pytest.fixture
@@ -19,11 +21,21 @@ def harness():
 
 @pytest.fixture
 def intake(harness):
-    return ProgressIntake(API, harness.jobs, harness.caches.pods.store, harness.queue, harness.notes.progress_reports)
+    return intake_of(harness, harness.decoded)
+
+
+def intake_of(harness, decoded):
+    pods, reports = harness.caches.pods.store, harness.notes.progress_reports
+    return ProgressIntake(harness.jobs, decoded, pods, harness.queue, reports)
 
 
 def owner(harness):
     return TokenOwner(harness.job["metadata"]["uid"])
+
+
+def pod_owner(harness, name):
+    pod = harness.caches.pods.store.get(ObjectKey(KEY.namespace, name)).pod
+    return TokenOwner(pod_uid=pod.uid, namespace=KEY.namespace)
 
 
 async def run(harness):
@@ -88,6 +100,39 @@ def test_only_the_job_of_the_token_is_reported_about(harness, intake):
         assert intake.take(key, TokenOwner(uid), Progress(1)) is Outcome.NOT_THE_REPORTER
 
     assert not len(harness.notes.progress_reports)
+
+
+async def test_however_large_a_job_is_its_reports_decode_it_once_for_each_edit():
+    note = {"template": {"metadata": {"annotations": {"note": "x" * LARGEST_DECODED}}}}
+    harness = Harness(tfjob(KEY.name).workers(2).merged({"spec": {"tfReplicaSpecs": {"Worker": note}}}))
+    await run(harness)
+    decoded = []
+
+    def read(metadata, spec, status):
+        decoded.append(metadata["generation"])
+        return API.read(metadata, spec, status)
+
+    intake = intake_of(harness, DecodedJobs(replace(API, read=read)))
+    reporter, another = (pod_owner(harness, f"{KEY.name}-worker-{index}") for index in range(2))
+    for percentage in range(3):
+        assert intake.take(KEY, reporter, Progress(percentage)) is Outcome.TAKEN
+        assert intake.take(KEY, another, Progress(99)) is Outcome.NOT_THE_REPORTER
+    assert decoded == [1]
+
+    chief = harness.job["spec"]["tfReplicaSpecs"]["Worker"] | {"replicas": 1}
+    harness.edit_job({"spec": {"runPolicy": {"suspend": True}, "tfReplicaSpecs": {"Chief": chief}}})
+    harness.sync()
+    for _ in range(2):
+        assert intake.take(KEY, reporter, Progress(5)) is Outcome.NOT_THE_REPORTER
+    assert decoded == [1, 2]
+
+
+async def test_no_job_is_decoded_for_a_token_of_somebody_else(harness):
+    await run(harness)
+    intake = intake_of(harness, DecodedJobs(replace(API, read=lambda *_: pytest.fail("it was decoded"))))
+    reporter = pod_owner(harness, f"{KEY.name}-worker-0")
+    for other in (TokenOwner(), replace(reporter, pod_uid="another"), replace(reporter, namespace="other")):
+        assert intake.take(KEY, other, Progress(1)) is Outcome.NOT_THE_REPORTER
 
 
 def test_a_process_that_does_not_lead_takes_no_report(harness, intake):
