@@ -45,7 +45,19 @@ def _undecodable(kind: str, problem: object) -> ApiFailure:
 
 
 def check(body: Body, stored: Body | None) -> Iterator[FieldCause]:
-    """What is wrong with a ConfigMap, and with the data of a Secret."""
+    data, binary = body.get("data") or {}, body.get("binaryData") or {}
+    size = sum(len(str(text).encode(errors="surrogatepass")) for text in data.values()) + sum(
+        map(_decoded_size, binary.values())
+    )
+    yield from _check_data(body, stored, size)
+
+
+def _decoded_size(text: str) -> int:
+    """Bytes of a value that was encoded here, and so has no line ends."""
+    return len(text) // 4 * 3 - text.count("=")
+
+
+def _check_data(body: Body, stored: Body | None, size: int) -> Iterator[FieldCause]:
     data, binary = body.get("data") or {}, body.get("binaryData") or {}
     for field, keys in (("data", data), ("binaryData", binary)):
         for key in keys:
@@ -53,7 +65,7 @@ def check(body: Body, stored: Body | None) -> Iterator[FieldCause]:
                 yield causes.invalid(f"{field}[{key}]", key, problem)
     for key in data.keys() & binary.keys():
         yield causes.invalid(f"data[{key}]", key, "duplicate of key present in binaryData")
-    if sum(len(str(value)) for value in (*data.values(), *binary.values())) > _LARGEST:
+    if size > _LARGEST:
         yield causes.too_long("data", _LARGEST)
     if stored is not None and stored.get("immutable"):
         yield from _check_unchanged(body, stored)
@@ -70,4 +82,4 @@ def _check_unchanged(body: Body, stored: Body) -> Iterator[FieldCause]:
 def check_secret(body: Body, stored: Body | None) -> Iterator[FieldCause]:
     if stored is not None and body["type"] != stored.get("type"):
         yield causes.invalid("type", body["type"], "field is immutable")
-    yield from check(body, stored)
+    yield from _check_data(body, stored, sum(map(_decoded_size, (body.get("data") or {}).values())))
