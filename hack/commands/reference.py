@@ -122,7 +122,7 @@ def _row(action: argparse.Action) -> str:
 
 
 def _named(names: str, action: argparse.Action) -> str:
-    return f"{names} {action.metavar}" if action.option_strings and action.nargs != 0 else names
+    return f"{names} {_argument(action)}" if action.option_strings and action.nargs != 0 else names
 
 
 def _sentence(text: str) -> str:

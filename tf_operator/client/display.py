@@ -39,3 +39,13 @@ def lasted(began: datetime | None, until: datetime | None) -> str:
 def duration(span: timedelta) -> str:
     """``59s``, ``3m20s``, ``2h``, ``5d``: as kubectl, finer while it is short."""
     return ages.duration(max(0, int(span.total_seconds())))
+
+
+def size(number: int) -> str:
+    """Bytes, as in ``20.5 kB``."""
+    return f"{number / 1e6:.1f} MB" if number >= 100_000 else f"{number / 1e3:.1f} kB"
+
+
+def short(digest: str) -> str:
+    """The beginning of a digest, which tells it from others."""
+    return digest[: len("sha256:") + 12]

@@ -1,8 +1,10 @@
 """The verbs of ``tfjob`` against a real API server, with the operator at work and nodes that are the test's."""
 
 import asyncio
+import base64
 import io
 import json
+import random
 import signal
 import sys
 from contextlib import redirect_stderr, redirect_stdout
@@ -12,16 +14,22 @@ import pytest
 import yaml
 from kubernetes import config
 
+from lab.control_plane.access import VIEWER
 from support.jobs.builders import tfjob
-from support.jobs.job_namespace import pod_names
+from support.jobs.job_namespace import PATIENCE, pod_names
 from support.operators.operator_fixture import ONE_OPERATOR
 from support.pods.pod_status import Exit
+from support.resources import CONFIG_MAPS, Resource
+from support.settle import eventually
 from tf_operator.cli import main
 from tf_operator.client import AsyncTFJobs, JobPhase, TFJobs
 from tf_operator.client.manifests import kube_yaml
+from tf_operator.client.upload import archive, uploaded_job
 
 pytestmark = ONE_OPERATOR
 TFJOB = Path(sys.executable).with_name("tfjob")
+ROLES = Resource("rbac.authorization.k8s.io", "v1", "roles")
+BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "rolebindings")
 CLAIM = {
     "apiVersion": "v1",
     "kind": "PersistentVolumeClaim",
@@ -139,6 +147,51 @@ async def test_a_job_is_run_to_its_end_and_left_when_it_is_interrupted(job_names
     assert milestones[-1] < errors.index("worker-0: ended with exit code 3\n") < errors.index("j has failed after ")
     code, explained, _ = await tfjob_process("explain", "j")
     assert (code, "no data" in explained) == (0, True), explained
+
+
+async def test_the_files_of_a_job_arrive_however_many_are_allowed_and_go_with_it(
+    job_namespace, tfjob_command, tmp_path
+):
+    (tmp_path / "job.yaml").write_text(kube_yaml.write(tfjob("j").workers(1, restart="Never").body()))
+    (tmp_path / "noise").write_bytes(random.Random(0).randbytes(archive.MOST_BYTES - 2_000))
+
+    code, _, errors = await tfjob_command("submit", f"{tmp_path}/job.yaml", "--upload", str(tmp_path))
+
+    assert code == 0, errors
+    await job_namespace.wait_pods("j-worker-0")
+    path = CONFIG_MAPS.path(job_namespace.namespace, uploaded_job.config_map_name(await job_namespace.job()))
+    stored = await job_namespace.admin.get(path)
+    assert len(base64.b64decode(stored["binaryData"]["files.tar.gz"])) > archive.MOST_BYTES - 2_000
+    await tfjob_command("delete", "j")
+    await job_namespace.wait_job_gone()
+
+    async def is_gone():
+        return await job_namespace.admin.find(path) is None
+
+    await eventually(is_gone, within=PATIENCE)
+
+
+@pytest.mark.real_server("RBAC")
+async def test_a_job_whose_files_may_not_be_created_does_not_stay(job_namespace, tmp_path):
+    admin, namespace = job_namespace.admin, job_namespace.namespace
+    rule = {"apiGroups": ["kubeflow.org"], "resources": ["tfjobs"], "verbs": ["create", "delete", "get"]}
+    await admin.create(ROLES.path(namespace), {"metadata": {"name": "submitter"}, "rules": [rule]})
+    user = {"apiGroup": ROLES.group, "kind": "User", "name": VIEWER.login}
+    role = {"apiGroup": ROLES.group, "kind": "Role", "name": "submitter"}
+    binding = {"metadata": {"name": "submitter"}, "subjects": [user], "roleRef": role}
+    await admin.create(BINDINGS.path(namespace), binding)
+    (tmp_path / "job.yaml").write_text(kube_yaml.write(tfjob("j").workers(1).body()))
+    options = ("--kubeconfig", str(job_namespace.plane.kubeconfig("viewer")), "-n", namespace)
+    words = ["submit", f"{tmp_path}/job.yaml", "--upload", str(tmp_path), *options]
+
+    async def submit():
+        with redirect_stderr(io.StringIO()) as errors:
+            code = await asyncio.to_thread(main.main, words)
+        assert (code, 'cannot create resource "configmaps"' in errors.getvalue()) == (1, True), errors.getvalue()
+        return True
+
+    await eventually(submit, within=PATIENCE)  # the authorizer may not have seen the role yet
+    await job_namespace.wait_job_gone()
 
 
 async def test_doctor_sees_server_crd_and_rights_and_misses_the_deployment(tfjob_command):

@@ -167,7 +167,6 @@ USAGE = {
     "delete": "one of the arguments JOB -l/--selector is required",
     "delete a -l b=c": "argument -l/--selector: not allowed with argument JOB",
     "delete -l=": "argument -l/--selector: is empty; name labels, as in team=vision",
-    "submit": "one of the arguments FILE -f/--filename is required",
     "run a -f b": "argument -f/--filename: not allowed with argument FILE",
     "plan -f a b -f c": "argument FILE: not allowed with argument -f/--filename",
 }

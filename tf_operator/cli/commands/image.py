@@ -10,7 +10,7 @@ from tf_operator.cli import session
 from tf_operator.cli.grammar import Commands
 from tf_operator.cli.manifests import starter
 from tf_operator.cli.usage import UsageError
-from tf_operator.client import NotPossible
+from tf_operator.client import NotPossible, display
 from tf_operator.machinery.transport.config import make_tls
 
 _FOLDER: Final = "/app"
@@ -76,7 +76,7 @@ async def _push(arguments: argparse.Namespace) -> int:
     with layer.packed(entries) as top:
         if not top.files:
             raise NotPossible(f"there are no files in {', '.join(str(source) for source, _ in additions)}")
-        session.say(f"{top.files} file{'s'[: top.files != 1]}, {_size(top.size)}, on {base}")
+        session.say(f"{top.files} file{'s'[: top.files != 1]}, {display.size(top.size)}, on {base}")
         pushed = await push.push(
             target,
             base,
@@ -85,7 +85,7 @@ async def _push(arguments: argparse.Namespace) -> int:
             platforms=arguments.platform or _PLATFORMS,
             tls=tls,
             report=lambda descriptor, transfer: session.say(
-                f"layer {descriptor.digest[7:19]}, {_size(descriptor.size)}: {transfer.name.lower()}"
+                f"layer {descriptor.digest[7:19]}, {display.size(descriptor.size)}: {transfer.name.lower()}"
             ),
         )
     sys.stdout.write(f"{target}@{pushed.version}\n")
@@ -97,7 +97,3 @@ def _tls(file: str) -> ssl.SSLContext:
         return make_tls(Path(file).read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"cannot read {file}: {error.strerror or 'it contains no certificates'}") from None
-
-
-def _size(size: int) -> str:
-    return f"{size / 1e6:.1f} MB" if size >= 100_000 else f"{size / 1e3:.1f} kB"

@@ -86,9 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
     name = arguments.file
     session.say(f"{name} written. Check it: tfjob plan -f {name}. Run it: tfjob run {name}")
     if arguments.program and not arguments.image:
-        session.say(
-            f"On this machine it runs as it is; a cluster needs an image with {arguments.program} first: see {name}"
-        )
+        session.say(f"On this machine it runs as it is; {name} says how {arguments.program} gets to a cluster")
     return 0
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from tf_operator.cli import session, target
 from tf_operator.cli.grammar import Commands
-from tf_operator.cli.manifests import named_files, submission
+from tf_operator.cli.manifests import submission
 from tf_operator.cli.run import job_run, local_flags
 from tf_operator.cli.run.local_flags import LocalFlagError
 from tf_operator.client import AsyncTFJobs, cluster
@@ -32,8 +32,7 @@ def add_command(commands: Commands) -> None:
         epilog=_EPILOG,
         allow_abbrev=False,
     )
-    named_files.add_argument(parser, "one job and the objects that it needs")
-    submission.add_arguments(parser)
+    submission.add_arguments(parser, "one job and the objects that it needs")
     parser.add_argument("--no-logs", action="store_true", help="show the progress only")
     parser.add_argument("--rm", action="store_true", help="delete the job when it has ended")
     local_flags.add_arguments(parser)

@@ -5,7 +5,7 @@ import sys
 
 from tf_operator.cli import output, session, target
 from tf_operator.cli.grammar import Commands
-from tf_operator.cli.manifests import named_files, submission
+from tf_operator.cli.manifests import submission
 from tf_operator.client import AsyncTFJobs, Job
 
 
@@ -17,7 +17,6 @@ def add_command(commands: Commands) -> None:
         " dependencies, such as a volume claim, are left unchanged; the job must not exist, unless you pass --replace.",
         allow_abbrev=False,
     )
-    named_files.add_argument(parser)
     submission.add_arguments(parser)
     output.add_argument(parser, "json", "yaml", "name")
     target.add_arguments(parser, changes=True)

@@ -10,15 +10,16 @@ from tf_operator.client.manifests import files
 from tf_operator.client.manifests.files import Manifest
 
 STDIN: Final = "-"
+ANY: Final = "any number of documents"
 
 
 class UnreadableFile(UsageError):
     """A file cannot be read; the message says which and why."""
 
 
-def add_argument(parser: argparse.ArgumentParser, content: str = "any number of documents") -> None:
+def add_argument(parser: argparse.ArgumentParser, content: str = ANY, *, is_required: bool = True) -> None:
     """Put the files, as the list ``filename``, into the grammar of a command: one by itself, or any with ``-f``."""
-    group = parser.add_mutually_exclusive_group(required=True)
+    group = parser.add_mutually_exclusive_group(required=is_required)
     text = f"YAML or JSON with {content}; - for standard input"
     # Without a default: one that is left out does not take the place of what -f names.
     group.add_argument("filename", nargs="?", action="append", default=argparse.SUPPRESS, metavar="FILE", help=text)

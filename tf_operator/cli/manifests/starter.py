@@ -52,7 +52,8 @@ _PROGRAM: Final = """\
 """
 _OWN_PROGRAM: Final = """\
             # The program of every replica; TF_CONFIG says which one it is. On this machine it is found from the folder
-            # in which tfjob is typed. A cluster needs it in the image: to push one with this folder, without docker:
+            # in which tfjob is typed. To a cluster, tfjob run --upload sends the folder along, if FROM_IMAGE
+            # is the image. Or push an image with the folder in it, without docker:
             #   tfjob image push IMAGE --base FROM_IMAGE
             command: [python, -u, PROGRAM]
             # args: [--epochs, "3"]

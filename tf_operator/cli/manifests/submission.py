@@ -3,11 +3,13 @@
 import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 from tf_operator.cli import session
 from tf_operator.cli.manifests import named_files
-from tf_operator.client import AsyncTFJobs, Job
+from tf_operator.cli.usage import UsageError
+from tf_operator.client import AsyncTFJobs, Job, NotPossible, display
 from tf_operator.client.manifests import validate
 from tf_operator.client.manifests.files import Manifest, ManifestError
 from tf_operator.client.run import submission
@@ -16,15 +18,18 @@ from tf_operator.dialects import registry
 from tf_operator.meta import Body, key_of, metadata_of, text_of
 from tf_operator.text import printable
 
+_HERE: Final = "."
 _STEPS: Final = {
     Step.CREATED: "created {}",
     Step.LEFT_UNCHANGED: "exists already and is left unchanged",
     Step.REPLACING: "exists already: deleting it {}; its pods end first",
+    Step.WITHDRAWN: "is deleted again {}, because its files could not be sent",
 }
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Put the options of every command that submits into its grammar."""
+def add_arguments(parser: argparse.ArgumentParser, content: str = named_files.ANY) -> None:
+    """Put the files and the options of every command that submits into its grammar."""
+    named_files.add_argument(parser, content, is_required=False)
     parser.add_argument("--no-check", action="store_true", help="leave all checks to the API server")
     parser.add_argument("--name", default="", metavar="NAME", help="name of the job; default: that in the manifest")
     parser.add_argument(
@@ -32,10 +37,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="delete an existing job of that name, and its pods, first",
     )
+    parser.add_argument(
+        "--upload",
+        nargs="?",
+        const=_HERE,
+        default="",
+        metavar="DIR",
+        help="send the files of this folder, or of DIR, along: each replica finds a copy in its working directory",
+    )
 
 
 def read(arguments: argparse.Namespace) -> list[Manifest] | None:
     """The objects of the files, if their jobs are valid; ``None`` when what is wrong was reported."""
+    _take_file(arguments)
     objects, namespace = list[Manifest](), arguments.namespace
     for name in arguments.filename:
         try:
@@ -56,7 +70,35 @@ def read(arguments: argparse.Namespace) -> list[Manifest] | None:
     wrong = [*_elsewhere(objects, namespace), *(() if arguments.no_check else _invalid(jobs, namespace))]
     for line in wrong:
         session.say(printable(line))
-    return None if wrong else objects
+    if wrong:
+        return None
+    return _with_files(objects, Path(arguments.upload)) if arguments.upload else objects
+
+
+def _take_file(arguments: argparse.Namespace) -> None:
+    """See that there is a file: after ``--upload`` without a folder, argparse takes it for the folder."""
+    if not arguments.filename and arguments.upload and not Path(arguments.upload).is_dir():
+        arguments.filename, arguments.upload = [arguments.upload], _HERE
+    if not arguments.filename:
+        raise UsageError("name a FILE with the job, or -f FILE")
+
+
+def _with_files(objects: Sequence[Manifest], folder: Path) -> list[Manifest] | None:
+    """The objects with the files of a folder for their jobs; ``None`` when it was reported why they cannot go along."""
+    from tf_operator.client.upload import archive, uploaded_job  # noqa: PLC0415 (most jobs have none)
+
+    try:
+        files = archive.pack(folder)
+        prepared = [
+            replace(it, body=uploaded_job.with_files(it.body, files), files=files) if registry.api_of(it.body) else it
+            for it in objects
+        ]
+    except NotPossible as error:
+        session.failed(str(error))
+        return None
+    about = f"{files.files} file{'s'[: files.files != 1]}, {display.size(len(files.content))} packed"
+    session.say(f"with the files of {printable(str(folder.absolute()))}: {about}, {display.short(files.digest)}")
+    return prepared
 
 
 def read_one(arguments: argparse.Namespace) -> list[Manifest] | None:
@@ -95,5 +137,5 @@ async def submit(jobs: AsyncTFJobs, objects: Sequence[Manifest], *, replaces: bo
     def report(body: Body, step: Step) -> None:
         session.say(f"{text_of(body, 'kind')} {key_of(body).name} {_STEPS[step].format(session.where(jobs))}")
 
-    bodies = [manifest.body for manifest in objects]
-    return await submission.submit(jobs, bodies, replaces=replaces, on_step=report)
+    bodies, files = [manifest.body for manifest in objects], next((it.files for it in objects if it.files), None)
+    return await submission.submit(jobs, bodies, replaces=replaces, files=files, on_step=report)

@@ -13,6 +13,7 @@ from tf_operator.client import display, progress
 from tf_operator.client.explanation import ends, waits
 from tf_operator.client.explanation.situation import Explanation, Situation
 from tf_operator.client.plan import sentences
+from tf_operator.client.upload import uploaded_job
 from tf_operator.job.record import JobPhase, ReplicaType
 from tf_operator.meta import labels_of, list_of, metadata_of
 
@@ -27,7 +28,14 @@ def explain(situation: Situation) -> Explanation:
     explanation = next(result for check in _CHECKS if (result := check(situation)))
     name = f"{job.kind} {job.namespace}/{job.name}"
     reasons = (*explanation.reasons, *ends.avoided_nodes(situation), *ends.growths(situation))
-    return replace(explanation, job=name, reasons=reasons, log=situation.log, notes=situation.notes)
+    return replace(
+        explanation,
+        job=name,
+        reasons=reasons,
+        log=situation.log,
+        notes=situation.notes,
+        files=uploaded_job.digest(job.body),
+    )
 
 
 def _deleted(situation: Situation) -> Explanation | None:

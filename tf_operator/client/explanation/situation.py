@@ -58,6 +58,8 @@ class Explanation:
     """The last lines of a failed program, if nothing else says why."""
     notes: tuple[str, ...] = ()
     """What you have no permission to read."""
+    files: str = ""
+    """The digest of the files that went along with the job."""
 
     def without_server(self) -> "Explanation":
         """The same where the server ends with the job, so that no step asks for what is gone."""
@@ -75,6 +77,10 @@ class Explanation:
         return f"{self.job} {printable(self.state)}."
 
     def _rows(self) -> Iterator[tuple[str, str]]:
-        sections = (("Why:", self.reasons), ("Waits for:", self.waits), ("Log:", self.log), ("Next:", self.steps))
+        files = (f"{display.short(self.files)}, sent with --upload",) if self.files else ()
+        sections = (
+            *(("Why:", self.reasons), ("Waits for:", self.waits), ("Files:", files)),
+            *(("Log:", self.log), ("Next:", self.steps)),
+        )
         for heading, sentences in sections:
             yield from ((heading if number == 0 else "", sentence) for number, sentence in enumerate(sentences))

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from tf_operator.client.explanation.situation import Situation
 from tf_operator.client.pods import JobPod
+from tf_operator.client.upload import uploaded_job
 from tf_operator.job.record import JobPhase, PendingKind, ReplicaType
 from tf_operator.planning.snapshot import DEFAULT_SETTINGS
 
@@ -20,6 +21,7 @@ _MISSING: Final = re.compile(
 )
 """How kubelets say that a Secret or ConfigMap, or a key of one, is not there: for volumes and for variables."""
 _CREATE: Final = "create the Secret or ConfigMap that the message names, in the job's namespace"
+_SEND_AGAIN: Final = "submit it again with --upload and --replace: its files did not arrive, or were deleted"
 _NO_CHIEF: Final = "perhaps a chief: with parameter servers, workers of TensorFlow 2 do nothing until one tells them to"
 _STEPS: Final[Mapping[str, str]] = {
     "Unschedulable": "free or add nodes, or change requests, tolerations or volumes, as the scheduler's message says",
@@ -86,7 +88,7 @@ def _pending(situation: Situation) -> Wait | None:
         return Wait(gone, ("wait for the grace period; if it is over, the node may be lost: kubectl get nodes",))
     ordered = sorted(by_reason.items(), key=lambda group: -len(group[1]))[:_MOST]
     groups = [(_explained(situation, reason, pods), _listed([pod.replica for pod in pods])) for reason, pods in ordered]
-    steps = dict.fromkeys(_step(reason) for reason, _ in groups)
+    steps = dict.fromkeys(_step(reason, uploaded_job.config_map_name(situation.job.body)) for reason, _ in groups)
     return Wait((*(f"{replicas}: {reason}" for reason, replicas in groups), *gone), tuple(filter(None, steps)))
 
 
@@ -97,7 +99,9 @@ def _explained(situation: Situation, reason: str, pods: list[JobPod]) -> str:
     return f"{reason} ({warning.reason}: {warning.message})"
 
 
-def _step(reason: str) -> str:
+def _step(reason: str, files: str) -> str:
+    if files and f'"{files}" not found' in reason:
+        return _SEND_AGAIN
     if _MISSING.search(reason):
         return _CREATE
     if "unbound immediate PersistentVolumeClaims" in reason:

@@ -9,12 +9,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tf_operator.client.job import NotPossible
 from tf_operator.client.manifests import kube_yaml
 from tf_operator.dialects import registry
 from tf_operator.meta import Body, metadata_of, text_of
+
+if TYPE_CHECKING:
+    from tf_operator.client.upload.archive import Archive
 
 _DEEPEST: Final = 100
 Source = Mapping[str, Any] | str | PathLike[str]
@@ -27,6 +30,8 @@ class Manifest:
 
     where: str
     body: Body
+    files: "Archive | None" = None
+    """What goes along with a job."""
 
 
 class ManifestError(Exception):

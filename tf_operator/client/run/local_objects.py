@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from tf_operator.client.manifests import templates
 from tf_operator.local.node.machine import PYTHON_ANNOTATION
 from tf_operator.meta import Body
 
@@ -26,8 +27,8 @@ def prepared(
     ``folder`` is where programs run that name no ``workingDir``.
     """
     changed = copy.deepcopy(dict(body))
-    templates = list(_templates(changed))
-    for spec in {id(template["spec"]): template["spec"] for template in templates}.values():  # aliases share some
+    pod_templates = list(templates.of(changed))
+    for spec in templates.specs(pod_templates):
         _add_mounts(spec, mounts)
         for container in _containers(spec) if variables else ():
             own = container.get("env") or []
@@ -35,14 +36,14 @@ def prepared(
             container["env"] = [*({"name": name, "value": value} for name, value in variables.items()), *own]
         for container in _containers(spec) if folder else ():
             container["workingDir"] = container.get("workingDir") or folder
-    for template in templates if python else ():
+    for template in pod_templates if python else ():
         metadata = template["metadata"] = dict(template.get("metadata") or {})
         metadata["annotations"] = {**(metadata.get("annotations") or {}), PYTHON_ANNOTATION: python}
     return changed
 
 
 def values_of(body: Body, variable: str) -> set[str]:
-    containers = (container for template in _templates(body) for container in _containers(template["spec"]))
+    containers = (container for template in templates.of(body) for container in _containers(template["spec"]))
     entries = (entry for container in containers for entry in container.get("env") or ())
     return {str(entry["value"]) for entry in entries if entry.get("name") == variable and "value" in entry}
 
@@ -59,16 +60,3 @@ def _add_mounts(spec: dict[str, Any], mounts: Mapping[str, Path]) -> None:
         for container in _containers(spec):
             mount = {"name": name, "mountPath": inside}
             container["volumeMounts"] = [*(container.get("volumeMounts") or ()), mount]
-
-
-def _templates(value: object) -> Iterator[dict[str, Any]]:
-    if isinstance(value, dict):
-        spec = value.get("spec")
-        if isinstance(spec, dict) and isinstance(spec.get("containers"), list):
-            yield value
-        else:
-            for below in value.values():
-                yield from _templates(below)
-    elif isinstance(value, list):
-        for below in value:
-            yield from _templates(below)
