@@ -44,6 +44,7 @@ Writes what is generated:
   crd         manifests/crd and schemas, the CRDs in the package and the tables of docs/api.md, from hack/crd/*.yaml
   rules       the alerts of the chart and of the overlay, from manifests/monitoring/alerts.yaml
   chart       the CRD, the roles and the README of charts/tf-operator
+  installed   what tfjob install applies: tf_operator/client/installation/objects.json, from manifests/
   commands    what docs/cli.md says of each command, and grammar.json in tf_operator/cli, from the parser of tfjob
   reference   docs/reference, from the program: flags, metrics, events, Python client; and the TF_CONFIG of an example
   pictures    nothing; fails when a picture of docs/images is older than what it shows
@@ -110,6 +111,13 @@ def chart(root: Path) -> Files:
     from chart import outputs, readme  # noqa: PLC0415
 
     return Files({**outputs.render(root), readme.README: readme.render(root)})
+
+
+def installed(root: Path) -> Files:
+    """The objects that ``tfjob install`` applies."""
+    from installation import outputs  # noqa: PLC0415
+
+    return Files(outputs.render(root))
 
 
 def commands(root: Path) -> Files:
@@ -218,7 +226,7 @@ GENERATORS: Final[Mapping[str, Callable[[Path], Files]]] = {
     generator.__name__: generator
     for generator in (
         *(core, lists, kinds, messages, tools),
-        *(crd, rules, chart, commands, reference, pictures, dashboards, golden, lock),
+        *(crd, rules, chart, installed, commands, reference, pictures, dashboards, golden, lock),
     )
 }
 ON_REQUEST: Final = ("core", "lists", "messages", "tools")

@@ -25,7 +25,7 @@ def test_what_nothing_makes_any_more_is_removed_and_nothing_beside_it(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["kept.json", "page.md"]
 
 
-@pytest.mark.parametrize("name", ["commands", "crd", "dashboards", "golden", "reference"])
+@pytest.mark.parametrize("name", ["commands", "crd", "dashboards", "golden", "installed", "reference"])
 def test_what_is_committed_follows_from_its_source(name):
     files = generate.GENERATORS[name](generate.ROOT)
 

@@ -10,7 +10,9 @@ from tf_operator.dialects.served import ServedAPI
 from tf_operator.meta import Body, key_of, mapping_of, metadata_of, parse_time
 from tf_operator.text import printable
 
-INSTALL: Final = "install the operator: helm install tf-operator, or kubectl apply -k manifests/overlays/cluster-wide"
+INSTALL: Final = (
+    "install the operator: tfjob install, helm install tf-operator, or kubectl apply -k manifests/overlays/cluster-wide"
+)
 UPGRADE_CRD: Final = "upgrade the operator's chart, or run tf-operator crd --apply"
 RESTART_SERVER: Final = "the server is of another release than this tfjob: tfjob local down, then tfjob local up"
 _ONE_OF_TWO: Final = (

@@ -20,7 +20,8 @@ from tf_operator.machinery import log
 
 COMMANDS: Final = (
     *("run", "submit", "get", "list", "logs", "events", "explain", "wait", "suspend", "resume", "scale", "restart"),
-    *("retry", "delete", "top", "queue", "ui", "init", "image", "plan", "convert", "local", "doctor", "completion"),
+    *("retry", "delete", "top", "queue", "ui", "init", "image", "plan", "convert", "local"),
+    *("install", "uninstall", "doctor", "completion"),
 )
 """In the order of the help. Each has a module in ``commands``, with an ``add_command``."""
 _MODULES: Final = {
@@ -31,6 +32,8 @@ _MODULES: Final = {
     "restart": "changes.restart",
     "retry": "changes.retry",
     "delete": "changes.delete",
+    "install": "administration.install",
+    "uninstall": "administration.uninstall",
 }
 """Of commands whose module has another name, or a room."""
 SYNONYMS: Final = {"ls": "list", "status": "get", "describe": "explain", "version": "--version"}

@@ -17,13 +17,18 @@ from tf_operator.client.cluster import ClusterChoice, Origin
 from tf_operator.client.last_cluster import LastCluster
 
 NAMING: Final = "--context NAME"
+_KIND: Final = "tfjob"
 _PLUGINS: Final = frozenset({"kubectl-tfjob", "kubectl_complete-tfjob"})
 
 
-def add_arguments(parser: argparse.ArgumentParser, *, changes: bool) -> None:
-    """Put the choice of a cluster and a namespace into the grammar of a command; whether it changes the cluster."""
+def add_arguments(parser: argparse.ArgumentParser, *, changes: bool, of_operator: str = "") -> None:
+    """Put the choice of a cluster and a namespace into the grammar of a command; whether it changes the cluster.
+
+    ``of_operator``: the namespace where a command for the operator, and not for jobs, is done if none is named.
+    """
     group = parser.add_argument_group("cluster")
-    group.add_argument("-n", "--namespace", default="", metavar="NAME", help="namespace; default: the context's")
+    whose = f"namespace of the operator; default: {of_operator}" if of_operator else "namespace; default: the context's"
+    group.add_argument("-n", "--namespace", default=of_operator, metavar="NAME", help=whose)
     group.add_argument(
         "--context",
         metavar="NAME",
@@ -33,14 +38,12 @@ def add_arguments(parser: argparse.ArgumentParser, *, changes: bool) -> None:
     group.add_argument(
         "--kubeconfig", metavar="FILE", type=_name, help="kubeconfig; default: KUBECONFIG or ~/.kube/config"
     )
-    group.add_argument(
-        "--kind",
-        default="tfjob",
-        metavar="KIND",
-        help="kind of the jobs, as in tfjob.mlkube.io; default: tfjob",
-    )
+    if not of_operator:
+        group.add_argument(
+            "--kind", default=_KIND, metavar="KIND", help=f"kind of the jobs, as in tfjob.mlkube.io; default: {_KIND}"
+        )
     group.add_argument("-v", "--verbose", action="store_true", help="report which cluster is used")
-    parser.set_defaults(changes=changes)
+    parser.set_defaults(changes=changes, **({"kind": _KIND} if of_operator else {}))
 
 
 def _name(text: str) -> str:

@@ -38,12 +38,15 @@ FURTHER = {"delete": "train", "wait": "--for running", "ui": "--no-browser"}
 JOBS = {"retry": "failed"}
 """For which job a verb is, if it is not for one that runs."""
 
+OF_OPERATOR = {"install": "--image registry.example/tf-operator:1", "uninstall": ""}
+"""Verbs that are not for jobs, and what they need; test/scenarios/cli/test_install.py has the clusters for them."""
+
 
 def verbs():
     """Each verb that is for a cluster, as it is typed, and whether it says of itself that it changes something."""
     (action,) = [entry for entry in main.make_parser()._actions if isinstance(entry, argparse._SubParsersAction)]
     for name, parser in action.choices.items():
-        if any(group.title == "cluster" for group in parser._action_groups):
+        if name not in OF_OPERATOR and any(group.title == "cluster" for group in parser._action_groups):
             yield pytest.param((typed(name, parser), parser.get_default("changes")), id=name)
 
 
@@ -318,6 +321,16 @@ def test_a_verb_is_for_the_cluster_that_is_meant_and_says_so(home, monkeypatch, 
         names = {"pod": "the cluster of this pod", "local": f"the local server at {HOSTS['local']}"}
         assert (f" in {names.get(expected, expected)}" in output) >= changes, output
         assert (f"tfjob: this is {names.get(expected, expected)} (" in output) is situation.notes
+
+
+@pytest.mark.parametrize("verb", OF_OPERATOR)
+def test_the_operator_of_a_local_server_is_neither_installed_nor_removed(home, monkeypatch, capsys, verb):
+    clusters = arrange(SITUATIONS["a local server runs"], home, monkeypatch)
+
+    assert main.main([verb, *OF_OPERATOR[verb].split()]) == 1
+
+    assert "the local server has the operator in it: --context names a cluster" in capsys.readouterr().err
+    assert clusters.changed == []
 
 
 def test_a_cluster_is_named_once(home, monkeypatch, capsys):

@@ -47,14 +47,16 @@ def add_command(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     choice = target.choose(arguments)
 
-    async def verb(jobs: AsyncTFJobs, _: argparse.Namespace) -> int:
-        is_well = True
-        async for finding in findings(jobs, choice):
-            sys.stdout.write(f"{finding}\n")
-            is_well = is_well and finding.is_well is not False
-        return 0 if is_well else session.FAILED
+    return session.run(arguments, lambda jobs, _: report(jobs, choice), choice=choice)
 
-    return session.run(arguments, verb, choice=choice)
+
+async def report(jobs: AsyncTFJobs, choice: ClusterChoice) -> int:
+    """Print the findings; the exit code."""
+    is_well = True
+    async for finding in findings(jobs, choice):
+        sys.stdout.write(f"{finding}\n")
+        is_well = is_well and finding.is_well is not False
+    return 0 if is_well else session.FAILED
 
 
 async def findings(jobs: AsyncTFJobs, choice: ClusterChoice) -> AsyncIterator[Finding]:

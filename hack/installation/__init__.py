@@ -1,0 +1,1 @@
+"""What ``tfjob install`` applies, made of the manifests: ``hack/generate installation``."""
