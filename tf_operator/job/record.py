@@ -115,9 +115,9 @@ class RestartRecord:
 class Restarting:
     """Which replica types restart while the job is Restarting, and whether a failure is among the causes."""
 
-    types: tuple[ReplicaType, ...] = ()
-    after_failure: bool = False
-    after_resize: bool = False
+    types: tuple[ReplicaType, ...]
+    after_failure: bool
+    after_resize: bool
     """Whether they restart for no other reason than that the job has another size."""
 
 

@@ -61,7 +61,7 @@ def test_a_clock_before_1970_is_none_in_a_compact_record():
 
 @pytest.mark.parametrize(("count", "name"), [(200, "restartRecords"), (201, "compactRestartRecords")])
 def test_more_than_two_hundred_restarts_are_stored_in_the_compact_form(count, name):
-    worker = RestartRecord(ReplicaType.WORKER, 0, UID, in_place=1, time=START_TIME)
+    worker = RestartRecord(ReplicaType.WORKER, 0, UID, in_place=1, replaced=True, time=START_TIME)
     restarts = tuple(replace(worker, index=index) for index in range(count))
     stored = record.write_restart_records(restarts)
 

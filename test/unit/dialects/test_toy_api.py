@@ -81,7 +81,7 @@ def test_its_children_have_its_names():
     assert container["ports"] == [{"name": "mesh", "containerPort": 7000}]
     assert json.loads(container["env"][0]["value"])["cluster"]["chief"] == ["toy-chief-0.team.svc:7000"]
     assert boss["metadata"]["labels"] == {
-        "training.kubeflow.org/operator-name": "toy-operator",
+        "training.kubeflow.org/operator-name": toy_api.API.controller,
         "toys.example.org/job": "toy",
         "toys.example.org/type": "chief",
         "toys.example.org/index": "0",

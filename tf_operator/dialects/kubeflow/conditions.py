@@ -14,7 +14,7 @@ from functools import partial
 
 from tf_operator.dialects.kubeflow import words
 from tf_operator.dialects.kubeflow.words import Reason
-from tf_operator.job.record import ENDS, IDLE, FailureCause, JobPhase, Restarting
+from tf_operator.job.record import ENDS, IDLE, FailureCause, JobPhase
 from tf_operator.job.report import JobReport
 
 
@@ -114,7 +114,7 @@ def _while_active(report: JobReport, conditions: Conditions) -> Conditions:
     if phase is JobPhase.RUNNING:
         return put(conditions, ConditionType.RUNNING, reason=Reason.RUNNING, message=words.running(job) + report.note)
     if phase is JobPhase.RESTARTING:
-        message = words.restarting(job, report.record.restarting or Restarting()) + report.note
+        message = words.restarting(job, report.record.restarting) + report.note
         return put(conditions, ConditionType.RESTARTING, reason=Reason.RESTARTING, message=message)
     return conditions
 

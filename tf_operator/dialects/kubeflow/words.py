@@ -63,8 +63,13 @@ def running(job: TrainingJob) -> str:
     return f"{job.profile.kind} {job.key} is running."
 
 
-def restarting(job: TrainingJob, restart: Restarting) -> str:
-    """The message of Restarting: which replicas, and whether one of them had failed; or that the job was resized."""
+def restarting(job: TrainingJob, restart: Restarting | None) -> str:
+    """The message of Restarting: which replicas, and whether one of them had failed; or that the job was resized.
+
+    Of a job that another operator left restarting and that is left alone nobody knows more.
+    """
+    if restart is None:
+        return f"job {job.key.name} is restarting."
     if restart.after_resize:
         return f"job {job.key.name} is restarting because it was resized."
     kinds = job.profile.words.list_types(restart.types) or "some"

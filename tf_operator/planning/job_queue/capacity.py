@@ -153,8 +153,8 @@ class FreeCapacity:
         return sum(part.number for part in self._first_fit(Group(shape, most), None))
 
     def total(self, name: str) -> int:
-        """How much all nodes had of one resource in the beginning."""
-        return self._total.get(name, 0)
+        """How much all nodes had in the beginning of a resource that one of them has."""
+        return self._total[name]
 
     def left(self, node: int, name: str) -> int:
         return self._column(name)[node]

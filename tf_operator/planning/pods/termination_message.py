@@ -44,7 +44,7 @@ def _cause(lines: list[str]) -> str:
     after = range(headers[-1] + 1 if headers else 0, len(lines))
     raised = [number for number in after if _EXCEPTION.fullmatch(lines[number].rstrip())]
     if headers and not raised:
-        raised = [number for number in after if not lines[number][0].isspace()]
+        raised = [number for number in after if not lines[number].startswith(" ")]
     if not raised:
         return lines[-1] if lines else ""
     first = raised[0] if headers else raised[-1]

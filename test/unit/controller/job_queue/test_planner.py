@@ -161,6 +161,17 @@ async def test_an_admission_is_written_once_and_guarded_by_the_version_that_it_w
     assert world.measured.decisions == 1
 
 
+async def test_a_job_that_comes_while_the_queue_is_at_rest_is_admitted():
+    world = World()
+    world.node(3)
+    task = asyncio.ensure_future(world.planner.run())
+    await world.clock.advance(5)
+    world.job()
+    await world.clock.advance(2)
+    assert [name for name, *_ in world.written] == ["j"]
+    task.cancel()
+
+
 async def test_a_job_that_is_queued_again_before_it_has_started_is_admitted_again():
     """Its condition says all the time that it is queued, and nothing else happens in the cluster."""
     world = World()

@@ -69,6 +69,18 @@ async def test_all_jobs_together_have_ten_writes_in_a_second(reports, clock):
     assert stored == len(JOBS)
 
 
+async def test_where_there_is_less_than_a_write_in_a_second_there_is_one_at_a_time(clock):
+    reports = ProgressReports(clock, JOBS.__contains__, Pace(per_second=0.5))
+    for uid in JOBS:
+        reports.add(uid, Progress(1))
+    stored = [sum(store(reports, clock, uid) for uid in JOBS)]
+    for _ in range(2):
+        await clock.advance(2)
+        stored.append(sum(store(reports, clock, uid) for uid in JOBS))
+
+    assert stored == [1, 1, 1]
+
+
 async def test_a_write_that_has_its_turn_keeps_it_until_it_is_done(reports, clock):
     """The executor collects what changes within half a second, and reconciles the job again."""
     reports.add("job-0", Progress(1))

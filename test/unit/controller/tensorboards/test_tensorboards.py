@@ -183,6 +183,12 @@ def test_a_tensorboard_that_another_controller_changes_is_left_to_it_until_the_n
     assert source.read(board(deletionTimestamp="2026-01-01T00:00:00Z")) is None
 
 
+def test_a_tensorboard_may_ask_for_something_else_when_its_spec_has_changed():
+    source = TensorBoardObjects(cache())
+    assert source.has_changed(board(generation=1), board(generation=2))
+    assert not source.has_changed(board(), board("tf-operator"))
+
+
 async def test_what_is_wrong_with_the_tensorboard_of_a_job_is_one_event():
     entries, recorder = events()
     job = tfjob(TRAINS | {"tensorboard": {"serviceType": "ExternalName"}})
