@@ -117,7 +117,8 @@ class TokenBucket:
         return True
 
     def _seconds_to_token(self) -> float:
-        return max(0.0, self._full_at - self._slack - self._clock.monotonic())
+        # In nanoseconds: of a burst of ten, rounding in binary would leave nine.
+        return max(0.0, round(self._full_at - self._slack - self._clock.monotonic(), 9))
 
     def _take(self) -> None:
         self._full_at = max(self._full_at, self._clock.monotonic()) + self._interval

@@ -65,6 +65,15 @@ async def test_a_bucket_grants_its_burst_at_once_and_then_one_per_interval(clock
     assert [bucket.try_acquire() for _ in range(2)] == [True, False]
 
 
+@pytest.mark.parametrize("qps", [10, 11, 0.3])
+async def test_rounding_takes_no_token_away(clock, qps):
+    bucket = TokenBucket(clock, qps=qps, burst=10)
+    assert sum(bucket.try_acquire() for _ in range(20)) == 10
+
+    await clock.advance(7 / qps)
+    assert sum(bucket.try_acquire() for _ in range(20)) == 7
+
+
 def test_a_bucket_without_a_limit_grants_everything_at_once():
     bucket = TokenBucket(FakeClock(), qps=math.inf, burst=1)
 

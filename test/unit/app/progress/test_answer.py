@@ -4,8 +4,11 @@ import msgspec
 import pytest
 
 from tf_operator.app.http.server import HttpReply, PageRequest
+from tf_operator.app.options.flag_types import Address
+from tf_operator.app.progress import answer as module
 from tf_operator.app.progress.answer import ProgressAnswer
 from tf_operator.controller.progress.intake import Outcome, TokenOwner
+from tf_operator.dialects.trainer_status import LONGEST_REPORT
 from tf_operator.job.progress import Progress
 from tf_operator.meta import ObjectKey
 
@@ -96,4 +99,27 @@ async def test_a_job_that_reports_too_often_is_told_when_to_come_again_and_other
     assert (await answer(request(token="another"), REPORT)).status == 200
 
     await clock.advance(5)
-    assert (await answer(request(), REPORT)).status == 200
+    assert [(await answer(request(), REPORT)).status for _ in range(2)] == [200, 429]
+
+
+async def test_of_very_many_reporters_the_one_that_is_silent_for_longest_is_forgotten(answer, monkeypatch):
+    monkeypatch.setattr(module, "MOST_REPORTERS", 2)
+    for token in ("busy", "idle") * 3:
+        await answer(request(token=token), REPORT)
+    for token, status in (("busy", 429), ("new", 200), ("busy", 429), ("idle", 200)):
+        assert (await answer(request(token=token), REPORT)).status == status
+
+
+async def test_replies_are_counted_by_their_status(operator, clock):
+    counted = []
+    reports = ProgressAnswer(clock, operator.authenticate, operator.submit, count=counted.append)
+    for token in ("uid", ""):
+        await reports.answer(request(token=token), REPORT)
+
+    assert counted == [200, 401]
+
+
+def test_a_body_may_be_as_long_as_a_report(operator, clock):
+    endpoint = ProgressAnswer(clock, operator.authenticate, operator.submit).endpoint(Address("", 1))
+
+    assert ([*endpoint.answers], endpoint.longest) == (["/apis/"], LONGEST_REPORT)

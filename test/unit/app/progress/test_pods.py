@@ -4,12 +4,17 @@ import base64
 import json
 
 import pytest
+from structlog.testing import capture_logs
 
-from tf_operator.app.http.metrics_auth import Decision
-from tf_operator.app.progress.pods import PodTokens
+from tf_operator.app.http.metrics_auth import ALLOWED_FOR, LOG_EVERY, Decision
+from tf_operator.app.progress import pods
+from tf_operator.app.progress.pods import PodReviewer, PodTokens
 from tf_operator.controller.progress.intake import TokenOwner
+from tf_operator.machinery.transport import errors
+from tf_operator.planning.bodies.progress_reporting import AUDIENCE
 
 OWNER = TokenOwner(pod_uid="pod-uid", namespace="team")
+POD_UID = "authentication.kubernetes.io/pod-uid"
 
 
 def token(clock, *, seconds, claims=None):
@@ -80,3 +85,60 @@ async def test_while_the_api_server_does_not_answer_nobody_is_let_in_and_nothing
 
     server.answer = OWNER
     assert await tokens.authenticate(bearer, "10.0.0.1") == OWNER
+
+
+async def test_of_very_many_tokens_the_oldest_is_asked_about_again(tokens, server, clock, monkeypatch):
+    monkeypatch.setattr(pods, "MOST_TOKENS", 2)
+    first, second, third = (token(clock, seconds=seconds) for seconds in (3600, 3601, 3602))
+    for number, bearer in enumerate((first, second, third, second, first)):
+        assert await tokens.authenticate(bearer, f"10.0.0.{number}") == OWNER
+        await clock.advance(ALLOWED_FOR)
+
+    assert server.asked == [first, second, third, first]
+
+
+class Reviews:
+    """An API server that says whose the token is, or fails."""
+
+    def __init__(self, username="system:serviceaccount:team:train", **extra):
+        self.user = {"username": username, "extra": {POD_UID: ["pod-uid"], **extra}}
+        self.asked, self.error = [], None
+
+    async def create(self, _resource, _namespace, body):
+        self.asked.append(body["spec"])
+        if self.error:
+            raise self.error
+        return {"status": {"authenticated": True, "audiences": [AUDIENCE], "user": self.user}}
+
+
+async def test_a_token_is_that_of_the_pod_and_the_namespace_that_the_api_server_names(clock):
+    server = Reviews()
+
+    assert await PodReviewer(clock, server).identify("secret") == OWNER
+    assert server.asked == [{"token": "secret", "audiences": [AUDIENCE]}]
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        Reviews("system:node:team"),
+        Reviews(**{POD_UID: []}),
+        Reviews(**{POD_UID: ["pod-uid", "another"]}),
+        Reviews(**{POD_UID: "pod-uid"}),
+    ],
+    ids=["of no service account", "of no pod", "of two pods", "of something else"],
+)
+async def test_a_token_that_is_not_bound_to_one_pod_is_refused(clock, server):
+    assert await PodReviewer(clock, server).identify("secret") is Decision.UNAUTHENTICATED
+
+
+async def test_that_nobody_can_be_authenticated_is_logged_once_a_minute(clock):
+    server = Reviews()
+    reviewer, server.error = PodReviewer(clock, server), errors.Unavailable(503, errors.Status())
+    with capture_logs() as records:
+        for _ in range(3):
+            assert await reviewer.identify("secret") is Decision.UNAVAILABLE
+        await clock.advance(LOG_EVERY)
+        await reviewer.identify("secret")
+
+    assert len(records) == 2

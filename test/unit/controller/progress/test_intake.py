@@ -16,7 +16,7 @@ from tf_operator.projections.jobs import LARGEST_DECODED, DecodedJobs
 
 @pytest.fixture
 def harness():
-    return Harness(tfjob(KEY.name).workers(1))
+    return Harness(tfjob(KEY.name).workers(2))
 
 
 @pytest.fixture
@@ -133,6 +133,44 @@ async def test_no_job_is_decoded_for_a_token_of_somebody_else(harness):
     reporter = pod_owner(harness, f"{KEY.name}-worker-0")
     for other in (TokenOwner(), replace(reporter, pod_uid="another"), replace(reporter, namespace="other")):
         assert intake.take(KEY, other, Progress(1)) is Outcome.NOT_THE_REPORTER
+
+
+@pytest.fixture
+async def pods(harness):
+    """By their names: those of the job, and of another one."""
+    harness.create_job(tfjob("other").workers(1))
+    await run(harness)
+    await harness.reconcile(ObjectKey(KEY.namespace, "other"))
+    harness.sync()
+    return {cached.metadata.name: cached for cached in harness.caches.pods.store}
+
+
+def token_of(pod, **others):
+    return replace(TokenOwner(pod_uid=pod.metadata.uid, namespace=KEY.namespace), **others)
+
+
+def test_the_pod_that_decides_reports_about_its_job_and_no_other_pod_does(intake, pods):
+    deciding, second, other = (pods[name] for name in ("j-worker-0", "j-worker-1", "other-worker-0"))
+    refused = [token_of(second), token_of(other), token_of(deciding, namespace="theirs"), TokenOwner(pod_uid="gone")]
+
+    assert {intake.take(KEY, owner, Progress(1)) for owner in refused} == {Outcome.NOT_THE_REPORTER}
+    assert intake.take(KEY, token_of(deciding), Progress(1)) is Outcome.TAKEN
+
+
+def test_a_pod_that_somebody_deletes_reports_no_more(harness, intake, pods):
+    deciding = pods["j-worker-0"]
+    harness.caches.pods.store.put(replace(deciding, pod=replace(deciding.pod, is_terminating=True)))
+
+    assert intake.take(KEY, token_of(deciding), Progress(1)) is Outcome.NOT_THE_REPORTER
+
+
+def test_no_pod_reports_about_a_job_whose_rules_know_no_reports(harness, pods):
+    def read(*parts):
+        return replace(API.read(*parts), profile=replace(API.profile, takes_reports=False))
+
+    deaf = intake_of(harness, DecodedJobs(replace(API, read=read)))
+
+    assert deaf.take(KEY, token_of(pods["j-worker-0"]), Progress(1)) is Outcome.NOT_THE_REPORTER
 
 
 def test_a_process_that_does_not_lead_takes_no_report(harness, intake):

@@ -60,13 +60,21 @@ async def test_a_program_without_a_percentage_is_stored_when_its_step_has_change
 async def test_all_jobs_together_have_ten_writes_in_a_second(reports, clock):
     for uid in JOBS:
         reports.add(uid, Progress(1))
-    stored = 0
-    for second in range(12):
-        stored += sum(store(reports, clock, uid) for uid in JOBS)
-        assert stored <= 10 * (second + 1)
+    stored = []
+    for _ in range(12):
+        stored.append(sum(store(reports, clock, uid) for uid in JOBS))
         await clock.advance(1)
 
-    assert stored == len(JOBS)
+    assert stored == [10] * 10 + [0, 0]
+
+
+def test_a_job_that_has_no_turn_is_tried_again_in_a_second(clock):
+    reports = ProgressReports(clock, JOBS.__contains__, Pace(per_second=1))
+    for uid in JOBS[:2]:
+        reports.add(uid, Progress(1))
+    assert store(reports, clock, "job-0")
+
+    assert reports.of("job-1", clock.now()).due == clock.now() + timedelta(seconds=1)
 
 
 async def test_where_there_is_less_than_a_write_in_a_second_there_is_one_at_a_time(clock):
@@ -91,6 +99,17 @@ async def test_a_write_that_has_its_turn_keeps_it_until_it_is_done(reports, cloc
     assert store(reports, clock, "job-1")
 
 
+async def test_the_next_write_of_a_job_needs_another_turn(clock):
+    reports = ProgressReports(clock, JOBS.__contains__, Pace(every=2, per_second=1))
+    reports.add("job-0", Progress(1))
+    assert store(reports, clock)
+
+    await clock.advance(2)
+    for uid in JOBS[1:2] + JOBS[:1]:
+        reports.add(uid, Progress(2))
+    assert [store(reports, clock, uid) for uid in ("job-1", "job-0")] == [True, False]
+
+
 async def test_with_very_many_jobs_each_is_stored_less_often(clock):
     reports = ProgressReports(clock, JOBS.__contains__, Pace(every=1, per_second=2))
     for uid in JOBS:
@@ -104,6 +123,10 @@ async def test_how_long_the_rest_takes_is_worked_out_unless_the_program_says_it(
     for percentage in (10, 20, 20, 30, 40, 50):
         reports.add("job-0", Progress(percentage))
         await clock.advance(10)
+    assert reports.of("job-0", clock.now()).latest.remaining == 62
+
+    await clock.advance(50)
+    reports.add("job-0", Progress(50))
     assert reports.of("job-0", clock.now()).latest.remaining == 62
 
     reports.add("job-0", Progress(60, remaining=7))
@@ -134,9 +157,11 @@ def test_nothing_is_kept_of_a_job_that_is_gone_nor_of_an_earlier_term(reports, c
     assert len(reports) == 0
 
 
-def test_a_report_that_is_not_due_says_when_it_will_be(reports, clock):
+async def test_a_report_that_is_not_due_says_when_it_will_be(reports, clock):
     reports.add("job-0", Progress(1))
     store(reports, clock)
     reports.add("job-0", Progress(2))
 
     assert reports.of("job-0", clock.now()).due == clock.now() + timedelta(seconds=30)
+    await clock.advance(29.5)
+    assert reports.of("job-0", clock.now()).due == clock.now() + timedelta(seconds=0.5)

@@ -45,6 +45,14 @@ async def test_a_token_without_an_explicit_user_is_nobodys(status):
     assert await authn.review_token(Apiserver(status), "secret") is None
 
 
+@pytest.mark.parametrize(("audiences", "is_theirs"), [(["reports", "other"], True), (["other"], False), (None, False)])
+async def test_a_token_has_to_be_meant_for_who_asks(audiences, is_theirs):
+    server = Apiserver({"authenticated": True, "audiences": audiences, "user": {"username": "anna"}})
+
+    assert (await authn.review_token(server, "secret", audience="reports") is not None) == is_theirs
+    assert server.reviews[0][2] == {"token": "secret", "audiences": ["reports"]}
+
+
 async def test_invalid_groups_are_left_out():
     server = Apiserver({"authenticated": True, "user": {"username": "anna", "groups": "all", "extra": []}})
 
