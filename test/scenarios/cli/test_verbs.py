@@ -147,6 +147,8 @@ async def test_a_job_is_run_to_its_end_and_left_when_it_is_interrupted(job_names
     assert milestones[-1] < errors.index("worker-0: ended with exit code 3\n") < errors.index("j has failed after ")
     code, explained, _ = await tfjob_process("explain", "j")
     assert (code, "no data" in explained) == (0, True), explained
+    code, ticket, _ = await tfjob_process("debug", "j")
+    assert (code, "== Log of worker-0\n" in ticket, explained.splitlines()[0] in ticket) == (0, True, True), ticket
 
 
 async def test_the_files_of_a_job_arrive_however_many_are_allowed_and_go_with_it(
