@@ -1,5 +1,6 @@
 """``tfjob submit --upload`` on an embedded API server: what is created, and what is not."""
 
+import asyncio
 import base64
 import io
 import random
@@ -74,6 +75,18 @@ def test_a_job_whose_files_are_refused_does_not_stay(cluster, call, tmp_path, mo
     assert "Too long: may not be more than 1048576 bytes" in output.splitlines()[-1]
 
 
+def test_a_job_is_deleted_again_if_its_submission_is_interrupted_before_its_files(cluster, call, monkeypatch):
+    def interrupt(*_):
+        raise asyncio.CancelledError
+
+    monkeypatch.setattr(uploaded_job, "config_map", interrupt)
+
+    code, output = call("submit --upload job.yaml")
+
+    assert (code, "TFJob j is deleted again" in output) == (130, True), output
+    assert cluster.find(TFJOBS, "j") is None
+
+
 def test_a_job_that_is_tried_again_has_the_same_files_of_its_own(cluster, call):
     call("submit --upload job.yaml")
     cluster.report("j", "Failed")
@@ -107,6 +120,16 @@ BAD = {
 def test_bad_usage_is_a_sentence_and_creates_nothing(cluster, call, line, outcome):
     assert call(f"submit {line}") == outcome
     assert cluster.find(TFJOBS, "j") is None
+
+
+def test_what_is_no_manifest_is_left_to_the_server_where_checks_are_off(call, tmp_path):
+    body = tfjob("j").workers(1).body()
+    body["spec"]["tfReplicaSpecs"]["Worker"]["template"]["spec"]["containers"] = ["tensorflow"]
+    (tmp_path / "job.yaml").write_text(kube_yaml.write(body))
+
+    code, output = call("submit --upload --no-check job.yaml")
+
+    assert (code, "is invalid" in output) == (1, True), output
 
 
 def test_a_link_out_of_the_folder_is_a_sentence_and_creates_nothing(cluster, call, tmp_path):

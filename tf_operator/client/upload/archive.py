@@ -44,7 +44,10 @@ def pack(source: Path) -> Archive:
 
 
 def _size(path: Path) -> int:
-    state = path.stat()
+    try:
+        state = path.stat()
+    except OSError:  # gone or out of reach: whoever packs it says so
+        return 0
     return state.st_size if stat.S_ISREG(state.st_mode) else 0
 
 

@@ -47,7 +47,7 @@ def with_files(body: Body, archive: "Archive") -> dict[str, Any]:
     name = f"{job}-upload-{uuid.uuid4().hex[:8]}"
     for pod in templates.specs(templates.of(changed)):
         for container in pod["containers"]:
-            if container.get("name") == api.profile.container:
+            if isinstance(container, dict) and container.get("name") == api.profile.container:
                 _add_files(pod, container, name)
     return changed
 

@@ -6,7 +6,7 @@ import random
 import tarfile
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tf_operator.client import NotPossible
@@ -42,6 +42,7 @@ def number_of_files(tree):
     return sum(number_of_files(entry) if isinstance(entry, dict) else 1 for entry in tree.values())
 
 
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(TREES.filter(number_of_files))
 def test_what_is_unpacked_is_what_was_packed_and_equal_folders_are_equal_archives(tmp_path_factory, tree):
     folder = tmp_path_factory.mktemp("trees")
