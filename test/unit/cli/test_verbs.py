@@ -114,6 +114,10 @@ VERBS = {
     "retry c": (1, 'tfjob: tfjobs.kubeflow.org "c" not found'),
     "get c -w": (1, 'tfjob: tfjobs.kubeflow.org "c" not found'),
     "get a -w -A": (2, "tfjob: -A and -l choose among all jobs, so they go without names\n"),
+    "exec a -- ls -l": (
+        1,
+        "tfjob: worker-0 is not on this machine: kubectl exec -n default a-worker-0 -c tensorflow -it -- ls -l\n",
+    ),
     "queue": (0, "No TFJob waits in a queue in namespace default.\n"),
     "queue -A": (0, "No TFJob waits in a queue in any namespace.\n"),
     "top a": (1, "there is no metrics API: a cluster needs the metrics-server"),

@@ -96,7 +96,7 @@ def method_not_allowed(kind: Kind | None = None, verb: str = "") -> ApiFailure:
 
 def not_served(subresource: str) -> ApiFailure:
     """405 of what takes a node in a cluster."""
-    way_out = "programs run on this machine, as processes of its user; a cluster (--context) serves it"
+    way_out = "programs run on this machine, as processes of its user: see tfjob exec; a cluster (--context) serves it"
     return ApiFailure(405, "MethodNotAllowed", f"{subresource} of pods is not served here: {way_out}")
 
 
