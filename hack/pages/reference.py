@@ -50,6 +50,7 @@ MEANINGS: Final[Mapping[EventKind, str]] = {
     EventKind.SCHEDULER_UNAVAILABLE: "the gang scheduler that the job requests is not available",
     EventKind.OUTDATED_FIELDS: "fields have values that are invalid today; the job continues",
     EventKind.PROGRESS_NOT_SERVED: "the job asks for reports of progress, and the operator takes none",
+    EventKind.NO_PROGRESS: "the program makes no progress for longer than `runPolicy.progressPolicy.deadlineSeconds`",
     EventKind.UNUSED_FIELDS: "fields have no effect, such as those of schedulingPolicy that the gang scheduler lacks",
     EventKind.EDIT_IGNORED: "an edit made the spec of a running job invalid; the operator ignores what is invalid",
 }
@@ -59,6 +60,7 @@ CAUSES: Final[Mapping[FailureCause, str]] = {
     FailureCause.BACKOFF_LIMIT_EXCEEDED: "the limit of restarts was reached",
     FailureCause.DEADLINE_EXCEEDED: "the job ran longer than it may",
     FailureCause.STARTUP_DEADLINE_EXCEEDED: "its pods did not all run in time",
+    FailureCause.PROGRESS_DEADLINE_EXCEEDED: "its program made no progress for too long",
     FailureCause.INVALID_SPEC: "the job is invalid; the message names each field and its rule",
 }
 

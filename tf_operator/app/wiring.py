@@ -42,7 +42,7 @@ from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.requests import Scope
 from tf_operator.meta import ObjectKey
 from tf_operator.planning.snapshot import Settings
-from tf_operator.projections.jobs import DecodedJobs, StoredJob
+from tf_operator.projections.jobs import DecodedJobs, StoredJob, phase_of
 
 COMPONENT = "tfjob-controller"
 """Who reports events; the Go operator's name."""
@@ -147,7 +147,7 @@ def make_controller(context: ControllerContext, api: ServedAPI) -> Controller:
     queue = RateLimitedQueue[ObjectKey](clock, backoff, instruments=metrics.queue, flow=attrgetter("namespace"))
     queue.pause()  # until this process leads
     jobs, debounce = own_caches.jobs.store, Debounce()
-    notes = JobNotes(clock, lambda uid: jobs.by_uid(uid) is not None, context.progress_pace)
+    notes = JobNotes(clock, lambda uid: phase_of(jobs.by_uid(uid)), context.progress_pace)
     pending_writes = PendingWrites(own_caches.views(), clock, uncached=resources.uncached())
     own_caches.jobs.add_handler(OnJob(queue, debounce, notes, pending_writes))
     own_caches.pods.add_handler(OnPod(OnChild(queue, debounce, jobs, notes, own_caches.pods.resource)))

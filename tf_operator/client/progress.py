@@ -20,8 +20,11 @@ def cells(job: Job) -> tuple[str, str]:
 
 
 def sentences(job: Job, now: datetime) -> Iterator[str]:
-    """When the program last reported, and what."""
+    """Whether the program hangs; when it last reported, and what."""
     report = job.spec.record.progress
+    if job.spec.record.progress_clock.is_hung:
+        seconds = job.spec.run_policy.progress.deadline_seconds
+        yield f"no progress for more than {seconds} s (progressPolicy.deadlineSeconds)"
     if report and (content := line(job)):
         yield f"last report {display.age(report.time, now)} ago: {content}"
 

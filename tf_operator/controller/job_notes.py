@@ -15,12 +15,16 @@ from tf_operator.machinery.clock import Clock
 class JobNotes:
     """Four things, each by the UID of the job."""
 
-    def __init__(self, clock: Clock, exists: Callable[[str], bool], pace: Pace = DEFAULT_PACE) -> None:
-        """``exists``: whether there is a job of this UID; nothing is kept of others."""
+    def __init__(self, clock: Clock, phase_of: Callable[[str], str | None], pace: Pace = DEFAULT_PACE) -> None:
+        """``phase_of``: where the job of this UID stands; ``None`` if there is none, and nothing is kept of it."""
+
+        def exists(uid: str) -> bool:
+            return phase_of(uid) is not None
+
         self.rejections = Rejections(clock, exists)
         self.departed_pods = DepartedPods(exists)
         self.status_batches = StatusBatches(clock, exists)
-        self.progress_reports = ProgressReports(clock, exists, pace)
+        self.progress_reports = ProgressReports(clock, phase_of, pace)
 
     def begin_term(self) -> None:
         """This process leads from now on: what was refused, created or seen before is the predecessor's affair."""

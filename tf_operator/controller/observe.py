@@ -7,6 +7,7 @@ whatever else carries its labels, or a name that the job needs, is somebody else
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Final, NamedTuple, TypeVar
 
 import msgspec
@@ -28,7 +29,7 @@ from tf_operator.machinery.transport.requests import Resource, Scope
 from tf_operator.meta import ObjectKey, selector_text
 from tf_operator.planning.bodies import gang_schedulers
 from tf_operator.planning.child_kinds.kind import ChildKind
-from tf_operator.planning.snapshot import Cause, ChildState, Pod, RejectedWrite, Settings, Snapshot
+from tf_operator.planning.snapshot import Cause, ChildState, Hearing, Pod, RejectedWrite, Settings, Snapshot
 from tf_operator.projections import pod_events
 from tf_operator.projections.children import Child
 from tf_operator.projections.extras import CachedExtra
@@ -228,6 +229,10 @@ class Observer:
         current = next((entry.as_planned() for entry in ours), None)
         return ChildState(current, self.notes.rejections.get(job.uid, str(kind.resource)))
 
+    def _hearing(self, job: TrainingJob, now: datetime) -> Hearing | None:
+        seconds, reports = job.run_policy.progress.deadline_seconds, self.notes.progress_reports
+        return None if seconds is None else reports.hearing(job.uid, now, seconds, job.record.progress_clock)
+
     def _read(self, stored: StoredJob) -> TrainingJob:
         job = self.jobs.of(stored)
         if not stored.problem:
@@ -255,6 +260,7 @@ class Observer:
             settings=self.settings(),
             offered_scheduler=self._scheduler_on_offer(job.run_policy.scheduling.scheduler),
             reported=self.notes.progress_reports.of(job.uid, now),
+            hearing=self._hearing(job, now),
             status_time=stored.status_time(),
         )
 

@@ -25,5 +25,6 @@ SHARED: Final[Mapping[EventKind, str]] = {
     EventKind.OUTDATED_FIELDS: "OutdatedFields",
     EventKind.UNUSED_FIELDS: "UnusedFields",
     EventKind.PROGRESS_NOT_SERVED: "ProgressNotServed",
+    EventKind.NO_PROGRESS: "NoProgress",
     EventKind.EDIT_IGNORED: "InvalidEditIgnored",
 }

@@ -12,6 +12,7 @@ from itertools import chain
 from typing import Any, Final, TypeVar
 
 from tf_operator.dialects import compact_records
+from tf_operator.job.progress import Position, ProgressClock
 from tf_operator.job.ranges import Indexes
 from tf_operator.job.record import (
     LONGEST_CAUSE,
@@ -43,6 +44,8 @@ _MOST_COUNT: Final = 2**28
 """Somebody has written more: one that counts on, or a sum of all types, would not fit into the int32 of a status."""
 _WORKERS: Final = "admittedWorkers"
 _SERVERS: Final = "admittedParameterServers"
+_CLOCK: Final = "progressClock"
+_POSITION: Final = ("step", "progressPercentage")
 _QUEUE_FIELDS: Final = frozenset({"queuedTime", "admittedTime", _WORKERS, _SERVERS, "admittedPodsDigest", "node"})
 
 
@@ -347,9 +350,33 @@ def count_of(body: Body, name: str) -> int:
     return min(value, _MOST_COUNT) if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
+def _integer(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
 def write_attempt(record: JobRecord) -> dict[str, Any]:
     """The current run of the whole job, unless it is the first."""
     return {"attempt": record.attempt, "attemptTime": write_time(record.attempt_time)} if record.attempt > 1 else {}
+
+
+def read_progress_clock(body: Body) -> ProgressClock:
+    clock = object_of(body, _CLOCK)
+    step, percentage = (object_of(clock, "lastHang").get(name) for name in _POSITION)
+    return ProgressClock(
+        running_since=parse_time(clock.get("startTime")),
+        has_reported=clock.get("hasReported") is True,
+        is_hung=body.get("hung") is True,
+        last_hang=Position(_integer(step), _integer(percentage)),
+    )
+
+
+def write_progress_clock(clock: ProgressClock) -> dict[str, Any]:
+    last_hang = {name: value for name, value in zip(_POSITION, clock.last_hang, strict=True) if value is not None}
+    since = write_time(clock.running_since)
+    return {
+        _CLOCK: present(startTime=since, hasReported=clock.has_reported, lastHang=last_hang),
+        "hung": clock.is_hung,
+    }
 
 
 def write_time(moment: datetime | None) -> str | None:

@@ -22,6 +22,8 @@ MEMORY_ANNOTATION: Final = "tf-operator.kubeflow.org/memory-limit"
 MOST_REPLICAS: Final = 10_000
 MOST_FAILURES_OF_NODE: Final = 10
 """A job may let pass at most so many before it avoids the node."""
+LEAST_PROGRESS_DEADLINE: Final = 60
+"""Seconds."""
 LONGEST_NAME: Final = 63
 
 # Gang scheduling.

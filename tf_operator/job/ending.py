@@ -21,6 +21,7 @@ class EndReason(StrEnum):
     STARTUP_DEADLINE = (
         "Job {key.name} has failed because {count} replica(s) were not running {limit} s after its start: {detail}"
     )
+    PROGRESS_DEADLINE = "Job {key.name} has failed because its program hangs: {detail}"
     INVALID_SPEC = "The spec is invalid: {detail}"
     CHILD_REJECTED = "{detail}"
 

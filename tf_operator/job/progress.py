@@ -1,8 +1,9 @@
-"""How far a training is, as its program says: a value, what of it is news, and how long the rest may take."""
+"""How far a training is, as its program says: what of it is news, how long the rest may take, and whether it hangs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from typing import Final, NamedTuple
 
 POINTS: Final = 10
@@ -31,11 +32,71 @@ class Progress:
     time: datetime | None = None
     """When it was received, by the operator's clock: those of programs may be wrong."""
 
+    @property
+    def position(self) -> "Position":
+        return Position(self.step, self.percentage)
+
     def has_moved_from(self, earlier: "Progress | None") -> bool:
         """Whether it is progress, and not the heartbeat of a thread that repeats itself."""
         if earlier is None:
             return True
         return (self.percentage, self.step, self.metrics) != (earlier.percentage, earlier.step, earlier.metrics)
+
+
+class HangAction(StrEnum):
+    """What is done about a program that makes no progress."""
+
+    REPORT = "Report"
+    RESTART = "Restart"
+    FAIL = "Fail"
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressPolicy:
+    """Whether a program reports how far it is, and for how long it may make no progress."""
+
+    reports: bool = False
+    """Whether it may report, where the operator listens."""
+    deadline_seconds: int | None = None
+    """``None``: for as long as it likes."""
+    action: HangAction = HangAction.REPORT
+
+
+NO_PROGRESS_POLICY: Final = ProgressPolicy()
+
+
+class Position(NamedTuple):
+    """Where a program is."""
+
+    step: int | None = None
+    percentage: int | None = None
+
+    @property
+    def is_known(self) -> bool:
+        return self != Position()
+
+    def __str__(self) -> str:
+        step = "" if self.step is None else f"step {self.step}"
+        return ", ".join(filter(None, (step, "" if self.percentage is None else f"{self.percentage} %")))
+
+
+NOWHERE: Final = Position()
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressClock:
+    """What is remembered of a job whose program has a deadline for progress: at most 150 bytes of a status."""
+
+    running_since: datetime | None = None
+    """Since when all replicas run without a break; ``None`` while one is waited for."""
+    has_reported: bool = False
+    """Whether the program has reported since it was last started: before that it does not hang."""
+    is_hung: bool = False
+    last_hang: Position = NOWHERE
+    """Where it was when it was last restarted because of this."""
+
+
+NO_CLOCK: Final = ProgressClock()
 
 
 class Point(NamedTuple):

@@ -15,7 +15,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final, Self
 
-from tf_operator.job.progress import Progress
+from tf_operator.job.progress import NO_CLOCK, Progress, ProgressClock
 from tf_operator.job.ranges import NO_INDEXES, Indexes
 
 
@@ -62,6 +62,7 @@ class FailureCause(StrEnum):
     BACKOFF_LIMIT_EXCEEDED = "BackoffLimitExceeded"
     DEADLINE_EXCEEDED = "DeadlineExceeded"
     STARTUP_DEADLINE_EXCEEDED = "StartupDeadlineExceeded"
+    PROGRESS_DEADLINE_EXCEEDED = "ProgressDeadlineExceeded"
     INVALID_SPEC = "InvalidSpec"
 
 
@@ -286,7 +287,8 @@ class JobRecord:
     queue: QueueRecord = NOT_IN_QUEUE
     elastic: ElasticRecord = NOT_ELASTIC
     progress: Progress | None = None
-    """What its program has reported last. Nothing is decided by it."""
+    """What its program has reported last. Nothing is decided by it but whether it hangs."""
+    progress_clock: ProgressClock = NO_CLOCK
 
     @property
     def is_finished(self) -> bool:

@@ -145,4 +145,5 @@ class EventKind(Enum):
     OUTDATED_FIELDS = auto()
     UNUSED_FIELDS = auto()
     PROGRESS_NOT_SERVED = auto()
+    NO_PROGRESS = auto()
     EDIT_IGNORED = auto()

@@ -15,6 +15,7 @@ from typing import Any, Self
 from tf_operator.job.constants import OWN_MANAGER
 from tf_operator.job.memory import MemoryLimit, OOMPolicy
 from tf_operator.job.profile import Profile
+from tf_operator.job.progress import NO_PROGRESS_POLICY, ProgressPolicy
 from tf_operator.job.record import NO_RECORD, JobRecord, ReplicaType
 from tf_operator.job.tensorboard import TensorBoard
 from tf_operator.meta import Body, ObjectKey, OwnerRef
@@ -148,8 +149,7 @@ class RunPolicy:
     restart_scope: RestartScope = RestartScope.REPLICA
     avoid_after: int | None = None
     """After how many failures of its replicas on a node the job's next pods avoid that; ``None``: never."""
-    reports_progress: bool = False
-    """Whether its program may report how far it is, where the operator listens."""
+    progress: ProgressPolicy = NO_PROGRESS_POLICY
     is_suspended: bool = False
     managed_by: str = OWN_MANAGER
     scheduling: SchedulingPolicy = SchedulingPolicy()

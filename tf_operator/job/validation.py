@@ -13,6 +13,7 @@ from tf_operator.job import constants, memory
 from tf_operator.job.memory import MemoryLimit
 from tf_operator.job.naming import service_name
 from tf_operator.job.profile import FailureScope, Profile
+from tf_operator.job.progress import HangAction
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.templates import containers_of, main_containers
 from tf_operator.job.training_job import FieldError, ReplicaSpec, RestartScope, TrainingJob
@@ -102,6 +103,20 @@ def _avoids_nodes_in_time(job: TrainingJob) -> Iterator[FieldError]:
         yield FieldError(f"{job.profile.words.run_policy}.avoidNodes.afterFailures", rule)
 
 
+def _has_a_possible_progress_policy(job: TrainingJob) -> Iterator[FieldError]:
+    policy, path = job.run_policy.progress, f"{job.profile.words.run_policy}.progressPolicy"
+    seconds = policy.deadline_seconds
+    if seconds is None and policy.action is not HangAction.REPORT:
+        yield FieldError(f"{path}.action", f"must not be {policy.action} without deadlineSeconds")
+    if seconds is None:
+        return
+    if seconds < constants.LEAST_PROGRESS_DEADLINE:
+        rule = f"must be at least {constants.LEAST_PROGRESS_DEADLINE}, is {seconds}"
+        yield FieldError(f"{path}.deadlineSeconds", rule)
+    if not policy.reports:
+        yield FieldError(f"{path}.deadlineSeconds", "needs reports: true")
+
+
 def _can_start_again_as_a_whole(job: TrainingJob) -> Iterator[FieldError]:
     if job.run_policy.restart_scope is RestartScope.JOB and job.has_dynamic_workers:
         rule = "must be Replica with enableDynamicWorker: such workers go on without each other"
@@ -149,6 +164,7 @@ _RULES: tuple[Callable[[TrainingJob], Iterator[FieldError]], ...] = (
     _has_counts_in_elastic_ranges,
     _has_times_in_bounds,
     _avoids_nodes_in_time,
+    _has_a_possible_progress_policy,
     _can_start_again_as_a_whole,
     _has_possible_oom_policies,
     _has_a_possible_name,

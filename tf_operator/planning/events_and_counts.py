@@ -54,6 +54,7 @@ def events(view: JobView, report: JobReport) -> Iterator[Event]:
         yield from _nodes(view, after)
         yield from _growths(view, after)
         yield from _pending(view, after)
+        yield from _hang(view)
     if (kind := _OF_PHASES.get(after.phase)) and after.phase is not previous.phase:
         yield Event(kind, report.message, is_warning=kind is EventKind.FAILED, cause=after.failure)
     if after.resumed_time and after.resumed_time != previous.resumed_time:
@@ -248,6 +249,16 @@ def _pending(view: JobView, after: JobRecord) -> Iterator[Event]:
         yield Event(kind, pending.sentence(current, view), is_warning=True)
 
 
+def _hang(view: JobView) -> Iterator[Event]:
+    """That the program makes no progress; once for each hang."""
+    hang, policy = view.hang, view.snapshot.job.run_policy.progress
+    if hang.action is None or view.snapshot.job.record.progress_clock.is_hung:
+        return
+    is_doubtful = hang.action is not policy.action
+    doubt = "; reports may be lost, so nothing is done about it yet" if is_doubtful else ""
+    yield Event(EventKind.NO_PROGRESS, f"{hang.text}{doubt}", is_warning=True)
+
+
 def _remarks(job: TrainingJob, settings: Settings) -> Iterator[Event]:
     """What is odd about the spec, said once."""
     words = job.profile.words
@@ -257,7 +268,7 @@ def _remarks(job: TrainingJob, settings: Settings) -> Iterator[Event]:
     if job.tensorboard and (cause := settings.without_tensorboards.get(job.profile.api_version)):
         message = f"spec.tensorboard: accepted, and without effect: {cause}"
         yield Event(EventKind.UNUSED_FIELDS, message, is_warning=True)
-    if job.run_policy.reports_progress and settings.progress is None:
+    if job.run_policy.progress.reports and settings.progress is None:
         message = f"{words.run_policy}.progressPolicy: accepted, and without effect: this operator takes no reports"
         yield Event(EventKind.PROGRESS_NOT_SERVED, message, is_warning=True)
     if own := children.types_with_own_tf_config(job):

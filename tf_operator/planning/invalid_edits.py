@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from tf_operator.job import constants, naming, validation
+from tf_operator.job.progress import HangAction, ProgressPolicy
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.training_job import ElasticRange, FieldError, ReplicaSpec, RunPolicy, TrainingJob
 from tf_operator.planning import resizing
@@ -136,7 +137,13 @@ def _with_possible_times(policy: RunPolicy) -> RunPolicy:
         avoid_after=_possible(policy.avoid_after, 1, constants.MOST_FAILURES_OF_NODE),
         deadline_seconds=_possible(policy.deadline_seconds, 0),
         startup_deadline_seconds=_possible(policy.startup_deadline_seconds, 1),
+        progress=_possible_progress(policy.progress),
     )
+
+
+def _possible_progress(policy: ProgressPolicy) -> ProgressPolicy:
+    seconds = _possible(policy.deadline_seconds if policy.reports else None, constants.LEAST_PROGRESS_DEADLINE)
+    return ProgressPolicy(policy.reports, seconds, policy.action if seconds else HangAction.REPORT)
 
 
 def _possible(value: int | None, least: int, most: int | None = None) -> int | None:

@@ -14,7 +14,8 @@ from tf_operator.job.training_job import FieldError, TrainingJob
 from tf_operator.job.validation import validate
 from tf_operator.planning import in_place, memory_growth, resizing, whole_job
 from tf_operator.planning.bodies import gang
-from tf_operator.planning.pods import pod_state, stuck_pods
+from tf_operator.planning.pods import hangs, pod_state, stuck_pods
+from tf_operator.planning.pods.hangs import Hang
 from tf_operator.planning.pods.stuck_pods import StuckPod
 from tf_operator.planning.replicas import Replica, ReplicaLoss, ReplicaRules, judge
 from tf_operator.planning.resizing import SizeChange
@@ -52,6 +53,7 @@ class JobView:
     """What is wrong with the spec, but for what is ignored."""
     resizes: tuple[SizeChange, ...]
     """The changes of its size that are not recorded yet."""
+    hang: Hang
     is_held: bool
     """Whether no pod may be made before the gang scheduler has admitted the PodGroup."""
 
@@ -82,7 +84,8 @@ def view(snapshot: Snapshot) -> JobView:
         }
     elif replaces_pods:
         by_type = {kind: tuple(replica.resized() for replica in group) for kind, group in by_type.items()}
-    by_type = whole_job.restarted(job, by_type, snapshot.now)
+    hang = _hang(snapshot, by_type)
+    by_type = whole_job.restarted(job, hangs.lost(by_type, hang, job), snapshot.now)
     replicas = tuple(replica for group in by_type.values() for replica in group)
     return JobView(
         snapshot=snapshot,
@@ -95,6 +98,7 @@ def view(snapshot: Snapshot) -> JobView:
         stuck=tuple(stuck_pods.stuck_pods(replicas, snapshot.settings)),
         problems=tuple(error for error in validate(job) if error not in snapshot.ignored),
         resizes=resizes,
+        hang=hang,
         is_held=gang.keeps_waiting(snapshot),
     )
 
@@ -119,6 +123,14 @@ def _all_but_one(pods: list[Pod]) -> list[Pod]:
     """What is too many of one replica: it had two operators for a moment, and generated names do not collide."""
     there = sorted((pod for pod in pods if not pod.is_gone), key=lambda pod: (pod.is_terminating, pod.name))
     return there[1:]
+
+
+def _hang(snapshot: Snapshot, by_type: Mapping[ReplicaType, tuple[Replica, ...]]) -> Hang:
+    if not hangs.has_deadline(snapshot):
+        return hangs.NO_HANG
+    replicas = tuple(replica for group in by_type.values() for replica in group)
+    restarted = {(entry.replica.spec.type, entry.replica.index) for entry in _restarts_in_place(replicas, snapshot)}
+    return hangs.judge(snapshot, replicas, restarted)
 
 
 def _deciding(

@@ -190,6 +190,7 @@ def _wake_ups(view: JobView, after: JobRecord) -> Iterator[datetime | None]:
     yield from pending.wake_ups(view) if after.pending is None else ()
     yield from avoided_nodes.wake_ups(view.replicas, after.avoided_nodes)
     yield reported_progress.due(view.snapshot, after)
+    yield view.hang.look_at
     yield now + absences.LOOKED_FOR_EVERY if absences.is_to_look_again(view) else None
     restart_records = {(record.type, record.index): record for record in after.restart_records}
     for replica in view.replicas:

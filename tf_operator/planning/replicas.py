@@ -41,6 +41,8 @@ class ReplicaLoss:
     """Whether it was killed because it used more memory than its pod had, and the next one has more."""
     was_restarted: bool = False
     """Whether its kubelet has started it again: that is no restart in place of its own."""
+    hang: str = ""
+    """For messages: that its program makes no progress; empty where its pod has ended."""
     at_maximum: str = ""
     """For messages: that it was killed with the most memory that it may have."""
 

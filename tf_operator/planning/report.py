@@ -19,7 +19,7 @@ from tf_operator.planning import cleanup, in_place, job_view, pending, resizing,
 from tf_operator.planning.child_kinds import life
 from tf_operator.planning.job_queue import admission
 from tf_operator.planning.job_view import JobView
-from tf_operator.planning.pods import failure_evidence, reported_progress
+from tf_operator.planning.pods import failure_evidence, hangs, pod_state, reported_progress
 from tf_operator.planning.pods.pod_state import PodState
 from tf_operator.planning.replicas import Replica
 from tf_operator.planning.snapshot import Pod, Snapshot
@@ -44,7 +44,7 @@ def next_report(view: JobView, verdict: Verdict) -> JobReport:
         selectors={kind: naming.selector_of(job, kind) for kind in record.replicas},
         message=message,
         hold=verdict.hold,
-        note=pending.note(view, record.pending) + life.note(view.snapshot)
+        note=pending.note(view, record.pending) + hangs.note(view.hang) + life.note(view.snapshot)
         if is_active
         else f" {message}"
         if verdict.hold
@@ -225,6 +225,7 @@ def _going_on(view: JobView, record: JobRecord) -> JobRecord:
         first_failure=_first_failure(view, record),
         pending=pending.next_record(view),
         elastic=in_place.with_resize_time(view.snapshot, view.resizes, record.elastic),
+        progress_clock=view.hang.clock,
     )
 
 
@@ -242,6 +243,7 @@ def _stopped(view: JobView, verdict: Verdict, record: JobRecord) -> JobRecord:
         restarting=None,
         first_failure=_first_failure(view, record) or evidence,
         pending=None,
+        progress_clock=hangs.while_idle(record, phase),
     )
 
 
@@ -329,7 +331,7 @@ def _counts(view: JobView, verdict: Verdict, kind: ReplicaType) -> ReplicaCounts
         succeeded=sum(replica.is_completed for replica in replicas),
         failed=sum(_has_failed(replica, verdict) for replica in replicas),
         pending=sum(replica.outcome is PodState.PENDING for replica in replicas),
-        restarting=sum(_is_up(replica) and _waits_for_restart(replica.pod) for replica in replicas),
+        restarting=sum(_is_up(replica) and _waits_for_restart(replica) for replica in replicas),
     )
     if verdict.phase is Phase.SUCCEEDED:
         return replace(counts, succeeded=counts.succeeded + counts.active, active=0, restarting=0)
@@ -341,11 +343,8 @@ def _is_up(replica: Replica) -> bool:
     return replica.is_running and not replica.is_completed
 
 
-def _waits_for_restart(pod: Pod | None) -> bool:
-    """Whether a program that has ended is not started again yet: the pod is Running all the same."""
-    if pod is None or pod.is_restarting:
-        return pod is not None
-    return (pod.last_termination if pod.main is None else pod.main.exit_code) is not None
+def _waits_for_restart(replica: Replica) -> bool:
+    return replica.pod is not None and pod_state.waits_for_restart(replica.pod)
 
 
 def _has_failed(replica: Replica, verdict: Verdict) -> bool:

@@ -269,6 +269,17 @@ class ReportedProgress(NamedTuple):
     """``None`` if it is stored."""
 
 
+class Hearing(NamedTuple):
+    """What this process knows about the silence of a program: it only counts the time for which it could have heard."""
+
+    since: datetime
+    """From when it could have heard the program."""
+    moved: datetime | None = None
+    """When the last report came that differed from the one before; ``None`` for not in that time."""
+    is_doubtful: bool = False
+    """Whether reports may be lost: it has heard nothing of this program at all, or many fell silent with it."""
+
+
 DEFAULT_SETTINGS = Settings()
 _ROUNDED_UP = timedelta(seconds=1)
 
@@ -314,6 +325,8 @@ class Snapshot:
     """What is wrong with the spec, and was taken out of ``job``, because it runs already."""
     reported: ReportedProgress | None = None
     """``None`` if this process has received no report."""
+    hearing: Hearing | None = None
+    """``None`` if nobody listens."""
     status_time: datetime | None = None
     """When the status was last changed, by the clock of the API server; ``None`` where it does not say so."""
 

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from enum import Enum, auto
 
 from tf_operator.job.ending import EndReason, JobEnding
+from tf_operator.job.progress import HangAction
 from tf_operator.job.record import FailureCause, FirstFailure, JobPhase, JobRecord, ReplicaType
 from tf_operator.job.training_job import SuccessPolicy, TrainingJob
 from tf_operator.planning import rejections, restarts, spec_problems
@@ -224,6 +225,13 @@ def _is_past_startup_deadline(view: JobView) -> Verdict | None:
     return Verdict(Phase.FAILED, ending, FailureCause.STARTUP_DEADLINE_EXCEEDED)
 
 
+def _hangs(view: JobView) -> Verdict | None:
+    if view.hang.action is not HangAction.FAIL:
+        return None
+    ending = JobEnding(EndReason.PROGRESS_DEADLINE, view.hang.text)
+    return Verdict(Phase.FAILED, ending, FailureCause.PROGRESS_DEADLINE_EXCEEDED, failure_evidence.of_hang(view))
+
+
 _CHECKS: tuple[Callable[[JobView], Verdict | None], ...] = (
     _is_malformed,
     _is_suspended,
@@ -235,6 +243,7 @@ _CHECKS: tuple[Callable[[JobView], Verdict | None], ...] = (
     _is_past_backoff_limit,
     _is_past_deadline,
     _is_past_startup_deadline,
+    _hangs,
 )
 
 

@@ -106,6 +106,11 @@ def job_reader(api: ServedAPI) -> Callable[[msgspec.Raw | bytes], StoredJob]:
     return read_job
 
 
+def phase_of(stored: StoredJob | None) -> str | None:
+    """Where a job stands; ``None`` if there is none."""
+    return stored.summary.phase if stored else None
+
+
 def job_of(stored: StoredJob, api: ServedAPI) -> TrainingJob:
     """The job as its API reads it; never raises, whatever is stored."""
     return api.read(stored.metadata.body(), as_object(stored.spec), as_object(stored.status))

@@ -182,6 +182,7 @@ async def test_the_most_memory_is_not_below_the_limit_of_the_template(creates, l
         *(policy(managedBy=value) for value in ("kubeflow.org/training-operator", "kueue.x-k8s.io/multikueue")),
         *(JOB.success_policy(value) for value in ("", "AllWorkers")),
         *(policy(avoidNodes={"afterFailures": value}) for value in (1, 10)),
+        *(JOB.progress_deadline(60, value) for value in ("Report", "Restart", "Fail")),
         *(JOB.oom_policy("Worker", "64Gi", percent=value) for value in (None, 10, 400)),
         *(policy(restarts=value) for value in ({}, {"scope": "Replica"}, {"scope": "Job"})),
         policy(ttlSecondsAfterFinished=0, activeDeadlineSeconds=0, backoffLimit=0, startupDeadlineSeconds=1),

@@ -39,7 +39,7 @@ from tf_operator.meta import ObjectKey, key_of, labels_of
 from tf_operator.planning.child_kinds import kinds
 from tf_operator.planning.snapshot import Settings
 from tf_operator.projections.extras import extra_reader
-from tf_operator.projections.jobs import DecodedJobs
+from tf_operator.projections.jobs import DecodedJobs, phase_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -130,7 +130,7 @@ class Harness:
         )
         self.debounce = Debounce()
         self.caches = self._make_caches()
-        self.notes = JobNotes(self.clock, lambda uid: self.jobs.by_uid(uid) is not None)
+        self.notes = JobNotes(self.clock, lambda uid: phase_of(self.jobs.by_uid(uid)))
         self.pending_writes = PendingWrites(self.caches.views(), self.clock, uncached=resources.uncached())
         self.on_job = OnJob(self.queue, self.debounce, self.notes, self.pending_writes)
         self.on_child: OnChild[CachedPod] = OnChild(self.queue, self.debounce, self.jobs, self.notes, resources.PODS)

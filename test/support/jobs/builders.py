@@ -155,6 +155,10 @@ class TFJobBuilder(ObjectBuilder):
     def avoid_nodes(self, after_failures: int | None) -> Self:
         return self._with_run_policy(avoidNodes={"afterFailures": after_failures})
 
+    def progress_deadline(self, seconds: int | None, action: str = "Report", *, reports: bool = True) -> Self:
+        deadline = {} if seconds is None else {"deadlineSeconds": seconds}
+        return self._with_run_policy(progressPolicy={"reports": reports, "action": action, **deadline})
+
     def ttl(self, seconds: int) -> Self:
         return self._with_run_policy(ttlSecondsAfterFinished=seconds)
 

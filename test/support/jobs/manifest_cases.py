@@ -19,6 +19,7 @@ _REPLICAS: Final = "spec.tfReplicaSpecs"
 _WORKER: Final = f"{_REPLICAS}.Worker"
 _META: Final = f"{_WORKER}.template.metadata"
 _AVOID: Final = "spec.runPolicy.avoidNodes"
+_PROGRESS: Final = "spec.runPolicy.progressPolicy"
 _POD: Final = f"{_WORKER}.template.spec"
 _MAIN: Final = f"{_POD}.containers[0]"
 
@@ -110,6 +111,9 @@ GOOD: Final = (
     _case("a type in lower case", _types(worker=_SPEC)),
     _case("nodes that are avoided", _policy(avoidNodes={"afterFailures": 10})),
     _case("a program that reports its progress", _policy(progressPolicy={"reports": True})),
+    _case(
+        "a program that may hang", _policy(progressPolicy={"reports": True, "deadlineSeconds": 60, "action": "Fail"})
+    ),
     _case("a suspended job", _policy(suspend=True)),
     _case("a job of another cluster", _policy(managedBy="kueue.x-k8s.io/multikueue")),
     _case("no replicas", _worker(replicas=0)),
@@ -148,6 +152,8 @@ BROKEN_RULES: Final = (  # of the CRD, in CEL
         _spec(enableDynamicWorker=True, runPolicy={"restarts": {"scope": "Job"}}),
         "spec.runPolicy.restarts.scope",
     ),
+    _case("a hang without reports", _policy(progressPolicy={"deadlineSeconds": 60}), f"{_PROGRESS}.deadlineSeconds"),
+    _case("a restart without a hang", _policy(progressPolicy={"action": "Restart"}), f"{_PROGRESS}.action"),
     _case("less memory than the limit", _grows("8Gi", maxMemory="7.9Gi"), f"{_WORKER}.oomPolicy.maxMemory"),
     _case("an empty image", _main(image=""), f"{_POD}.containers"),
     _case("a sidecar without image", _template(containers=[MAIN, {"name": "side"}]), f"{_POD}.containers"),
@@ -176,6 +182,16 @@ BAD: Final = (
     _case("nodes that are avoided at once", _policy(avoidNodes={"afterFailures": 0}), f"{_AVOID}.afterFailures"),
     _case("nodes that are avoided too late", _policy(avoidNodes={"afterFailures": 11}), f"{_AVOID}.afterFailures"),
     _case("nodes that are avoided at some time", _policy(avoidNodes={}), f"{_AVOID}.afterFailures"),
+    _case(
+        "a hang after a moment",
+        _policy(progressPolicy={"reports": True, "deadlineSeconds": 59}),
+        f"{_PROGRESS}.deadlineSeconds",
+    ),
+    _case(
+        "another action",
+        _policy(progressPolicy={"reports": True, "deadlineSeconds": 60, "action": "Stop"}),
+        f"{_PROGRESS}.action",
+    ),
     _case("too little growth", _grows("1Gi", maxMemory="2Gi", growthPercent=9), f"{_WORKER}.oomPolicy.growthPercent"),
     _case("no maximum of memory", _grows("1Gi"), f"{_WORKER}.oomPolicy.maxMemory"),
     _case("a maximum that is no quantity", _grows("1Gi", maxMemory="much"), f"{_WORKER}.oomPolicy.maxMemory"),

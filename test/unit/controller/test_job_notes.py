@@ -17,7 +17,7 @@ CREATE = Create(PODS, "a", "pod a", dict)
 
 @pytest.fixture
 def notes():
-    return JobNotes(FakeClock(), {"u"}.__contains__)
+    return JobNotes(FakeClock(), {"u": "Running"}.get)
 
 
 def test_nothing_is_noted_of_a_job_that_is_gone(notes):

@@ -44,6 +44,22 @@ def test_a_valid_job_has_no_errors(job):
         (tfjob().workers(1).avoid_nodes(11), "spec.runPolicy.avoidNodes.afterFailures: must be from 1 to 10, is 11"),
         (tfjob().workers(1).avoid_nodes(None), "spec.runPolicy.avoidNodes.afterFailures: is required"),
         (
+            tfjob().workers(1).progress_deadline(59),
+            "spec.runPolicy.progressPolicy.deadlineSeconds: must be at least 60, is 59",
+        ),
+        (
+            tfjob().workers(1).progress_deadline(60, reports=False),
+            "spec.runPolicy.progressPolicy.deadlineSeconds: needs reports: true",
+        ),
+        (
+            tfjob().workers(1).progress_deadline(None, "Restart"),
+            "spec.runPolicy.progressPolicy.action: must not be Restart without deadlineSeconds",
+        ),
+        (
+            tfjob().workers(1).progress_deadline(60, "Stop"),
+            "spec.runPolicy.progressPolicy.action: must be one of 'Report', 'Restart', 'Fail', is 'Stop'",
+        ),
+        (
             tfjob().workers(1).dynamic_workers().restarts_as_a_whole(),
             "spec.runPolicy.restarts.scope: must be Replica with enableDynamicWorker: such workers go on",
         ),

@@ -21,6 +21,8 @@ _QUEUE_LABEL: Final = "kueue.x-k8s.io/queue-name"
 _PATIENCE: Final = 10
 """Seconds within which an operator that is at work has written a status."""
 
+_STACK: Final = "print the stack of its program, as the manual shows (troubleshooting, a job hangs)"
+
 
 def explain(situation: Situation) -> Explanation:
     """Explain a job."""
@@ -157,9 +159,10 @@ def _active(situation: Situation) -> Explanation | None:
         )
     if job.phase is JobPhase.RUNNING:
         deciding = sentences.success(job.spec)
-        chief = waits.chief(situation)
+        hung = (f"tfjob logs {job.name} --tail 5", _STACK)
+        chief, is_hung = waits.chief(situation), job.spec.record.progress_clock.is_hung
         return Explanation(
-            f"runs{_since(situation)}: {_counts(situation)}",
+            f"runs{_since(situation)}{', and hangs' if is_hung else ''}: {_counts(situation)}",
             reasons=tuple(progress.sentences(job, situation.now)),
             waits=(
                 *waits.missing(situation),
@@ -167,7 +170,7 @@ def _active(situation: Situation) -> Explanation | None:
                 f"its end: it succeeds {deciding}",
                 *_deadline(situation),
             ),
-            steps=(f"tfjob logs {job.name} -f", *chief.steps),
+            steps=(*(hung if is_hung else (f"tfjob logs {job.name} -f",)), *chief.steps),
         )
     return None
 

@@ -1,7 +1,7 @@
 """Takes the reports of programs: each is checked against the caches, kept, and has its job reconciled in time.
 
-On the operator's loop, for everybody who has a token: a job is decoded once for each edit of it, and not for each
-report, so a large one costs no more than others.
+On the operator's loop, for everybody who has a token: a job is decoded for its first report and after an edit, and not
+for each report, so a large one costs no more than others.
 """
 
 from dataclasses import dataclass, field
@@ -63,10 +63,17 @@ class ProgressIntake:
             return Outcome.NOT_THE_REPORTER
         if stored.summary.is_finished:
             return Outcome.ENDED
-        wait = self.reports.add(stored.metadata.uid, report)
+        wait = self.reports.add(stored.metadata.uid, report, self._earlier(stored))
         if wait is not None:
             self.queue.add_debounced(key, wait)
         return Outcome.TAKEN
+
+    def _earlier(self, stored: StoredJob) -> Progress | None:
+        """What this run of a program has reported to the process that led before, as far as that was stored."""
+        if stored.metadata.uid in self.reports:
+            return None
+        record = self.decoded.of(stored).record
+        return record.progress if record.progress_clock.has_reported else None
 
     def _is_reporter(self, stored: StoredJob, owner: TokenOwner) -> bool:
         """Whether the token is the job's, or that of the pod of it that decides, which nobody has deleted."""

@@ -3,6 +3,9 @@
 Of a thousand jobs that report every five seconds, a write for each would be the most that the operator does. So a job
 has one in 30 seconds, or in 5 minutes if its percentage has not changed, and all jobs together have ten in a second.
 Lost with a restart: the next report is a moment away.
+
+It also knows since when a program has reported nothing new, and whether it is alone with that. Programs that fall
+silent together do not hang: it is the listener, or the network.
 """
 
 import math
@@ -10,13 +13,17 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import Final
 
-from tf_operator.job import progress
-from tf_operator.job.progress import Point, Progress
+from tf_operator.job import constants, progress
+from tf_operator.job.progress import Point, Progress, ProgressClock
+from tf_operator.job.record import JobPhase
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.ratelimit import TokenBucket
-from tf_operator.planning.snapshot import ReportedProgress
+from tf_operator.planning.snapshot import Hearing, ReportedProgress
 
+HEARD_WITHIN: Final = 600.0
+"""Seconds before a program fell silent in which another one must have reported to be compared with it."""
 PUT_OFF: float = 1.0
 """Seconds for which a write waits when there are too many of them."""
 
@@ -38,6 +45,11 @@ DEFAULT_PACE = Pace()
 @dataclass(slots=True)
 class _Entry:
     latest: Progress
+    heard_at: float
+    moved_at: float | None = None
+    """When there was progress since this process listens, and not just a report."""
+    begins: bool = False
+    """Whether its program was started again, so that the next report is progress, whatever it says."""
     stored: Progress | None = None
     stored_at: float = -math.inf
     due: float | None = None
@@ -49,27 +61,42 @@ class _Entry:
 class ProgressReports:
     """Reports by the UID of their job; of a job that is not cached nothing is kept."""
 
-    def __init__(self, clock: Clock, exists: Callable[[str], bool], pace: Pace = DEFAULT_PACE) -> None:
-        """``exists``: whether there is a job of this UID."""
+    def __init__(self, clock: Clock, phase_of: Callable[[str], str | None], pace: Pace = DEFAULT_PACE) -> None:
+        """``phase_of``: where the job of this UID stands; ``None`` if there is none."""
         self._clock = clock
-        self._exists = exists
+        self._phase_of = phase_of
         self._pace = pace
         self._writes = TokenBucket(clock, qps=pace.per_second, burst=max(1, round(pace.per_second)))
         self._entries: dict[str, _Entry] = {}
+        self._listens_since = clock.monotonic()
 
     def begin_term(self) -> None:
         """What was reported to this process in an earlier term is older than what its successor has stored."""
         self._entries.clear()
+        self._listens_since = self._clock.monotonic()
 
-    def add(self, uid: str, report: Progress) -> float | None:
-        """Keep a report; the seconds after which its job is to be reconciled, ``None`` for not because of it."""
-        if not self._exists(uid):
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._entries
+
+    def add(self, uid: str, report: Progress, stored: Progress | None = None) -> float | None:
+        """Keep a report; the seconds after which its job is to be reconciled, ``None`` for not because of it.
+
+        ``stored``: what the program had reported before, if this is the first report that is kept of the job.
+        """
+        if self._phase_of(uid) is None:
             return None
-        now, entry = self._clock.monotonic(), self._entries.setdefault(uid, _Entry(report))
+        now, entry = self._clock.monotonic(), self._entries.get(uid)
+        has_moved = report.has_moved_from(entry.latest if entry else stored)
+        if entry is None:
+            entry = self._entries[uid] = _Entry(report, now)
+        has_moved, entry.begins = has_moved or entry.begins, False
+        silent_since = self._listens_since if entry.moved_at is None else entry.moved_at
+        may_be_hung = has_moved and now - silent_since >= constants.LEAST_PROGRESS_DEADLINE
+        entry.heard_at, entry.moved_at = now, now if has_moved else entry.moved_at
         entry.latest = replace(report, remaining=_remaining(entry.points, report, now))
         due = max(now, entry.stored_at + self._interval(entry))
         entry.due = due if entry.due is None else min(due, entry.due)
-        return max(0.0, entry.due - now)
+        return 0.0 if may_be_hung else max(0.0, entry.due - now)
 
     def of(self, uid: str, now: datetime) -> ReportedProgress | None:
         """The last report of a job that is reconciled now. What is due takes its turn among the writes of all jobs."""
@@ -83,6 +110,28 @@ class ProgressReports:
             entry.has_turn = entry.has_turn or self._writes.try_acquire()
             wait = 0.0 if entry.has_turn else PUT_OFF
         return ReportedProgress(entry.latest, now + timedelta(seconds=wait))
+
+    def hearing(self, uid: str, now: datetime, deadline_seconds: float, clock: ProgressClock) -> Hearing:
+        """What is known of the silence of a job's program. ``clock``: how it is stored."""
+        at, entry = self._clock.monotonic(), self._entries.get(uid)
+        since = now - timedelta(seconds=at - self._listens_since)
+        if entry is None:
+            return Hearing(since, is_doubtful=True)
+        moved = None if entry.moved_at is None else now - timedelta(seconds=at - entry.moved_at)
+        has_begun = clock.has_reported or (moved and clock.running_since and moved > clock.running_since)
+        entry.begins = entry.begins or not has_begun
+        is_silent = at - entry.heard_at >= deadline_seconds
+        return Hearing(since, moved, is_doubtful=is_silent and self._is_one_of_many(entry, at))
+
+    def _is_one_of_many(self, silent: _Entry, at: float) -> bool:
+        """Whether more than half of those that reported at that time are silent since, and for half as long at least.
+
+        One whose job does not run now has reason to be.
+        """
+        jobs = (entry for uid, entry in self._entries.items() if self._phase_of(uid) == JobPhase.RUNNING)
+        heard = [at - entry.heard_at for entry in jobs if entry.heard_at >= silent.heard_at - HEARD_WITHIN]
+        number = sum(seconds >= (at - silent.heard_at) / 2 for seconds in heard)
+        return number > max(1, len(heard) / 2)
 
     def note_stored(self, uid: str, stored: Progress | None) -> None:
         """The status of the job says this from now on."""

@@ -46,6 +46,8 @@ _FIELDS: Final = frozenset(
         "queue",
         "elastic",
         "trainerStatus",
+        "progressClock",
+        "hung",
         "restartRecords",
         "compactRestartRecords",
         "replicaAccounts",  # the name of restartRecords in the first version
@@ -86,6 +88,7 @@ def read(stored: object) -> JobRecord:
         queue=codec.read_queue(body),
         elastic=codec.read_elastic(object_of(body, "elastic")),
         progress=trainer_status.read(body.get("trainerStatus")),
+        progress_clock=codec.read_progress_clock(body),
     )
     return _with_conditions(record, stored_conditions)
 
@@ -117,6 +120,7 @@ def write(report: JobReport, stored: Body) -> dict[str, Any]:
         queue=codec.write_queue(record.queue),
         elastic=codec.write_elastic(record.elastic),
         trainerStatus=trainer_status.write(record.progress),
+        **codec.write_progress_clock(record.progress_clock),
         **codec.write_restart_records(record.restart_records),
     )
     foreign = {name: value for name, value in stored.items() if name not in _FIELDS}

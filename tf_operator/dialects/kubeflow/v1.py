@@ -28,6 +28,7 @@ from tf_operator.job import defaults
 from tf_operator.job.constants import GANG_SCHEDULER_ANNOTATION, GROUP, OWN_MANAGER
 from tf_operator.job.memory import OOMPolicy
 from tf_operator.job.profile import ExitCodes, Labels, Profile, RestartBy, Words
+from tf_operator.job.progress import HangAction, ProgressPolicy
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.report import JobReport
 from tf_operator.job.training_job import (
@@ -185,11 +186,16 @@ def _read_run_policy(spec: Fields, outdated: Collection[str]) -> RunPolicy:
         backoff_limit=limit.integer("backoffLimit"),
         restart_scope=policy.below("restarts").one_of("scope", RestartScope, RestartScope.REPLICA),
         avoid_after=_read_avoid_after(policy),
-        reports_progress=policy.below("progressPolicy").flag("reports"),
+        progress=_read_progress(policy.below("progressPolicy")),
         is_suspended=policy.flag("suspend"),
         managed_by=policy.text("managedBy", OWN_MANAGER),
         scheduling=_read_scheduling(policy.below("schedulingPolicy")),
     )
+
+
+def _read_progress(policy: Fields) -> ProgressPolicy:
+    action = policy.one_of("action", HangAction, HangAction.REPORT)
+    return ProgressPolicy(policy.flag("reports"), policy.integer("deadlineSeconds"), action)
 
 
 def _read_avoid_after(policy: Fields) -> int | None:

@@ -15,6 +15,7 @@ from tf_operator.dialects.kubeflow.versions.v1alpha2_to_v1beta2 import REPLICAS
 from tf_operator.dialects.record import object_of
 from tf_operator.job import defaults
 from tf_operator.job.profile import Profile
+from tf_operator.job.progress import NO_PROGRESS_POLICY
 from tf_operator.job.training_job import CleanPodPolicy, FieldError, RestartScope, TrainingJob
 from tf_operator.meta import Body
 
@@ -58,7 +59,7 @@ def read(job: TrainingJob, body: Body, profile: Profile) -> TrainingJob:
     unknown = {
         "restarts": policy.restart_scope is RestartScope.JOB,
         "avoidNodes": policy.avoid_after,
-        "progressPolicy": policy.reports_progress,
+        "progressPolicy": policy.progress != NO_PROGRESS_POLICY,
     }
     for name in filter(unknown.get, unknown):
         problems.append(FieldError(f"spec.runPolicy.{name}", "cannot be in a job that was created in v1alpha1"))

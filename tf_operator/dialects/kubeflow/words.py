@@ -33,6 +33,7 @@ FAILURE_REASONS: Final[Mapping[FailureCause, str]] = {
     FailureCause.BACKOFF_LIMIT_EXCEEDED: "TFJobBackoffLimitExceeded",
     FailureCause.DEADLINE_EXCEEDED: "TFJobDeadlineExceeded",
     FailureCause.STARTUP_DEADLINE_EXCEEDED: "TFJobStartupDeadlineExceeded",
+    FailureCause.PROGRESS_DEADLINE_EXCEEDED: "TFJobProgressDeadlineExceeded",
     FailureCause.INVALID_SPEC: "TFJobInvalidSpec",
 }
 _CAUSES: Final = {reason: cause for cause, reason in FAILURE_REASONS.items()}

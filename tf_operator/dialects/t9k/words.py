@@ -36,6 +36,7 @@ FAILURE_REASONS: Final[Mapping[FailureCause, str]] = {
     FailureCause.BACKOFF_LIMIT_EXCEEDED: "BackoffLimitExceeded",
     FailureCause.DEADLINE_EXCEEDED: "DeadlineExceeded",
     FailureCause.STARTUP_DEADLINE_EXCEEDED: "DeadlineExceeded",
+    FailureCause.PROGRESS_DEADLINE_EXCEEDED: "DeadlineExceeded",
     FailureCause.INVALID_SPEC: "InvalidSpec",
 }
 _CAUSES: Final = {

@@ -54,7 +54,7 @@ def server_of(job: TrainingJob, kind: ReplicaType, index: int, server: ProgressS
     """Where this replica reports, if it does: only the deciding one, so that a job has one reporter."""
     if server is None or not job.profile.takes_reports or job.main_replica != (kind, index):
         return None
-    return server if server.secret or job.run_policy.reports_progress else None
+    return server if server.secret or job.run_policy.progress.reports else None
 
 
 def added(pod: Mapping[str, Any], job: TrainingJob, server: ProgressServer) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from tf_operator.job.record import FirstFailure
 from tf_operator.job.training_job import RestartPolicy
 from tf_operator.planning import memory_growth
 from tf_operator.planning.job_view import JobView
-from tf_operator.planning.pods import pod_state, termination_message
+from tf_operator.planning.pods import hangs, pod_state, termination_message
 from tf_operator.planning.replicas import Replica, ReplicaLoss
 from tf_operator.planning.snapshot import MainContainer, Pod
 from tf_operator.text import LONGEST_MESSAGE, shortened
@@ -28,6 +28,8 @@ def first(losses: Iterable[ReplicaLoss], view: JobView) -> ReplicaLoss | None:
 def of_loss(loss: ReplicaLoss, view: JobView) -> FirstFailure:
     """What is kept of a pod that is lost."""
     snapshot = view.snapshot
+    if loss.hang:
+        return of_hang(view)
     if loss.pod is None:
         return FirstFailure(pod=loss.name, reason="Lost", message="the pod was deleted", time=snapshot.now)
     main = loss.pod.main
@@ -38,6 +40,14 @@ def of_loss(loss: ReplicaLoss, view: JobView) -> FirstFailure:
         reason=loss.pod.reason or (main.reason if main else ""),
         message=termination_message.end(main.message if main else "") or shortened(loss.pod.message, LONGEST_MESSAGE),
         time=_ended_at(loss, view),
+    )
+
+
+def of_hang(view: JobView) -> FirstFailure:
+    """What is kept of a program that makes no progress: its pod has not ended."""
+    kind, index = view.snapshot.job.main_replica
+    return FirstFailure(
+        pod=view.of(kind)[index].name, reason=hangs.REASON, message=view.hang.text, time=view.snapshot.now
     )
 
 
@@ -56,6 +66,8 @@ def of_restart(replica: Replica, pod: Pod, view: JobView) -> FirstFailure:
 
 def describe(loss: ReplicaLoss) -> str:
     """Who is to blame for a loss: ``worker-1 (pod j-worker-1) exited with code 1``."""
+    if loss.hang:
+        return f"{loss.title}: {loss.hang}"
     if loss.pod is None or was_lost(loss.pod):
         return f"{loss.title} was lost: its pod was deleted while it ran"
     return f"{loss.title} {pod_state.what_happened(loss.pod)}{loss.at_maximum}"

@@ -151,6 +151,13 @@ def has_run(pod: Pod) -> bool:
     return pod.phase in {"Running", "Succeeded"} or pod.restarts > 0 or has_started
 
 
+def waits_for_restart(pod: Pod) -> bool:
+    """Whether a program that has ended is not started again yet: the pod is Running all the same."""
+    if pod.is_restarting:
+        return True
+    return (pod.last_termination if pod.main is None else pod.main.exit_code) is not None
+
+
 def is_disrupted(pod: Pod) -> bool:
     """Whether the cluster ended it, and not its program."""
     return pod.is_disrupted or pod.reason in _STOPPED_BY_NODE or _is_rejected(pod)

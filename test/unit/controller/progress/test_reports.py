@@ -4,15 +4,16 @@ from datetime import timedelta
 
 import pytest
 
-from tf_operator.controller.progress.reports import Pace, ProgressReports
-from tf_operator.job.progress import Progress
+from tf_operator.controller.progress.reports import HEARD_WITHIN, Pace, ProgressReports
+from tf_operator.job.progress import Progress, ProgressClock
 
 JOBS = [f"job-{number}" for number in range(100)]
+PHASES = dict.fromkeys(JOBS, "Running")
 
 
 @pytest.fixture
 def reports(clock):
-    return ProgressReports(clock, JOBS.__contains__)
+    return ProgressReports(clock, PHASES.get)
 
 
 def store(reports, clock, uid="job-0"):
@@ -100,7 +101,7 @@ async def test_a_write_that_has_its_turn_keeps_it_until_it_is_done(reports, cloc
 
 
 async def test_the_next_write_of_a_job_needs_another_turn(clock):
-    reports = ProgressReports(clock, JOBS.__contains__, Pace(every=2, per_second=1))
+    reports = ProgressReports(clock, PHASES.get, Pace(every=2, per_second=1))
     reports.add("job-0", Progress(1))
     assert store(reports, clock)
 
@@ -111,7 +112,7 @@ async def test_the_next_write_of_a_job_needs_another_turn(clock):
 
 
 async def test_with_very_many_jobs_each_is_stored_less_often(clock):
-    reports = ProgressReports(clock, JOBS.__contains__, Pace(every=1, per_second=2))
+    reports = ProgressReports(clock, PHASES.get, Pace(every=1, per_second=2))
     for uid in JOBS:
         reports.add(uid, Progress(1))
     reports.note_stored("job-0", Progress(1))
@@ -165,3 +166,108 @@ async def test_a_report_that_is_not_due_says_when_it_will_be(reports, clock):
     assert reports.of("job-0", clock.now()).due == clock.now() + timedelta(seconds=30)
     await clock.advance(29.5)
     assert reports.of("job-0", clock.now()).due == clock.now() + timedelta(seconds=0.5)
+
+
+CLOCK = ProgressClock(has_reported=True)
+DEADLINE = 600
+
+
+def hearing(reports, clock, uid="job-0", stored=CLOCK):
+    return reports.hearing(uid, clock.now(), DEADLINE, stored)
+
+
+def seconds_since(moment, clock):
+    return (clock.now() - moment).total_seconds()
+
+
+async def test_a_new_leader_has_heard_nothing_before_its_term(reports, clock):
+    reports.add("job-0", Progress(1))
+    await clock.advance(50)
+    reports.begin_term()
+    await clock.advance(5)
+
+    heard = hearing(reports, clock)
+    assert (seconds_since(heard.since, clock), heard.moved, heard.is_doubtful) == (5, None, True)
+
+
+async def test_what_is_known_of_a_silence_does_not_depend_on_the_wall_clock(reports, clock):
+    reports.add("job-0", Progress(1))
+    await clock.advance(5)
+    clock.set_wall(clock.now() + timedelta(hours=1))
+
+    assert seconds_since(hearing(reports, clock).moved, clock) == 5
+
+
+async def test_a_report_that_repeats_the_one_before_is_no_progress(reports, clock):
+    reports.add("job-0", Progress(1))
+    await clock.advance(5)
+    reports.add("job-0", Progress(1))
+    reports.add("job-1", Progress(2), Progress(2))
+    reports.add("job-2", Progress(2), Progress(1))
+
+    moved = [hearing(reports, clock, uid).moved for uid in JOBS[:3]]
+    assert [moment and seconds_since(moment, clock) for moment in moved] == [5, None, 0]
+
+
+async def test_the_first_report_of_a_program_that_was_started_again_is_progress(reports, clock):
+    reports.add("job-0", Progress(1))
+    await clock.advance(5)
+    begun = ProgressClock(running_since=clock.now())
+    hearing(reports, clock, stored=begun)
+    for seconds in (0, 5):
+        await clock.advance(5)
+        reports.add("job-0", Progress(1))
+        assert seconds_since(hearing(reports, clock, stored=begun).moved, clock) == seconds
+
+
+@pytest.mark.parametrize(
+    ("silent", "heard", "is_doubtful"),
+    [(0, 0, False), (0, 1, False), (1, 0, True), (1, 1, True), (1, 2, False), (2, 2, True), (2, 3, False)],
+)
+async def test_who_falls_silent_with_more_than_half_of_all_may_be_heard_by_nobody(
+    reports, clock, silent, heard, is_doubtful
+):
+    """Beside the job itself so many fell silent within ten minutes before or after it, and so many are heard."""
+    others = JOBS[1 : 1 + silent + heard]
+    for uid in others:
+        reports.add(uid, Progress(1))
+    await clock.advance(300)
+    reports.add("job-0", Progress(1))
+    for second in range(0, DEADLINE, 10):
+        for uid in others[silent:]:
+            reports.add(uid, Progress(1, step=second))
+        await clock.advance(10)
+
+    assert hearing(reports, clock).is_doubtful is is_doubtful
+
+
+@pytest.mark.parametrize("phase", ["Restarting", "Suspended", "Queued", "Succeeded", None])
+async def test_jobs_that_do_not_run_now_have_reason_to_be_silent(clock, phase):
+    phases = dict(PHASES)
+    reports = ProgressReports(clock, phases.get)
+    for uid in JOBS[:3]:
+        reports.add(uid, Progress(1))
+    await clock.advance(DEADLINE)
+    assert hearing(reports, clock).is_doubtful
+
+    phases.update(dict.fromkeys(JOBS[1:], phase))
+    assert not hearing(reports, clock).is_doubtful
+
+
+async def test_jobs_that_were_silent_long_before_are_not_compared(reports, clock):
+    for uid in JOBS[1:3]:
+        reports.add(uid, Progress(1))
+    await clock.advance(HEARD_WITHIN + 1)
+    reports.add("job-0", Progress(1))
+    await clock.advance(DEADLINE)
+
+    assert not hearing(reports, clock).is_doubtful
+
+
+async def test_the_end_of_a_long_silence_is_seen_at_once_and_stored_in_time(reports, clock):
+    reports.add("job-0", Progress(1, step=1))
+    store(reports, clock)
+    await clock.advance(60)
+
+    assert reports.add("job-0", Progress(1, step=2)) == 0
+    assert reports.of("job-0", clock.now()).due == clock.now() + timedelta(seconds=240)

@@ -7,6 +7,7 @@ import pytest
 from tf_operator.dialects import merge_patch
 from tf_operator.dialects.kubeflow import status as dialect
 from tf_operator.dialects.kubeflow.v1 import PROFILE
+from tf_operator.job.progress import Position, ProgressClock
 from tf_operator.job.record import (
     NO_RECORD,
     FailureCause,
@@ -83,6 +84,28 @@ def test_the_cause_of_a_failure_is_in_its_reason(reason, cause):
     stored = {"conditions": [{"type": "Failed", "status": "True", "reason": reason}]}
 
     assert dialect.read(stored).failure is cause
+
+
+@pytest.mark.parametrize(
+    "clock",
+    [
+        ProgressClock(),
+        ProgressClock(datetime(2026, 3, 1, 8, tzinfo=UTC), has_reported=True, is_hung=True),
+        ProgressClock(has_reported=True, last_hang=Position(0, 0)),
+        ProgressClock(last_hang=Position(None, 34)),
+    ],
+)
+def test_the_clock_of_a_program_is_read_as_it_was_written(clock):
+    status = written(NO_RECORD.changed(progress_clock=clock), {})
+
+    assert dialect.read(status).progress_clock == clock
+    assert status.get("hung", False) is clock.is_hung
+    assert ("progressClock" in status) is (clock != ProgressClock())
+
+
+@pytest.mark.parametrize("stored", ["x", {"startTime": 7, "hasReported": "yes", "lastHang": {"step": True}}], ids=str)
+def test_a_clock_that_somebody_else_has_written_is_passed_over(stored):
+    assert dialect.read({"progressClock": stored, "hung": "yes"}).progress_clock == ProgressClock()
 
 
 THEIRS = {
