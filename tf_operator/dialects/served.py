@@ -32,6 +32,7 @@ class JobSummary:
     """Since when it does not run, although it should and this operator looks after it."""
     is_ours: bool = True
     is_finished: bool = False
+    is_hung: bool = False
 
 
 @dataclass(frozen=True, slots=True)

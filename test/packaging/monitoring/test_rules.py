@@ -78,7 +78,7 @@ def test_an_alert_asks_only_for_metrics_and_labels_that_the_operator_exposes(rul
     labels = set().union(*(SERIES[metric] for metric, _ in pairs)) | OF_TARGETS
     assert grouped(rule["expr"]) <= labels
     # A metric without braces would be that of every program in the cluster.
-    rest = re.sub(r"\w+\{[^}]*\}(\[\w+\])?|\[\w+:\w+\]|\b(?:by|on) \([^)]*\)", "", rule["expr"])
+    rest = re.sub(r"\w+\{[^}]*\}(\[\w+\])?( offset \w+)?|\[\w+:\w+\]|\b(?:by|on) \([^)]*\)", "", rule["expr"])
     assert set(re.findall(r"[a-zA-Z_]\w*", re.sub(r"\w+\s*(?=\()", "", rest))) <= {"and", "or", "unless"}
 
 

@@ -46,8 +46,8 @@ class JobFamilies:
         def counter(of: str, text: str, *labels: str) -> Counter:
             return Counter(of, text, (*_LABELS, *labels), registry=registry)
 
-        def gauge(of: str, text: str) -> Gauge:
-            return Gauge(of, text, (*_LABELS, "phase"), registry=registry)
+        def gauge(of: str, text: str, *labels: str) -> Gauge:
+            return Gauge(of, text, (*_LABELS, *labels), registry=registry)
 
         def histogram(of: str, text: str, *labels: str, buckets: tuple[int, ...]) -> Histogram:
             return Histogram(of, text, (*_LABELS, *labels), registry=registry, buckets=buckets)
@@ -78,10 +78,12 @@ class JobFamilies:
         self.duration = histogram(
             "tf_operator_job_duration_seconds", "From the start of a job to its end.", "outcome", buckets=_RUN_SECONDS
         )
-        self.jobs = gauge("tf_operator_jobs", "Jobs that there are now, by their phase.")
+        self.jobs = gauge("tf_operator_jobs", "Jobs that there are now, by their phase.", "phase")
+        self.hung = gauge("tf_operator_jobs_hung", "Jobs whose program makes no progress for longer than they allow.")
         self.oldest_pending = gauge(
             "tf_operator_oldest_pending_job_age_seconds",
             "How long the job that has waited longest has been in a phase in which it does not run.",
+            "phase",
         )
 
     @property
@@ -111,6 +113,7 @@ class NamespaceSeries:
             self.of(families.reasons, reason)
         for phase in PHASES:
             self.of(families.jobs, phase)
+        self.of(families.hung)
         self._pending = {phase: EarliestTime() for phase in WAITING_PHASES}
         for phase, earliest in self._pending.items():
             self.of(families.oldest_pending, phase).set_function(partial(self._age, earliest))
@@ -123,12 +126,14 @@ class NamespaceSeries:
     def enter(self, job: PhaseEntry) -> None:
         self.jobs += 1
         self.of(self._families.jobs, job.phase).inc()
+        self.of(self._families.hung).inc(job.is_hung)
         if job.waits_since and job.phase in self._pending:
             self._pending[job.phase].add(job.uid, job.waits_since)
 
     def leave(self, job: PhaseEntry) -> None:
         self.jobs -= 1
         self.of(self._families.jobs, job.phase).dec()
+        self.of(self._families.hung).dec(job.is_hung)
         if job.phase in self._pending:
             self._pending[job.phase].remove(job.uid)
 

@@ -26,6 +26,7 @@ class PhaseEntry(NamedTuple):
     namespace: str
     phase: str
     waits_since: datetime | None
+    is_hung: bool = False
 
 
 class JobPhases:
@@ -38,9 +39,9 @@ class JobPhases:
 
     def on_add(self, item: StoredJob) -> None:
         """Count it; one that no reconcile has written to is ``New``."""
-        phase = item.summary.phase
+        summary, phase = item.summary, item.summary.phase
         label = (phase if phase in PHASES else OTHER) if phase else "New"
-        now = PhaseEntry(item.metadata.uid, item.metadata.namespace, label, item.summary.waits_since)
+        now = PhaseEntry(item.metadata.uid, item.metadata.namespace, label, summary.waits_since, summary.is_hung)
         old = self._entries.get(now.uid)
         if old == now:
             return

@@ -228,6 +228,7 @@ class _Condition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 class _Status(msgspec.Struct, frozen=True, rename="camel"):
     conditions: tuple[_Condition, ...] = ()
     start_time: str | None = None
+    hung: object = False
 
 
 class _RunPolicy(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -255,7 +256,7 @@ def summarize(metadata: Mapping[str, Any], spec: bytes, stored: bytes) -> JobSum
     ours = (entry for entry in reversed(head.conditions) if entry.type in _CONDITIONS)
     last = next((entry for entry in ours if entry.status == "True"), _NO_CONDITION)
     waits_since = _waits_since(last, metadata, head) if is_ours else None
-    return JobSummary(last.type, waits_since, is_ours, is_finished=last.type in _ENDS)
+    return JobSummary(last.type, waits_since, is_ours, last.type in _ENDS, is_hung=head.hung is True)
 
 
 def _waits_since(last: _Condition, metadata: Mapping[str, Any], head: _Status) -> datetime | None:

@@ -21,10 +21,10 @@ class Cluster:
         self.metrics = JobMetrics(JobFamilies(self.registry), self.clock)
         self.jobs = {}
 
-    def job(self, name, phase, *, age=None, namespace="ns"):
+    def job(self, name, phase, *, age=None, namespace="ns", is_hung=False):
         """A job is in this phase from now on, and has waited so long."""
         since = None if age is None else self.clock.now() - timedelta(seconds=age)
-        summary = JobSummary(phase, since)
+        summary = JobSummary(phase, since, is_hung=is_hung)
         now, former = StoredJob(JobMeta(name, namespace, name, "1"), summary=summary), self.jobs.get(name)
         self.jobs[name] = now
         if former:
@@ -46,6 +46,10 @@ class Cluster:
     @property
     def counts(self):
         return self.values("tf_operator_jobs")
+
+    def hung(self, namespace="ns"):
+        labels = {"job_namespace": namespace, "framework": "tensorflow"}
+        return self.registry.get_sample_value("tf_operator_jobs_hung", labels)
 
     @property
     def ages(self):
@@ -70,6 +74,21 @@ def test_jobs_are_counted_by_namespace_and_phase_as_they_change(cluster):
     cluster.metrics.phases.on_add(cluster.jobs["b"])  # again
     assert cluster.counts == {"Created": 1, "Succeeded": 1}
     assert cluster.values("tf_operator_jobs", "other") == {"Failed": 1}
+
+
+def test_jobs_that_hang_are_counted_by_namespace_until_they_go_on_or_are_gone(cluster):
+    for name in "abc":
+        cluster.job(name, "Running")
+    assert cluster.hung() == 0
+
+    for name in "abc":
+        cluster.job(name, "Running", is_hung=True)
+    cluster.job("d", "Running", namespace="other", is_hung=True)
+    assert (cluster.hung(), cluster.hung("other")) == (3, 1)
+
+    cluster.job("a", "Running")
+    cluster.gone("b")
+    assert (cluster.hung(), cluster.counts) == (1, {"Running": 2})
 
 
 def test_conditions_of_others_make_one_series_however_many_there_are(cluster):

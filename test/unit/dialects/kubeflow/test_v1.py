@@ -115,6 +115,12 @@ def test_a_job_that_waits_for_its_gang_waits_since_no_moment():
     assert summary(["Created"]).waits_since is None
 
 
+@pytest.mark.parametrize(("stored", "is_hung"), [(True, True), (False, False), ("yes", False), (1, False)], ids=repr)
+def test_a_summary_says_whether_the_program_hangs_whatever_somebody_has_written(stored, is_hung):
+    job_summary = summary(["Running"], hung=stored)
+    assert (job_summary.phase, job_summary.is_hung) == ("Running", is_hung)
+
+
 @pytest.mark.parametrize("end", ["Succeeded", "Failed"])
 def test_a_summary_says_that_a_job_has_ended(end):
     assert summary(["Created", end]) == JobSummary(end, is_finished=True)
