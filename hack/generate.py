@@ -44,7 +44,8 @@ Writes what is generated:
   crd         manifests/crd and schemas, the CRDs in the package and the tables of docs/api.md, from hack/crd/*.yaml
   rules       the alerts of the chart and of the overlay, from manifests/monitoring/alerts.yaml
   chart       the CRD, the roles and the README of charts/tf-operator
-  installed   what tfjob install applies: tf_operator/client/installation/objects.json, from manifests/
+  installed   what tfjob install applies and pushes: objects.json in tf_operator/client/installation, from manifests/,
+              and operator.txt in tf_operator/client/images, from the lock of the image
   commands    what docs/cli.md says of each command, and grammar.json in tf_operator/cli, from the parser of tfjob
   reference   docs/reference, from the program: flags, metrics, events, Python client; and the TF_CONFIG of an example
   pictures    nothing; fails when a picture of docs/images is older than what it shows
@@ -114,7 +115,7 @@ def chart(root: Path) -> Files:
 
 
 def installed(root: Path) -> Files:
-    """The objects that ``tfjob install`` applies."""
+    """What ``tfjob install`` applies and pushes."""
     from installation import outputs  # noqa: PLC0415
 
     return Files(outputs.render(root))
@@ -221,12 +222,12 @@ def messages(root: Path) -> Files:  # noqa: ARG001 (they follow from Go modules)
     return Files({described.FILE: described.text(_newest_modules(described.MODULES), minor)})
 
 
-# In this order: the chart is made of what the first two write.
+# In this order: the chart is made of what the first two write, and what is installed of the lock.
 GENERATORS: Final[Mapping[str, Callable[[Path], Files]]] = {
     generator.__name__: generator
     for generator in (
         *(core, lists, kinds, messages, tools),
-        *(crd, rules, chart, installed, commands, reference, pictures, dashboards, golden, lock),
+        *(crd, rules, chart, lock, installed, commands, reference, pictures, dashboards, golden),
     )
 }
 ON_REQUEST: Final = ("core", "lists", "messages", "tools")

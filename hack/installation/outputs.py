@@ -1,4 +1,4 @@
-"""The objects of manifests/ that ``tfjob install`` applies, as a file of the package.
+"""The objects of manifests/ that ``tfjob install`` applies, and the lock of the image that it pushes, in the package.
 
 The Kustomizations are read as far as these overlays use them. Whatever else one of them has is an error here, so that
 what is installed never lacks a part of it. The CRD is not copied: the package has it already.
@@ -14,11 +14,15 @@ import yaml
 
 FOLDER: Final = Path("tf_operator/client/installation")
 OBJECTS: Final = FOLDER / "objects.json"
+LOCK: Final = Path("tf_operator/client/images/operator.txt")
+LOCK_SOURCE: Final = Path("hack/requirements/image.txt")
 BASE: Final = Path("manifests/operator")
 OVERLAYS: Final = Path("manifests/overlays")
 NAMESPACED: Final = OVERLAYS / "namespaced/role-binding.yaml"
 FEATURES: Final = ("elastic", "high-availability", "job-queue", "kueue", "native-gangs", "restart-in-place")
 """Overlays that add rights and arguments to the operator, and need nothing else. Helm has the others."""
+_ALWAYS: Final = frozenset({"platform_python_implementation != 'PyPy'", "implementation_name != 'PyPy'"})
+_RELEASE: Final = re.compile(r"python_full_version < '\d+\.\d+'")
 _FIELDS: Final = {"apiVersion", "kind", "resources", "patches"}
 _CHART: Final = Path("charts/tf-operator/Chart.yaml")
 
@@ -30,7 +34,7 @@ class UnlikeExpectedError(Exception):
 
 
 def render(root: Path) -> dict[Path, str]:
-    """The file by its path in the repository; raises UnlikeExpectedError."""
+    """The files by their paths in the repository; raises UnlikeExpectedError."""
     (minor,) = re.findall(r'^kubeVersion: ">=(\d+\.\d+)\.0-0"$', (root / _CHART).read_text("utf-8"), re.MULTILINE)
     installation = {
         "kubernetes": minor,
@@ -38,7 +42,20 @@ def render(root: Path) -> dict[Path, str]:
         "roleBinding": _read(root / NAMESPACED),
         "features": {name: _feature(root / OVERLAYS / name) for name in FEATURES},
     }
-    return {OBJECTS: f"{json.dumps(installation, separators=(',', ':'))}\n"}
+    lock = locked((root / LOCK_SOURCE).read_text("utf-8"))
+    return {OBJECTS: f"{json.dumps(installation, separators=(',', ':'))}\n", LOCK: lock}
+
+
+def locked(lock: str) -> str:
+    """The lock for CPython on Linux: of its conditions only those remain that are about Python's release."""
+    lines = []
+    for line in lock.splitlines():
+        requirement, _, condition = line.partition(" ; ")
+        conditions = [it for it in condition.removesuffix(" \\").split(" and ") if it and it not in _ALWAYS]
+        if len(conditions) > 1 or not all(map(_RELEASE.fullmatch, conditions)):
+            raise UnlikeExpectedError(f"{LOCK_SOURCE} has a condition that is not understood: {condition}")
+        lines.append(f"{' ; '.join([requirement, *conditions])} \\" if condition else line)
+    return "\n".join([*lines, ""])
 
 
 def _feature(folder: Path) -> Json:

@@ -91,6 +91,16 @@ def test_a_job_runs_from_the_wheel_in_another_folder(environment, tmp_path):
     run_job(environment, tmp_path)
 
 
+def test_what_is_installed_in_clusters_is_in_the_wheel(environment, tmp_path):
+    lines = (
+        "from tf_operator.client.images import operator_image",
+        "from tf_operator.client.installation import objects",
+        "print('aiohttp==' in operator_image.requirements((3, 13)), 'kueue' in objects.features())",
+    )
+
+    assert run(environment / "bin" / "python", "-c", "\n".join(lines), cwd=tmp_path) == "True True\n"
+
+
 @pytest.mark.programs("kubectl")
 @pytest.mark.real_server("kubectl is a program of Kubernetes")
 def test_kubectl_completes_the_plugin_of_the_wheel(environment, tmp_path):

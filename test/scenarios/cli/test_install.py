@@ -16,8 +16,10 @@ from lab.control_plane.api import ApiRefusedError
 from lab.control_plane.plane import ControlPlane
 from support.jobs.builders import tfjob
 from support.partners.helm import INSTALLED, PROGRAMS, Helm
+from support.partners.image_registry import ImageRegistry, image_of
 from support.settle import eventually
 from tf_operator.cli import main
+from tf_operator.client.images import operator_image
 from tf_operator.client.installation import cluster_check, objects
 from tf_operator.machinery.transport import requests
 
@@ -151,6 +153,28 @@ async def test_the_operator_is_installed_waited_for_examined_and_removed_without
     assert not is_gone(site.plane, "/apis/kubeflow.org/v1/namespaces/default/tfjobs/j")
     await eventually(lambda: is_gone(site.plane, f"{NAMESPACES}/tf-operator"), within=60)
     assert "tfjob install has made nothing" in await site.call("uninstall")
+
+
+@pytest.mark.programs("registry")
+async def test_with_a_registry_the_image_is_pushed_first_and_named_by_its_digest(site, tmp_path, monkeypatch):
+    monkeypatch.setattr(operator_image, "requirements", lambda _: "")  # no package is had from outside
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path / "docker"))
+    with ImageRegistry.up(tmp_path / "registry") as registry:
+        registry.put_image("python", "1", [image_of({}, Env=["PYTHON_VERSION=3.99.0"])])
+        base = f"--base {registry.address}/python:1"
+        await site.call(f"install --registry {registry.address}/team --no-wait {base}")
+        spec = site.plane.admin.get(f"{DEPLOYMENTS.format('tf-operator')}/tf-operator")["spec"]["template"]["spec"]
+        name, _, digest = spec["containers"][0]["image"].partition("@")
+        tag = operator_image.version()
+        assert name == f"{registry.address}/team/tf-operator:{tag}"
+        assert registry.manifest("team/tf-operator", digest) == registry.manifest("team/tf-operator", tag)
+
+
+async def test_a_registry_that_cannot_be_reached_changes_nothing(site):
+    text = await site.call("install --registry 127.0.0.1:1 --base 127.0.0.1:1/python:1", code=1)
+
+    assert "tfjob: 127.0.0.1:1 cannot be reached" in text
+    assert site.installed() == {}
 
 
 async def test_a_second_time_changes_nothing_and_an_upgrade_removes_what_is_no_part_any_more(site):

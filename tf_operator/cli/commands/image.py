@@ -3,15 +3,22 @@
 import argparse
 import ssl
 import sys
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tf_operator.cli import session
 from tf_operator.cli.grammar import Commands
 from tf_operator.cli.manifests import starter
 from tf_operator.cli.usage import UsageError
 from tf_operator.client import NotPossible, display
+from tf_operator.client.images import image_name
+from tf_operator.client.images.image_name import ImageName
 from tf_operator.machinery.transport.config import make_tls
+
+if TYPE_CHECKING:
+    from tf_operator.client.images.image import Descriptor
+    from tf_operator.client.images.repository import Transfer
 
 _FOLDER: Final = "/app"
 _DESCRIPTION: Final = """\
@@ -21,7 +28,9 @@ digest, for the manifest of a job. The process starts in the first folder that w
 
 Files that .gitignore or .tfjobignore name do not go along, nor do .git, __pycache__ and virtual environments. The login
 is docker's: ~/.docker/config.json, or DOCKER_CONFIG, and the credential helpers that it names. Registries on this
-machine may speak HTTP."""
+machine may speak HTTP.
+
+With --operator it is the operator's own image, with its packages by hash, on a base with Python; see tfjob install."""
 _PLATFORMS: Final = ("linux/amd64", "linux/arm64")
 
 
@@ -37,8 +46,12 @@ def add_command(commands: Commands) -> None:
         "push", help="push an image of a base and your files", description=_DESCRIPTION, allow_abbrev=False
     )
     push.add_argument("image", metavar="IMAGE", help="name of the image, as in registry.example.com/team/train:1")
+    push.add_argument("--operator", action="store_true", help="push the operator's own image; needs pip")
     push.add_argument(
-        "--base", default=starter.IMAGE, metavar="IMAGE", help=f"image to begin with; default: {starter.IMAGE}"
+        "--base",
+        default="",
+        metavar="IMAGE",
+        help=f"image to begin with; default: {starter.IMAGE}, or for the operator {image_name.OPERATOR_BASE}",
     )
     push.add_argument(
         "--add",
@@ -67,32 +80,65 @@ def _addition(text: str) -> tuple[Path, PurePosixPath]:
 
 
 async def _push(arguments: argparse.Namespace) -> int:
-    from tf_operator.client.images import folder, image_name, layer, push  # noqa: PLC0415 (aiohttp takes a while)
-
-    target, base = image_name.parse_target(arguments.image), image_name.parse(arguments.base)
-    additions = arguments.add or [(Path(), PurePosixPath(_FOLDER))]
-    tls = _tls(arguments.ca) if arguments.ca else None
-    entries = [entry for source, place in additions for entry in folder.entries(source, place)]
-    with layer.packed(entries) as top:
-        if not top.files:
-            raise NotPossible(f"there are no files in {', '.join(str(source) for source, _ in additions)}")
-        session.say(f"{top.files} file{'s'[: top.files != 1]}, {display.size(top.size)}, on {base}")
-        pushed = await push.push(
-            target,
-            base,
-            top,
-            folder=next((str(place) for source, place in additions if source.is_dir()), ""),
-            platforms=arguments.platform or _PLATFORMS,
-            tls=tls,
-            report=lambda descriptor, transfer: session.say(
-                f"layer {descriptor.digest[7:19]}, {display.size(descriptor.size)}: {transfer.name.lower()}"
-            ),
-        )
-    sys.stdout.write(f"{target}@{pushed.version}\n")
+    target = image_name.parse_target(arguments.image)
+    tls = tls_of(arguments.ca)
+    platforms = arguments.platform or _PLATFORMS
+    if arguments.operator:
+        if arguments.add:
+            raise UsageError("--operator and --add exclude each other: the operator's image has nothing else in it")
+        digest = await push_operator(target, base=arguments.base, platforms=platforms, tls=tls)
+    else:
+        base = image_name.parse(arguments.base or starter.IMAGE)
+        digest = await _push_files(target, base, arguments.add, platforms=platforms, tls=tls)
+    sys.stdout.write(f"{target}@{digest}\n")
     return 0
 
 
-def _tls(file: str) -> ssl.SSLContext:
+async def _push_files(
+    target: ImageName,
+    base: ImageName,
+    additions: Sequence[tuple[Path, PurePosixPath]],
+    *,
+    platforms: Sequence[str],
+    tls: ssl.SSLContext | None,
+) -> str:
+    from tf_operator.client.images import folder, layer, push  # noqa: PLC0415 (aiohttp takes a while)
+
+    additions = additions or [(Path(), PurePosixPath(_FOLDER))]
+    entries = [entry for source, place in additions for entry in folder.entries(source, place)]
+    with layer.packed(entries) as files:
+        if not files.files:
+            raise NotPossible(f"there are no files in {', '.join(str(source) for source, _ in additions)}")
+        session.say(f"{files.files} file{'s'[: files.files != 1]}, {display.size(files.size)}, on {base}")
+        begins = next((str(place) for source, place in additions if source.is_dir()), "")
+        top = push.Top(files, {"WorkingDir": begins} if begins else {})
+
+        async def make_top(_: object) -> push.Top:
+            return top
+
+        return (await push.push(target, base, make_top, platforms=platforms, tls=tls, report=_report)).version
+
+
+async def push_operator(
+    target: ImageName, *, base: str, platforms: Sequence[str] = _PLATFORMS, tls: ssl.SSLContext | None
+) -> str:
+    """Push the operator's own image, and return its digest."""
+    from tf_operator.client.images import operator_image, push  # noqa: PLC0415 (as above)
+
+    name = image_name.parse(base or image_name.OPERATOR_BASE)
+    session.say(f"The operator {operator_image.version()} and its packages, on {name}")
+    with operator_image.OperatorImage(name) as image:
+        return (await push.push(target, name, image.top, platforms=platforms, tls=tls, report=_report)).version
+
+
+def _report(descriptor: "Descriptor", transfer: "Transfer") -> None:
+    session.say(f"layer {descriptor.digest[7:19]}, {display.size(descriptor.size)}: {transfer.name.lower()}")
+
+
+def tls_of(file: str) -> ssl.SSLContext | None:
+    """The certificate authorities in a file; the usual ones if none is named."""
+    if not file:
+        return None
     try:
         return make_tls(Path(file).read_text(encoding="utf-8"))
     except OSError as error:

@@ -2,5 +2,6 @@
 
 ``image_name`` reads names; ``folder`` and ``layer`` make the layer; ``image`` puts it onto a base; ``repository`` sends
 and fetches, with the logins of ``docker_config`` and what ``tokens`` buys with them; ``push`` is all of it in order.
+``operator_image`` makes the layer of the operator itself.
 Decided in docs/adr/0038-registry-client.md.
 """

@@ -95,18 +95,15 @@ def platform(config: Json) -> Json:
     return {name: config[name] for name in ("architecture", "os", "os.version", "variant") if config.get(name)}
 
 
-def build(base: ImageName, manifest: ImageManifest, config: Json, top: Descriptor, *, folder: str) -> Built:
-    """The image with a layer more, which begins in a folder, or where the base does if that is empty."""
+def build(base: ImageName, manifest: ImageManifest, config: Json, top: Descriptor, *, process: Json) -> Built:
+    """The image with a layer more, and its process with these fields in the place of the base's."""
     rootfs = config.get("rootfs")
     diff_ids = rootfs.get("diff_ids") if isinstance(rootfs, dict) else None
     if not isinstance(diff_ids, list):
         raise NotPossible(f"the configuration of {base} is damaged")
-    process = dict(config.get("config") or {})
-    if folder:
-        process["WorkingDir"] = folder
     changed = {
         **config,
-        "config": process,
+        "config": {**(config.get("config") or {}), **process},
         # It is not compressed, so this is its digest, too.
         "rootfs": {"type": "layers", "diff_ids": [*diff_ids, top.digest]},
         "history": [*(config.get("history") or ()), {"created_by": "tfjob image push"}],

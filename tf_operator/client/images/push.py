@@ -3,10 +3,11 @@
 So a push that is cut leaves the old image under the name, and what has arrived need not be sent again.
 """
 
+import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
@@ -24,6 +25,19 @@ Report = Callable[[Descriptor, Transfer], object]
 
 
 @dataclass(frozen=True, slots=True)
+class Top:
+    """What comes onto one platform's image of the base."""
+
+    layer: Layer
+    process: Json = field(default_factory=dict)
+    """Fields of its process, as ``WorkingDir``."""
+
+
+TopMaker = Callable[[Json], Awaitable[Top]]
+"""Makes it for an image of the base with this configuration, before anything is sent."""
+
+
+@dataclass(frozen=True, slots=True)
 class _BaseImage:
     """One platform's image of the base."""
 
@@ -34,9 +48,8 @@ class _BaseImage:
 async def push(
     target: ImageName,
     base: ImageName,
-    layer: Layer,
+    make_top: TopMaker,
     *,
-    folder: str = "",
     platforms: Sequence[str] = PLATFORMS,
     tls: ssl.SSLContext | None = None,
     report: Report = lambda _descriptor, _transfer: None,
@@ -48,17 +61,20 @@ async def push(
         source = await stack.enter_async_context(ImageRepository(base, tls=tls, clock=clock))
         images, is_index = await _read_base(source, platforms)
         mounts_from = base.repository if is_mounted else ""
+        tops = await asyncio.gather(*(make_top(base_image.config) for base_image in images))
         destination = ImageRepository(target, pushes=True, mounts_from=mounts_from, tls=tls, clock=clock)
         await stack.enter_async_context(destination)
-        top = Descriptor(MEDIA_TYPE, layer.digest, layer.size)
         manifests = []
         for base_image in images:
             for descriptor in image.layers(base, base_image.manifest):
                 blob = Blob(descriptor.digest, descriptor.size, partial(source.stream, descriptor.digest))
                 report(descriptor, await destination.push_blob(blob, mount_from=mounts_from))
-        report(top, await destination.push_blob(Blob(top.digest, top.size, layer.pieces)))
-        for base_image in images:
-            built = image.build(base, base_image.manifest, base_image.config, top, folder=folder)
+        for top in {top.layer.digest: top.layer for top in tops}.values():
+            transfer = await destination.push_blob(Blob(top.digest, top.size, top.pieces))
+            report(_descriptor_of(top), transfer)
+        for base_image, top_of_it in zip(images, tops, strict=True):
+            descriptor = _descriptor_of(top_of_it.layer)
+            built = image.build(base, base_image.manifest, base_image.config, descriptor, process=top_of_it.process)
             config = Blob(image.descriptor_of(built.config, "").digest, len(built.config), partial(_once, built.config))
             await destination.push_blob(config)
             if is_index:
@@ -88,6 +104,10 @@ async def _read_base(source: ImageRepository, platforms: Sequence[str]) -> tuple
     if not is_index:
         image.check_platform(base, images[0].config, platforms)
     return images, is_index
+
+
+def _descriptor_of(layer: Layer) -> Descriptor:
+    return Descriptor(MEDIA_TYPE, layer.digest, layer.size)
 
 
 async def _once(content: bytes) -> AsyncIterator[bytes]:

@@ -4,7 +4,7 @@ They are those of manifests/operator, changed as the overlays there change them.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -91,6 +91,13 @@ def make_objects(values: Values, crd: Body) -> list[Json]:
     return sorted(copies, key=lambda body: _ORDER.index(body["kind"]))
 
 
+def set_image(bodies: Iterable[Json], image: str) -> None:
+    for body in bodies:
+        if body["kind"] == "Deployment":
+            (container,) = body["spec"]["template"]["spec"]["containers"]
+            container["image"] = image
+
+
 def resource_of(body: Body) -> Resource:
     return RESOURCES[body["kind"]]
 
@@ -130,8 +137,8 @@ def _within(role_binding: Body, namespace: str) -> Json:
 def _fill_in(deployment: Json, image: str, arguments: list[str], changes: list[Json]) -> None:
     for change in changes:
         _merge(deployment["spec"], change)
+    set_image([deployment], image)
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
-    container["image"] = image
     container["args"] = [*container["args"], *arguments]
 
 

@@ -2,14 +2,18 @@
 
 import argparse
 import sys
+from importlib import metadata
 from typing import TYPE_CHECKING, Final
 
 from tf_operator.cli import session, target
-from tf_operator.cli.commands import doctor
+from tf_operator.cli.commands import doctor, image
 from tf_operator.cli.commands.wait import seconds
 from tf_operator.cli.grammar import Commands
+from tf_operator.cli.usage import UsageError
 from tf_operator.client import AsyncTFJobs, NotPossible, cluster
 from tf_operator.client.cluster import ClusterChoice
+from tf_operator.client.images import image_name
+from tf_operator.client.images.image_name import ImageName
 from tf_operator.client.installation import objects
 from tf_operator.client.installation.objects import NAME, Values
 from tf_operator.machinery.clock import SystemClock
@@ -36,7 +40,21 @@ def add_command(commands: Commands) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--image", required=True, metavar="IMAGE", help="the operator's image, as the nodes name it")
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--image", default="", metavar="IMAGE", help="the operator's image, as the nodes name it")
+    which.add_argument(
+        "--registry",
+        default="",
+        metavar="REGISTRY",
+        help="make the image, push it to this registry, as in registry.example.com/team, and install that",
+    )
+    parser.add_argument(
+        "--base",
+        default="",
+        metavar="IMAGE",
+        help=f"with --registry: image to begin with; default: {image_name.OPERATOR_BASE}",
+    )
+    parser.add_argument("--ca", default="", metavar="FILE", help="with --registry: its certificate authorities, as PEM")
     parser.add_argument(
         "--watch",
         action="append",
@@ -77,16 +95,18 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _install(jobs: AsyncTFJobs, arguments: argparse.Namespace, choice: ClusterChoice) -> int:
-    from tf_operator.client.images import image_name  # noqa: PLC0415 (only this command needs them)
-    from tf_operator.client.installation import cluster_check, installer  # noqa: PLC0415
+    from tf_operator.client.installation import cluster_check, installer  # noqa: PLC0415 (only this command needs them)
 
     refuse_local(jobs, choice)
-    image_name.parse(arguments.image)
     values = _values(arguments)
     plan = await cluster_check.plan(jobs.client, values, jobs.api.crd.load())
     if arguments.dry_run:
         _print(plan)
         return 0
+    if arguments.registry:
+        target = image_name.parse_target(values.image)
+        digest = await image.push_operator(target, base=arguments.base, tls=image.tls_of(arguments.ca))
+        objects.set_image(plan.applied, f"{target}@{digest}")
     await installer.install(jobs.client, plan, lambda line: sys.stdout.write(f"{line} {session.where(jobs)}\n"))
     return await _wait(jobs, arguments, choice) if arguments.waits else 0
 
@@ -103,12 +123,20 @@ def _values(arguments: argparse.Namespace) -> Values:
             f"--with {everywhere[0]} needs rights in all namespaces, and --watch {arguments.watch[0]} is for one:"
             " leave out either, or install with Helm, which has both (watch.namespaces)"
         )
+    if arguments.image and (arguments.base or arguments.ca):
+        raise UsageError("--base and --ca are for the image that --registry makes")
     return Values(
-        image=arguments.image,
+        image=str(_image(arguments)),
         namespace=arguments.namespace,
         job_namespaces=tuple(arguments.watch),
         features=tuple(arguments.features),
     )
+
+
+def _image(arguments: argparse.Namespace) -> ImageName:
+    if not arguments.registry:
+        return image_name.parse(arguments.image)
+    return image_name.parse_target(f"{arguments.registry.rstrip('/')}/{NAME}:{metadata.version(NAME)}")
 
 
 def _print(plan: "InstallationPlan") -> None:
