@@ -16,7 +16,6 @@ from tf_operator.cli import session, target
 from tf_operator.cli.grammar import Commands
 from tf_operator.client import AsyncTFJobs, JobPod, NotPossible, cluster
 from tf_operator.client.cluster import ClusterChoice
-from tf_operator.local.node.run.container_run import process_number
 from tf_operator.meta import mapping_of, objects_of, text_of
 
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
@@ -87,7 +86,7 @@ def _read(pod: JobPod, container: str) -> _Place:
     running = next((entry for entry in states if mapping_of(entry.get("state")).get("running")), None)
     if running is None:
         raise NotPossible(f"{pod.replica} has no container {container} that runs")
-    process = Path("/proc", str(process_number(text_of(running, "containerID"))))
+    process = Path("/proc", text_of(running, "containerID").removeprefix("process://").lstrip("/"))
     try:
         text = (process / "environ").read_bytes()
         folder = str((process / "cwd").readlink())
