@@ -137,7 +137,8 @@ class Field:
 
     async def relist(self, resource):
         gone = self.proxy.on(opening(resource), do=faults.gone(), at_most=1)
-        self.proxy.now(watch(resource), do=faults.cut())
+        # The next watch may not be open yet after the last list.
+        await eventually(lambda: self.proxy.now(watch(resource), do=faults.cut()))
         await self.proxy.until(gone.has_fired, within=30)
 
     def created(self):

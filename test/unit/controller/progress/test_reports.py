@@ -70,7 +70,7 @@ async def test_all_jobs_together_have_ten_writes_in_a_second(reports, clock):
 
 
 def test_a_job_that_has_no_turn_is_tried_again_in_a_second(clock):
-    reports = ProgressReports(clock, JOBS.__contains__, Pace(per_second=1))
+    reports = ProgressReports(clock, PHASES.get, Pace(per_second=1))
     for uid in JOBS[:2]:
         reports.add(uid, Progress(1))
     assert store(reports, clock, "job-0")
@@ -79,7 +79,7 @@ def test_a_job_that_has_no_turn_is_tried_again_in_a_second(clock):
 
 
 async def test_where_there_is_less_than_a_write_in_a_second_there_is_one_at_a_time(clock):
-    reports = ProgressReports(clock, JOBS.__contains__, Pace(per_second=0.5))
+    reports = ProgressReports(clock, PHASES.get, Pace(per_second=0.5))
     for uid in JOBS:
         reports.add(uid, Progress(1))
     stored = [sum(store(reports, clock, uid) for uid in JOBS)]
