@@ -133,6 +133,7 @@ async def site(plane):
     await eventually(lambda: is_gone(plane, f"{NAMESPACES}/tf-operator"), within=60)
     yield site
     await site.call("uninstall --crds --yes")
+    delete(plane, f"{ROLES}/copied")
     delete(plane, f"{NAMESPACES}/tf-operator")
 
 
@@ -195,7 +196,6 @@ async def test_a_second_time_changes_nothing_and_an_upgrade_removes_what_is_no_p
     container = spec["template"]["spec"]["containers"][0]
     assert (spec["replicas"], container["image"], container["args"]) == (1, "registry.example/tf-operator:2", ["run"])
     assert "affinity" not in spec["template"]["spec"]
-    site.plane.admin.delete(f"{ROLES}/copied")
 
 
 async def test_an_operator_for_some_namespaces_has_rights_in_no_other(site):
@@ -295,6 +295,19 @@ async def test_what_keeps_it_from_being_ready_is_said_when_the_time_is_over(site
     text = await site.call(f"install --image {IMAGE} --timeout 1s", code=124)
 
     assert "not ready after 1 s: ImagePullBackOff: Back-off pulling image" in text
+
+
+async def test_nothing_is_removed_by_somebody_who_may_not_remove_all(site):
+    await site.call(f"install --image {IMAGE} --no-wait")
+    rules = [
+        {"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list"]},
+        {"apiGroups": ["", "apps"], "resources": ["*"], "verbs": ["delete"]},
+    ]
+    site.plane.grant(*role_of(VIEWER, rules))
+    versions = site.installed()
+
+    assert "cannot delete resource" in await site.call("uninstall", user="viewer", code=1)
+    assert site.installed() == versions
 
 
 async def test_only_one_namespace_has_it_and_a_namespace_with_other_things_stays(site):

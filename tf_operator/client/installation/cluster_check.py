@@ -4,7 +4,8 @@ Each object is applied once as a dry run, with which the API server checks right
 namespace is not there yet, it is asked for the rights alone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,7 +18,7 @@ from tf_operator.client.job import NotPossible
 from tf_operator.machinery.transport import discovery, errors, requests
 from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.requests import EVERYWHERE, Request, Resource, Scope
-from tf_operator.meta import Body, ObjectKey, key_of, mapping_of, metadata_of, resource_version_of
+from tf_operator.meta import Body, ObjectKey, key_of, mapping_of, metadata_of, resource_version_of, uid_of
 
 _REVIEWS: Final = Resource(
     "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", is_namespaced=False
@@ -54,6 +55,7 @@ async def plan(client: ApiClient, values: Values, crd: Body) -> InstallationPlan
         for body in parts:
             await _try(client, body, is_namespace_missing=namespace is None and _place(body) == values.namespace)
         removed = ownership.surplus(await list_ours(client), parts)
+        await check_removal(client, removed)
     except errors.Forbidden as error:
         raise NotPossible(f"{_NOTHING}, because you lack permissions to install the operator: {error}") from error
     return InstallationPlan(parts, removed, {identity: version_of(body) for identity, body in by_identity.items()})
@@ -80,6 +82,14 @@ async def list_ours(client: ApiClient) -> list[Body]:
         items = (await changes.list_all(client, resource, scope)).items
         bodies += [{**item, "kind": kind, "apiVersion": resource.api_version} for item in items]
     return [body for body in bodies if ownership.is_ours(body)]
+
+
+async def check_removal(client: ApiClient, bodies: Iterable[Body]) -> None:
+    """Raise an ``ApiError`` if one of them could not be deleted."""
+    for body in bodies:
+        with suppress(errors.NotFound):
+            resource, key = objects.resource_of(body), key_of(body)
+            await client.send(requests.delete(resource, key, uid=uid_of(body), is_dry_run=True))
 
 
 def make_apply(body: Body, *, is_dry_run: bool = False) -> Request:

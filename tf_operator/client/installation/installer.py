@@ -56,10 +56,12 @@ async def uninstall(
 ) -> None:
     """Remove these objects of an installation; jobs and CRDs stay, unless ``with_crds``.
 
-    The operator ends before its rights go. A namespace that holds anything else stays.
+    None is removed if one of them could not be. The operator ends before its rights go. A namespace that holds
+    anything else stays.
     """
-    crds = [body for body in ours if body["kind"] == CRDS.kind and with_crds]
-    for body in (*ownership.removable(ours), *crds):
+    removed = [*ownership.removable(ours), *(body for body in ours if body["kind"] == CRDS.kind and with_crds)]
+    await cluster_check.check_removal(client, removed)
+    for body in removed:
         await _remove(client, body, report)
         if body["kind"] == DEPLOYMENTS.kind:
             await _wait_gone(client, Scope(key_of(body).namespace, label_selector=POD_SELECTOR))
@@ -104,6 +106,8 @@ async def _remainder(client: ApiClient, namespace: str, jobs: Resource) -> str:
             items = responses.read_object(await client.send(replace(request, accept=_METADATA))).get("items") or ()
         except errors.NotFound:  # the CRD is gone
             continue
+        except errors.Forbidden:
+            return f"{resource}, which you may not list"
         for item in items:
             name = key_of(item).name
             is_leaving = bool(metadata_of(item).get("deletionTimestamp")) or _is_of_operator(item)

@@ -50,32 +50,36 @@ def obstacles(
 
     ``present``: the objects of the cluster that have the names of the parts. ``deployments``: all.
     """
-    yield from filter(None, (_obstacle_of_deployment(body, values) for body in deployments))
+    deployments = list(deployments)
     names = {objects.identity_of(body) for body in parts}
+    yield from filter(None, (_obstacle_of_release(body, values) for body in deployments))
     yield from filter(None, (_obstacle(body) for body in present if objects.identity_of(body) in names))
+    yield from (_obstacle_of_rival(body) for body in deployments if not is_ours(body) and _is_rival(body, values))
 
 
-def _obstacle_of_deployment(deployment: Body, values: Values) -> str:
-    key = key_of(deployment)
+def _obstacle_of_release(deployment: Body, values: Values) -> str:
+    """That the operator is installed in another way, or place."""
+    namespace = key_of(deployment).namespace
     if release := helm_release(deployment):
         return (
             f"the operator is installed by Helm, as the release {release}: helm upgrade goes on with it, or helm"
             " uninstall removes it first (jobs and the CRD stay)"
         )
-    if is_ours(deployment):
+    if is_ours(deployment) and namespace != values.namespace:
         return (
-            f"the operator is installed in namespace {key.namespace}: name it (--namespace {key.namespace}), or remove"
-            " that one first (tfjob uninstall)"
-            if key.namespace != values.namespace
-            else ""
-        )
-    if _is_rival(deployment, values):
-        return (
-            f"the Deployment {key} runs TFJobs already, and two controllers destroy each other's jobs. Stop it first:"
-            f" kubectl --namespace {key.namespace} scale deployment {key.name} --replicas=0. Jobs go on, and this"
-            " operator takes them over"
+            f"the operator is installed in namespace {namespace}: name it (--namespace {namespace}), or remove that one"
+            " first (tfjob uninstall)"
         )
     return ""
+
+
+def _obstacle_of_rival(deployment: Body) -> str:
+    key = key_of(deployment)
+    return (
+        f"the Deployment {key} runs TFJobs already, and two controllers destroy each other's jobs. Stop it first:"
+        f" kubectl --namespace {key.namespace} scale deployment {key.name} --replicas=0. Jobs go on, and this operator"
+        " takes them over"
+    )
 
 
 def _obstacle(body: Body) -> str:

@@ -140,12 +140,18 @@ def delete(
     version: str = "",
     propagation: str = "",
     grace_seconds: int | None = None,
+    is_dry_run: bool = False,
 ) -> Request:
-    """Delete this object and never its successor of the same name: the UID is a precondition; a version may be one."""
+    """Delete this object and never its successor of the same name: the UID is a precondition; a version may be one.
+
+    A dry run is in the body, too: with one, an API server reads no option from the query.
+    """
     conditions = {"uid": uid} | _present(resourceVersion=version)
     options: dict[str, Any] = {"preconditions": conditions} | _present(propagationPolicy=propagation)
     if grace_seconds is not None:
         options["gracePeriodSeconds"] = grace_seconds
+    if is_dry_run:
+        options["dryRun"] = ["All"]
     return Request("delete", "DELETE", path_of(resource, key), body=msgspec.json.encode(options))
 
 

@@ -78,6 +78,13 @@ def test_a_namespace_and_a_definition_may_have_been_there_before_and_nothing_els
     assert sentence.startswith("tf-operator/tf-operator is there and was not made by tfjob install")
 
 
+def test_what_kubectl_has_installed_is_named_as_such_and_not_as_a_rival():
+    there = deployment("tf-operator", "tf-operator")
+
+    sentences = obstacles([there], [there])
+    assert sentences[0].startswith("Deployment tf-operator/tf-operator is there and was not made by tfjob install")
+
+
 def test_a_definition_with_a_webhook_is_not_taken_over():
     crd = CRD | {"spec": {"conversion": {"strategy": "Webhook"}}}
 
