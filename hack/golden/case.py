@@ -193,6 +193,7 @@ def _pod(entry: Yaml, job: TrainingJob) -> Pod:
     texts = {"reason", "message", "pendingReason", "waitsSince", "deletionDeadline", "disruptedAt", "restartPolicy"}
     values = {"replica", "uid", "phase", "main", "maxExitCode", "lastTermination", "restarts", "created", "name"}
     values |= {"clusterSize", "restartRules", "restartsByRule", "node", "unhealthyDevice", "avoids", "memoryLimit"}
+    values |= {"restartRequest", "restartsTogether"}
     _refuse_others(entry, flags | texts | values, "pods")
     label, _, index = entry["replica"].rpartition("-")
     service = naming.service_name(job, _TYPES[label], int(index))
@@ -224,6 +225,8 @@ def _pod(entry: Yaml, job: TrainingJob) -> Pod:
         created_at=_time(entry.get("created"), _BEGINNING),
         host=Host(entry.get("node", ""), entry.get("unhealthyDevice", False), entry.get("avoids", "")),
         cluster_size=entry.get("clusterSize", ""),
+        restart_request=entry.get("restartRequest", ""),
+        restarts_together=entry.get("restartsTogether", 0),
         memory_limit=entry.get("memoryLimit", ""),
         version="8",
     )

@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from proof import engine
-from proof.others import conversion_world, election_world, node_world, tensorboard_world
+from proof.others import attempts_world, conversion_world, election_world, node_world, tensorboard_world
+from proof.others.attempts_world import AttemptsWorld
 from proof.others.conversion_world import ConversionWorld
 from proof.others.election_world import ElectionWorld
 from proof.others.node_world import NodeWorld
@@ -18,6 +19,7 @@ SUBJECTS = (
     (ConversionWorld, conversion_world),
     (NodeWorld, node_world),
     (TensorBoardWorld, tensorboard_world),
+    (AttemptsWorld, attempts_world),
 )
 BOUNDS = [
     pytest.param(world, bound, id=f"{world.__name__}: {bound.name}")

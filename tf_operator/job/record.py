@@ -105,7 +105,10 @@ class RestartRecord:
     attempts: int = 0
     """New pods in a row, none of which ran for long."""
     time: datetime | None = None
-    """When that pod was replaced; the next one waits from then. ``None`` if it was given up with others."""
+    """When that pod was replaced; the next one waits from then. ``None`` if it was given up with others.
+
+    Of a pod that is not replaced, the time of the attempt of the job that it has begun by itself.
+    """
 
     def gives_up(self, uid: str) -> bool:
         """Whether this very pod was given up, by a resize or a restart of the job: it is neither lost nor completed."""

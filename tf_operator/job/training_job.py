@@ -53,7 +53,16 @@ class RestartScope(StrEnum):
 
     REPLICA = "Replica"
     JOB = "Job"
-    """Every replica that has not completed, by a new pod: for programs that train in step."""
+    """Every replica that has not completed: for programs that train in step."""
+
+
+class RestartMethod(StrEnum):
+    """How a whole job starts again."""
+
+    RECREATE = "Recreate"
+    """By new pods."""
+    IN_PLACE = "InPlace"
+    """The containers of its pods start again, where operator and cluster can do it."""
 
 
 class TFConfigFormat(StrEnum):
@@ -147,12 +156,19 @@ class RunPolicy:
     startup_deadline_seconds: int | None = None
     backoff_limit: int | None = None
     restart_scope: RestartScope = RestartScope.REPLICA
+    restart_method: RestartMethod = RestartMethod.RECREATE
+    """Of a scope of the whole job."""
     avoid_after: int | None = None
     """After how many failures of its replicas on a node the job's next pods avoid that; ``None``: never."""
     progress: ProgressPolicy = NO_PROGRESS_POLICY
     is_suspended: bool = False
     managed_by: str = OWN_MANAGER
     scheduling: SchedulingPolicy = SchedulingPolicy()
+
+    @property
+    def restarts_in_place(self) -> bool:
+        """Whether a program that fails is started again in its pod, and takes along those of the other pods."""
+        return self.restart_scope is RestartScope.JOB and self.restart_method is RestartMethod.IN_PLACE
 
 
 @dataclass(frozen=True, slots=True)

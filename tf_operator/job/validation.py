@@ -16,10 +16,11 @@ from tf_operator.job.profile import FailureScope, Profile
 from tf_operator.job.progress import HangAction
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.templates import containers_of, main_containers
-from tf_operator.job.training_job import FieldError, ReplicaSpec, RestartScope, TrainingJob
+from tf_operator.job.training_job import FieldError, ReplicaSpec, RestartMethod, RestartScope, TrainingJob
 
 _DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _SINGLE = (ReplicaType.CHIEF, ReplicaType.MASTER)
+_OWN_RESTARTS = frozenset({"restartPolicy", "restartPolicyRules"})
 
 
 def validate(job: TrainingJob) -> tuple[FieldError, ...]:
@@ -123,6 +124,18 @@ def _can_start_again_as_a_whole(job: TrainingJob) -> Iterator[FieldError]:
         yield FieldError("spec.runPolicy.restarts.scope", rule)
 
 
+def _can_start_again_in_place(job: TrainingJob) -> Iterator[FieldError]:
+    if job.run_policy.restart_method is not RestartMethod.IN_PLACE:
+        return
+    path = "spec.runPolicy.restarts.method"
+    if job.run_policy.restart_scope is not RestartScope.JOB:
+        yield FieldError(path, "must be Recreate unless the scope is Job")
+    container = job.profile.container
+    if any(_OWN_RESTARTS & entry.keys() for spec in job.replicas for entry in main_containers(spec, container)):
+        rule = f"must be Recreate where a container {container!r} has a restartPolicy or restartPolicyRules of its own"
+        yield FieldError(path, rule)
+
+
 def _has_possible_oom_policies(job: TrainingJob) -> Iterator[FieldError]:
     for spec in job.replicas:
         policy, path = spec.oom_policy, f"{spec.path}.oomPolicy"
@@ -166,6 +179,7 @@ _RULES: tuple[Callable[[TrainingJob], Iterator[FieldError]], ...] = (
     _avoids_nodes_in_time,
     _has_a_possible_progress_policy,
     _can_start_again_as_a_whole,
+    _can_start_again_in_place,
     _has_possible_oom_policies,
     _has_a_possible_name,
     _has_the_containers,

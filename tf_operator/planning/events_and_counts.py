@@ -19,7 +19,8 @@ from tf_operator.planning import in_place, memory_growth, pending, restarts, spe
 from tf_operator.planning.actions import Count, Event, Transition
 from tf_operator.planning.bodies import children, gang, gang_schedulers
 from tf_operator.planning.job_view import JobView
-from tf_operator.planning.pods import avoided_nodes, failure_evidence
+from tf_operator.planning.pods import attempts, avoided_nodes, failure_evidence
+from tf_operator.planning.pods.attempts import NextStep
 from tf_operator.planning.pods.pod_state import PodState
 from tf_operator.planning.replicas import Replica
 from tf_operator.planning.snapshot import Settings, Snapshot
@@ -41,6 +42,7 @@ def events(view: JobView, report: JobReport) -> Iterator[Event]:
     job, previous, after = view.snapshot.job, view.snapshot.job.record, report.record
     if _is_new(previous):
         yield from _remarks(job, view.snapshot.settings)
+        yield from _unused_method(job, view.snapshot.settings)
         yield from _unused_oom_policies(view.snapshot)
         if scheduler := gang.unavailable(view.snapshot):
             yield Event(
@@ -102,8 +104,8 @@ def _restart_counts(view: JobView, after: JobRecord) -> Iterator[Count]:
     for loss in restarts.replaced(view, after.phase):
         yield Count(Transition.RESTARTED, kind=loss.type, reason=_CAUSES[loss.outcome])
     if restarts.begins_attempt(view, after.phase):
-        given_up = Counter(replica.spec.type for replica in view.replicas if replica.is_given_up)
-        yield from (Count(Transition.RESTARTED, kind=kind, reason="job", by=pods) for kind, pods in given_up.items())
+        others = Counter(replica.spec.type for replica in (*_given_up(view), *_in_place(view)))
+        yield from (Count(Transition.RESTARTED, kind=kind, reason="job", by=pods) for kind, pods in others.items())
     yield from (Count(Transition.MEMORY_GROWN, kind=kind) for kind, _ in _grown(view, after))
 
 
@@ -125,9 +127,17 @@ def _resizes(view: JobView, after: JobRecord) -> Iterator[Event]:
 def _restarts(view: JobView, after: JobRecord) -> Iterator[Event]:
     limit = view.snapshot.job.run_policy.backoff_limit
     used = f" ({after.counted_restarts} of {limit} restarts used)" if limit is not None else ""
+    if late := _stuck(view):
+        seconds = attempts.GIVEN_UP_AFTER.total_seconds()
+        message = f"{_list(late)}: told to restart in place, and has not within {seconds:.0f} s; replacing"
+        yield Event(EventKind.RESTARTING, message, is_warning=True)
     if restarts.begins_attempt(view, after.phase):
         yield _restart_of_all(view, after, used)
-        return
+    else:
+        yield from _restarts_of_some(view, after, used)
+
+
+def _restarts_of_some(view: JobView, after: JobRecord, used: str) -> Iterator[Event]:
     if failed := _blame(view, PodState.FAILED):
         when = " when the job goes on" if after.phase is JobPhase.QUEUED else " after the resume"
         when = when if after.is_idle else _when(view, after, PodState.FAILED)
@@ -207,13 +217,48 @@ def _unused_oom_policies(snapshot: Snapshot) -> Iterator[Event]:
 
 def _restart_of_all(view: JobView, after: JobRecord, used: str) -> Event:
     """Who was lost first, and that the others start again with it."""
-    (loss,) = restarts.replaced(view, after.phase)
-    others = sum(replica.is_given_up for replica in view.replicas)
-    pods = f"new pods for it and {others} other replica(s)" if others else "a new pod for it"
-    budget = "; this does not count as a restart" if loss.outcome is PodState.DISRUPTED else used
-    when = _when(view, after, loss.outcome)
-    message = f"{failure_evidence.describe(loss)}; attempt {after.attempt} begins{when} with {pods}{budget}"
-    return Event(EventKind.JOB_RESTARTED, message, is_warning=True)
+    others, stay = len(_given_up(view)), len(_in_place(view))
+    begins, budget = f"attempt {after.attempt} begins", used
+    if view.snapshot.job.run_policy.restarts_in_place and (entries := view.restarts_in_place):
+        (entry,) = entries
+        first = failure_evidence.describe_exit(entry.replica, entry.pod)
+        begins += f" with new pods for {others} other replica(s)" if others else " in place"
+    else:
+        (loss,) = restarts.replaced(view, after.phase)
+        first = failure_evidence.describe(loss)
+        pods = f"new pods for it and {others} other replica(s)" if others else "a new pod for it"
+        begins += f"{_when(view, after, loss.outcome)} with {pods}"
+        budget = "; this does not count as a restart" if loss.outcome is PodState.DISRUPTED else used
+    kept = f"; {stay} other replica(s) restart in place" if stay else ""
+    return Event(EventKind.JOB_RESTARTED, f"{first}; {begins}{kept}{budget}", is_warning=True)
+
+
+def _given_up(view: JobView) -> list[Replica]:
+    return [replica for replica in view.replicas if replica.is_given_up]
+
+
+def _stuck(view: JobView) -> list[str]:
+    """Whose pods are given up, because they have not begun the attempt."""
+    record, now = view.snapshot.job.record, view.snapshot.now
+    return [
+        replica.title
+        for replica in _given_up(view)
+        if replica.pod and attempts.next_step(record, replica.pod, replica.record, now=now) is NextStep.GIVE_UP
+    ]
+
+
+def _in_place(view: JobView) -> list[Replica]:
+    """The replicas of a job that starts again whose pods stay, but for the one that came first."""
+    if not view.snapshot.job.run_policy.restarts_in_place:
+        return []
+    first = {entry.pod.uid for entry in view.restarts_in_place}
+    return [
+        replica
+        for replica in view.replicas
+        if replica.pod
+        and replica.pod.uid not in first
+        and not (replica.is_completed or replica.is_given_up or replica.loss)
+    ]
 
 
 def _is_newly_tolerated(replica: Replica) -> bool:
@@ -287,6 +332,13 @@ def _remarks(job: TrainingJob, settings: Settings) -> Iterator[Event]:
     if scheduler and (others := children.types_with_other_scheduler(job, scheduler)):
         message = f"The template of {words.list_types(others)} asks for another scheduler than {scheduler}: it is kept"
         yield Event(EventKind.TEMPLATE_SCHEDULER, message, is_warning=True)
+
+
+def _unused_method(job: TrainingJob, settings: Settings) -> Iterator[Event]:
+    if job.run_policy.restarts_in_place and not settings.restarts_in_place:
+        path = f"{job.profile.words.run_policy}.restarts.method"
+        message = f"{path}: without effect: this operator does not restart pods in place"
+        yield Event(EventKind.UNUSED_FIELDS, message, is_warning=True)
 
 
 def _list(who: list[str]) -> str:

@@ -5,7 +5,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from itertools import chain
 
 from tf_operator.job.constants import MOST_REPLICAS
 from tf_operator.job.profile import FailureScope
@@ -17,19 +17,9 @@ from tf_operator.planning.bodies import gang
 from tf_operator.planning.pods import hangs, pod_state, stuck_pods
 from tf_operator.planning.pods.hangs import Hang
 from tf_operator.planning.pods.stuck_pods import StuckPod
-from tf_operator.planning.replicas import Replica, ReplicaLoss, ReplicaRules, judge
+from tf_operator.planning.replicas import Replica, ReplicaLoss, ReplicaRules, RestartInPlace, judge
 from tf_operator.planning.resizing import SizeChange
 from tf_operator.planning.snapshot import Pod, Snapshot
-
-
-class RestartInPlace(NamedTuple):
-    """A pod whose containers the kubelet has restarted since they were last counted. It has only what counts."""
-
-    replica: Replica
-    pod: Pod
-    times: int
-    outgrown: int = 0
-    """How many of them are not in the backoff limit, because there was more memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +34,9 @@ class JobView:
     losses: tuple[ReplicaLoss, ...]
     """What was lost, and is not recorded yet."""
     restarts_in_place: tuple[RestartInPlace, ...]
-    """The restarts by the kubelet that are not recorded yet."""
+    """The restarts by the kubelet that are not recorded yet, and count."""
+    consequences: tuple[RestartInPlace, ...]
+    """Those that do not, because another replica has caused them."""
     deciding: tuple[Replica, ...]
     """The replicas that decide: the one that the job names, or the API; the chief or master; else workers; else all."""
     stuck: tuple[StuckPod, ...]
@@ -85,7 +77,9 @@ def view(snapshot: Snapshot) -> JobView:
     elif replaces_pods:
         by_type = {kind: tuple(replica.resized() for replica in group) for kind, group in by_type.items()}
     hang = _hang(snapshot, by_type)
-    by_type = whole_job.restarted(job, hangs.lost(by_type, hang, job), snapshot.now)
+    by_type = hangs.lost(by_type, hang, job)
+    restarts = tuple(_restarts_in_place(chain.from_iterable(by_type.values()), snapshot))
+    by_type, counted = whole_job.restarted(snapshot, by_type, restarts)
     replicas = tuple(replica for group in by_type.values() for replica in group)
     return JobView(
         snapshot=snapshot,
@@ -93,7 +87,10 @@ def view(snapshot: Snapshot) -> JobView:
         replicas=replicas,
         surplus=tuple(pod for left in pods.values() for pod in left if not pod.is_gone),
         losses=tuple(replica.loss for replica in replicas if replica.loss),
-        restarts_in_place=tuple(_restarts_in_place(replicas, snapshot)),
+        restarts_in_place=counted,
+        consequences=()
+        if counted is restarts
+        else tuple(entry for entry in restarts if all(entry.pod is not other.pod for other in counted)),
         deciding=_deciding(job, by_type, replicas),
         stuck=tuple(stuck_pods.stuck_pods(replicas, snapshot.settings)),
         problems=tuple(error for error in validate(job) if error not in snapshot.ignored),

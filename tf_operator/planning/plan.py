@@ -30,7 +30,7 @@ from tf_operator.planning.child_kinds import life
 from tf_operator.planning.job_queue import admission
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.kueue import protocol
-from tf_operator.planning.pods import absences, avoided_nodes, pod_needs, reported_progress
+from tf_operator.planning.pods import absences, attempts, avoided_nodes, pod_needs, reported_progress
 from tf_operator.planning.replicas import Replica
 from tf_operator.planning.snapshot import Cause, Snapshot
 from tf_operator.planning.verdict import Phase, Verdict
@@ -105,7 +105,8 @@ def _actions(view: JobView, decision: Verdict, after: JobRecord) -> tuple[Action
     if is_waiting and rejected and rejected.cause is not Cause.UNCHANGED:
         return tuple(_removals(view, after))
     # A group, or a pod, that stays as it was holds up nothing else.
-    changes = () if is_waiting else (*gang.actions(view.snapshot), *in_place.actions(view.snapshot, view.replicas))
+    told = in_place.actions(view.snapshot, view.replicas, after)
+    changes = () if is_waiting else (*gang.actions(view.snapshot), *told)
     return (*_removals(view, after), *changes, *_creations(view, after))
 
 
@@ -143,7 +144,8 @@ def _creations(view: JobView, after: JobRecord) -> Iterator[Create]:
     if view.is_held or admission.is_outgrown(view.snapshot):
         return
     job = view.snapshot.job
-    builder = ChildBuilder(job, view.snapshot.settings, avoided_nodes.names(job, after.avoided_nodes))
+    made_for = replace(job, record=job.record.changed(attempt=after.attempt))
+    builder = ChildBuilder(made_for, view.snapshot.settings, avoided_nodes.names(job, after.avoided_nodes))
     services = {service.name for service in view.snapshot.services}
     unfit = _types_without_a_template(view)
     has_program = False
@@ -194,10 +196,11 @@ def _wake_ups(view: JobView, after: JobRecord) -> Iterator[datetime | None]:
     yield now + absences.LOOKED_FOR_EVERY if absences.is_to_look_again(view) else None
     restart_records = {(record.type, record.index): record for record in after.restart_records}
     for replica in view.replicas:
+        restart = restart_records.get((replica.spec.type, replica.index))
+        if job.run_policy.restarts_in_place and replica.pod and not replica.is_completed:
+            yield attempts.next_moment(after, replica.pod, restart)
         if replica.loss or replica.needs_pod:
-            yield restarts.backoff_ends_at(
-                restart_records.get((replica.spec.type, replica.index)), view.snapshot.settings, now=now
-            )
+            yield restarts.backoff_ends_at(restart, view.snapshot.settings, now=now)
 
 
 def _soonest(now: datetime, moments: Iterator[datetime | None]) -> timedelta | None:

@@ -8,7 +8,7 @@ and is not recorded yet. ``job_view`` has all replicas of a job.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Self
+from typing import NamedTuple, Self
 
 from tf_operator.job import naming
 from tf_operator.job.profile import FailureScope, RestartBy
@@ -153,6 +153,21 @@ class Replica:
         if self.pod is None or self.outcome is not PodState.PENDING:
             return None
         return self.pod.waits_since or self.pod.created_at
+
+
+class RestartInPlace(NamedTuple):
+    """A pod whose containers the kubelet has restarted since they were last counted. It has only what counts."""
+
+    replica: Replica
+    pod: Pod
+    times: int
+    outgrown: int = 0
+    """How many of them are not in the backoff limit, because there was more memory."""
+
+    @property
+    def ended_at(self) -> datetime | None:
+        """When its program ended last, before it was restarted."""
+        return self.pod.last_termination.finished_at if self.pod.last_termination else None
 
 
 @dataclass(frozen=True, slots=True)

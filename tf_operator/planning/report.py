@@ -259,8 +259,11 @@ def _current(view: JobView, record: JobRecord) -> JobPhase:
         return record.phase  # it goes on only now: what was lost is from before
     previous = record.phase
     begins = any(_is_lost_for_now(replica) or replica.is_given_up for replica in view.replicas)
+    job = view.snapshot.job
+    begins = begins or record.attempt != job.record.attempt
     was_restarting = previous is JobPhase.RESTARTING
-    if begins or (was_restarting and any(_is_being_replaced(view, replica) for replica in view.replicas)):
+    goes_on = (_is_being_replaced(view, replica) or whole_job.is_awaited(job, replica) for replica in view.replicas)
+    if begins or (was_restarting and any(goes_on)):
         return JobPhase.RESTARTING
     return JobPhase.RUNNING if any(replica.is_running for replica in view.deciding) else previous
 
@@ -277,11 +280,13 @@ def _restarting(view: JobView, record: JobRecord) -> Restarting:
     """What restarts, and why. It stays until more is restarted."""
     recorded = record.restarting
     begun = [loss for loss in view.losses if not loss.is_permanent]
+    themselves = view.restarts_in_place if view.snapshot.job.run_policy.restarts_in_place else ()
     gives_up = any(replica.is_given_up for replica in view.replicas)
-    if recorded and not (begun or gives_up):
+    goes_on = view.snapshot.job.run_policy.restarts_in_place or not gives_up
+    if recorded and goes_on and not (begun or themselves):
         return recorded
-    is_whole = bool(begun) and whole_job.starts_again(view.snapshot.job)
-    replaced = [
+    is_whole = bool(begun or themselves) and whole_job.starts_again(view.snapshot.job)
+    replaced = [entry.replica for entry in themselves] + [
         replica
         for replica in view.replicas
         if _is_lost_for_now(replica) or (not is_whole and (replica.is_given_up or _is_being_replaced(view, replica)))
@@ -290,8 +295,8 @@ def _restarting(view: JobView, record: JobRecord) -> Restarting:
     restarting = replaced or [replica for replica in view.replicas if replica.is_waited_for]
     types = tuple(dict.fromkeys(replica.spec.type for replica in restarting))
     was_failure = recorded.after_failure if recorded else _has_restarted_before(view, types)
-    is_failure = was_failure or any(loss.outcome is PodState.FAILED for loss in begun)
-    return Restarting(types, is_failure, after_resize=gives_up and not (begun or recorded))
+    is_failure = was_failure or bool(themselves) or any(loss.outcome is PodState.FAILED for loss in begun)
+    return Restarting(types, is_failure, after_resize=gives_up and not (begun or recorded or themselves))
 
 
 def _has_restarted_before(view: JobView, types: tuple[ReplicaType, ...]) -> bool:

@@ -16,7 +16,7 @@ from tf_operator.job.ranges import Indexes
 from tf_operator.job.record import ENDS, IDLE, JobPhase, JobRecord, ReplicaRecord, ReplicaType, RestartRecord
 from tf_operator.planning import job_view, memory_growth, whole_job
 from tf_operator.planning.job_view import JobView
-from tf_operator.planning.pods import avoided_nodes
+from tf_operator.planning.pods import attempts, avoided_nodes
 from tf_operator.planning.pods.pod_state import PodState
 from tf_operator.planning.replicas import Replica, ReplicaLoss
 from tf_operator.planning.snapshot import Pod, Settings, Snapshot, is_ahead
@@ -62,9 +62,9 @@ def replaced(view: JobView, phase: JobPhase) -> tuple[ReplicaLoss, ...]:
 def recorded(view: JobView, record: JobRecord, phase: JobPhase) -> JobRecord:
     """The record with every restart of this view in it, of a job that is in this phase from now on."""
     tracker = RestartTracker(view, record)
-    for replica, pod, more, outgrown in view.restarts_in_place:
-        tracker.count(replica.spec.type, more, outgrown=outgrown)
-        tracker.note(replica, uid=pod.uid, in_place=pod.restarts)
+    if begins_attempt(view, phase):
+        tracker.begin_attempt()
+    tracker.count_in_place(view)
     for loss in replaced(view, phase):
         tracker.replace_pod(loss)
     tracker.grow(memory_growth.growths(view.snapshot.job, _outgrown(view, phase)))
@@ -75,8 +75,6 @@ def recorded(view: JobView, record: JobRecord, phase: JobPhase) -> JobRecord:
             tracker.note(replica, uid=replica.loss.pod.uid, in_place=replica.loss.pod.restarts)
     for replica in avoided_nodes.stranded(view.snapshot, view.replicas) if phase not in ENDS | IDLE else ():
         tracker.give_up(replica, replica.pod)
-    if begins_attempt(view, phase):
-        tracker.begin_attempt()
     nodes = avoided_nodes.next_records(view.snapshot, view.replicas, replaced(view, phase), phase)
     return tracker.result().changed(avoided_nodes=nodes)
 
@@ -100,7 +98,10 @@ def _outgrown(view: JobView, phase: JobPhase) -> Iterator[Pod]:
 
 def begins_attempt(view: JobView, phase: JobPhase) -> bool:
     """Whether all replicas start again, if the job is in this phase from now on."""
-    return whole_job.starts_again(view.snapshot.job) and phase not in IDLE and bool(replaced(view, phase))
+    job = view.snapshot.job
+    if phase in ENDS | IDLE or not whole_job.starts_again(job):
+        return False
+    return bool(replaced(view, phase) or (job.run_policy.restarts_in_place and view.restarts_in_place))
 
 
 def backoff_ends_at(record: RestartRecord | None, settings: Settings, *, now: datetime) -> datetime | None:
@@ -142,6 +143,19 @@ class RestartTracker:
         record = self._records.get(key) or RestartRecord(*key, uid)
         self._records[key] = replace(record, uid=uid, in_place=in_place, replaced=record.replaced and record.uid == uid)
 
+    def count_in_place(self, view: JobView) -> None:
+        for entry in view.restarts_in_place:
+            self.count(entry.replica.spec.type, entry.times, outgrown=entry.outgrown)
+        entries = (*view.restarts_in_place, *view.consequences)
+        is_in_place = self._snapshot.job.run_policy.restarts_in_place and self._record.attempt > 1
+        is_in_place = is_in_place and not any(replica.loss or replica.is_given_up for replica in view.replicas)
+        themselves = whole_job.started_again(entries) if is_in_place else frozenset()
+        for replica, pod, *_ in entries:
+            self.note(replica, uid=pod.uid, in_place=pod.restarts)
+            if pod.uid in themselves and not attempts.is_told(self._record, pod):
+                key = (replica.spec.type, replica.index)
+                self._records[key] = replace(self._records[key], time=self._record.attempt_time)
+
     def replace_pod(self, loss: ReplicaLoss) -> None:
         key = (loss.type, loss.index)
         is_whole = whole_job.starts_again(self._snapshot.job)
@@ -169,8 +183,9 @@ class RestartTracker:
         self._forget_start(*key)
 
     def begin_attempt(self) -> None:
-        """Count a restart of the whole job."""
-        now = _whole(self._snapshot.now)
+        """Count a restart of the whole job. No two attempts have the same time."""
+        now, last = _whole(self._snapshot.now), self._record.attempt_time
+        now = max(now, last + timedelta(seconds=1)) if last else now
         self._record = self._record.changed(attempt=self._record.attempt + 1, attempt_time=now)
 
     def _forget_start(self, kind: ReplicaType, index: int) -> None:

@@ -116,7 +116,12 @@ class Pod:
     created_at: datetime | None = None
     host: Host = NOWHERE
     cluster_size: str = ""
-    """The sizes that its TF_CONFIG was last written for, of a pod that takes a new one without being replaced."""
+    """Of a pod whose containers start again when it changes: the sizes that its TF_CONFIG was last written for, and the
+    attempt of its job."""
+    restart_request: str = ""
+    """When it was told to start its containers again for an attempt of its job."""
+    restarts_together: int = 0
+    """How often its sidecar has had all its containers start again."""
     memory_limit: str = ""
     """Of its deciding container, as it was made; only of a type whose memory may grow."""
     version: str = field(default="", compare=False)

@@ -191,8 +191,10 @@ def _is_past_backoff_limit(view: JobView) -> Verdict | None:
         return None
     count = restarts.totals(view)
     used = count.recorded + count.in_place
-    # As batch Job counts restarts by the kubelet: reaching the limit is the end, unless it is 0.
-    is_over = count.in_place > 0 and used >= max(limit, 1)
+    # As batch Job counts restarts by the kubelet: reaching the limit is the end, unless it is 0. A restart of the whole
+    # job counts as one by new pods.
+    is_whole = view.snapshot.job.run_policy.restarts_in_place
+    is_over = not is_whole and count.in_place > 0 and used >= max(limit, 1)
     if not is_over and used + count.failures <= limit:
         return None
     failed = failure_evidence.first(

@@ -3,19 +3,27 @@
 The loss that came first counts, as one restart or one disruption. All other pods are given up with it, by their UIDs
 and in the same write, so how those end counts nowhere: most of them fail because the first one is gone. The next pods
 are made when the last of these is gone, because they would train with what is left of the run before.
+
+In place, what came first may be a program that its kubelet has started again. The other pods stay, and are told
+to begin the attempt (``attempts``); how one ends that has not begun it is a consequence of what came first.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
 
-from tf_operator.job.record import JobPhase, ReplicaType
+from tf_operator.job.record import JobPhase, JobRecord, ReplicaType
+from tf_operator.job.restart_rules import RESTARTING_ALL
 from tf_operator.job.training_job import RestartPolicy, RestartScope, TrainingJob
-from tf_operator.planning.pods import pod_state
+from tf_operator.planning.bodies import resize_sidecar
+from tf_operator.planning.pods import attempts, avoided_nodes, pod_state
+from tf_operator.planning.pods.attempts import NextStep
 from tf_operator.planning.pods.pod_state import PodState
-from tf_operator.planning.replicas import Replica, ReplicaLoss, is_from_before
+from tf_operator.planning.replicas import Replica, ReplicaLoss, RestartInPlace, is_from_before
+from tf_operator.planning.snapshot import Pod, Snapshot
 
 Groups = dict[ReplicaType, tuple[Replica, ...]]
+Restarts = tuple[RestartInPlace, ...]
 
 
 def starts_again(job: TrainingJob) -> bool:
@@ -28,19 +36,110 @@ def is_under_way(job: TrainingJob) -> bool:
     return starts_again(job) and job.record.phase is JobPhase.RESTARTING
 
 
-def restarted(job: TrainingJob, groups: Groups, now: datetime) -> Groups:
-    """The replicas, of which the first that is lost is replaced and the others are given up; or all as they are."""
-    if not (starts_again(job) and any(replica.loss for group in groups.values() for replica in group)):
-        return groups
-    lost = {kind: tuple(_lost_if_stopped(replica, job) for replica in group) for kind, group in groups.items()}
+def restarted(snapshot: Snapshot, groups: Groups, restarts: Restarts) -> tuple[Groups, Restarts]:
+    """The replicas, of which the first that is lost is replaced and the others are given up; or all as they are.
+
+    And those of the restarts in place that count.
+    """
+    job = snapshot.job
+    if job.run_policy.restarts_in_place:
+        return _restarted_in_place(snapshot, groups, restarts)
+    if not (starts_again(job) and _has_losses(groups)):
+        return groups, restarts
+    lost, first = _with_first_loss(job, groups, snapshot.now)
+    if first is None or first.is_permanent:
+        return groups, restarts
+    return _each(lost, lambda replica: replica if replica.loss is first else replica.restarted()), restarts
+
+
+def _restarted_in_place(snapshot: Snapshot, groups: Groups, restarts: Restarts) -> tuple[Groups, Restarts]:
+    """The replicas, of which those are given up that cannot begin the attempt in place, or do not; and what counts."""
+    job, now = snapshot.job, snapshot.now
+    groups = _each(groups, lambda replica: _settled(replica, snapshot))
+    causes = tuple(entry for entry in restarts if _is_cause(job.record, entry))
+    if not (causes or _has_losses(groups)):
+        return groups, ()
+    lost, first = _with_first_loss(job, groups, now)
+    restart = min(causes, key=lambda entry: entry.ended_at or now, default=None)
+    if restart and first and _order(first, now) < (restart.ended_at or now, False):
+        restart = None
+    if restart is None and first and first.is_permanent:
+        return groups, ()
+    nodes = frozenset(avoided_nodes.names(job, job.record.avoided_nodes))
+    themselves = frozenset() if first else started_again(restarts)
+
+    def next_of(replica: Replica) -> Replica:
+        pod = replica.pod
+        if restart is None and replica.loss is first and first:
+            return replica
+        may_stay = pod is not None and pod.is_there and replica.loss is None and pod.host.node not in nodes
+        if pod and may_stay and (pod.uid in themselves or resize_sidecar.takes_signals(pod, snapshot.settings)):
+            return replica
+        return replica.restarted()
+
+    # However often it was restarted meanwhile, that is one attempt.
+    return _each(lost, next_of), (restart._replace(times=1, outgrown=0),) if restart else ()
+
+
+def started_again(restarts: Iterable[RestartInPlace]) -> frozenset[str]:
+    """The UIDs of the pods that have begun an attempt by themselves: no program has ended since theirs was started.
+
+    Where pods are replaced, none has: they all begin when these are gone.
+    """
+    last = max(filter(None, (entry.ended_at for entry in restarts)), default=None)
+    starts = ((entry.pod.uid, entry.pod.main.started_at if entry.pod.main else None) for entry in restarts)
+    return frozenset(uid for uid, start in starts if start is None or last is None or start >= last)
+
+
+def has_yet_to_begin(record: JobRecord, replica: Replica) -> bool:
+    """Whether its pod is of the run before, in place."""
+    return replica.pod is not None and not replica.is_completed and not _has_begun(record, replica, replica.pod)
+
+
+def is_awaited(job: TrainingJob, replica: Replica) -> bool:
+    """Whether its program is yet to be started for the attempt, in place."""
+    pod = replica.pod
+    if pod is None or replica.is_completed or not job.run_policy.restarts_in_place:
+        return False
+    return has_yet_to_begin(job.record, replica) or pod_state.waits_for_restart(pod)
+
+
+def _is_cause(record: JobRecord, restart: RestartInPlace) -> bool:
+    """Whether its program failed after it had begun the attempt, and was not restarted with all of its pod since."""
+    ended = restart.pod.last_termination
+    is_of_all = ended is not None and ended.reason == RESTARTING_ALL
+    return not is_of_all and _has_begun(record, restart.replica, restart.pod)
+
+
+def _has_begun(record: JobRecord, replica: Replica, pod: Pod) -> bool:
+    return attempts.has_begun(record, pod, replica.record)
+
+
+def _settled(replica: Replica, snapshot: Snapshot) -> Replica:
+    """The replica without a loss that is a consequence; given up, if its pod does not do what it is told."""
+    record, pod, loss = snapshot.job.record, replica.pod, replica.loss
+    if loss:
+        return replica if loss.pod is None or _has_begun(record, replica, loss.pod) else replica.restarted()
+    if pod is None or not pod.is_there:
+        return replica
+    step = attempts.next_step(record, pod, replica.record, now=snapshot.now)
+    is_deaf = step is NextStep.REQUEST and not resize_sidecar.takes_signals(pod, snapshot.settings)
+    return replica.restarted() if is_deaf or step is NextStep.GIVE_UP else replica
+
+
+def _has_losses(groups: Groups) -> bool:
+    return any(replica.loss for group in groups.values() for replica in group)
+
+
+def _with_first_loss(job: TrainingJob, groups: Groups, now: datetime) -> tuple[Groups, ReplicaLoss | None]:
+    """The replicas, of which some are lost because somebody deletes their pods; and what was lost first."""
+    lost = _each(groups, lambda replica: _lost_if_stopped(replica, job))
     losses = (replica.loss for group in lost.values() for replica in group if replica.loss)
-    first = min(losses, key=lambda loss: _order(loss, now))
-    if first.is_permanent:
-        return groups
-    return {
-        kind: tuple(replica if replica.loss is first else replica.restarted() for replica in group)
-        for kind, group in lost.items()
-    }
+    return lost, min(losses, key=lambda loss: _order(loss, now), default=None)
+
+
+def _each(groups: Groups, change: Callable[[Replica], Replica]) -> Groups:
+    return {kind: tuple(change(replica) for replica in group) for kind, group in groups.items()}
 
 
 def has_failed(replica: Replica) -> bool:

@@ -126,6 +126,7 @@ class _Annotations(msgspec.Struct, frozen=True, gc=False):
     avoided_nodes: Interned[str] = msgspec.field(name=constants.AVOIDED_NODES_ANNOTATION, default="")
     cluster_size: Interned[str] = msgspec.field(name=resize_sidecar.SIZES_ANNOTATION, default="")
     memory_limit: Interned[str] = msgspec.field(name=constants.MEMORY_ANNOTATION, default="")
+    restart_request: str = msgspec.field(name=resize_sidecar.REQUEST_ANNOTATION, default="")
 
 
 class _PodMeta(ChildMeta, frozen=True, rename="camel"):
@@ -230,6 +231,8 @@ def _pod(raw_pod: _RawPod, kind: Any, index: int, deciding: Mapping[str, str], c
         created_at=raw_pod.metadata.creation_timestamp,
         host=_host(raw_pod),
         cluster_size=size,
+        restart_request=raw_pod.metadata.annotations.restart_request,
+        restarts_together=resizes,
         memory_limit=raw_pod.metadata.annotations.memory_limit,
         version=core.resource_version,
     )

@@ -18,6 +18,7 @@ from support.api import Api, RefusedError
 from support.embedded.embedded_plane import EmbeddedPlane
 from support.jobs import builders
 from support.jobs.older_versions import TEMPLATE, old_job, path, serving
+from support.jobs.templates import Template
 from support.resources import CRDS, TFJOBS, Json
 from support.settle import eventually
 from tf_operator.dialects.kubeflow import v1
@@ -31,6 +32,7 @@ ELASTIC_SERVERS = JOB.parameter_servers().elastic(1, 4, parameterServers={"maxRe
 DYNAMIC = JOB.dynamic_workers()
 GROWING = JOB.oom_policy("Worker", "8Gi", limit="4Gi")
 QUEUED = JOB.scheduling(queue="a")
+RULED = builders.tfjob("j").chief().workers(2, template=Template().main(restartPolicy="Never"))
 LONG = "j" * 54
 """Of the Services of this job, and of ten workers, but not of eleven, the names are short enough."""
 OURS, THEIRS = "kubeflow.org/training-operator", "kueue.x-k8s.io/multikueue"
@@ -126,6 +128,8 @@ STAY, BOUNDS = "types and numbers of replicas can only change", "<= number of wo
 ONLY_BEFORE = ".spec.runPolicy.managedBy", "cannot be set, changed or removed after creation"
 QUEUE = ".spec.runPolicy.schedulingPolicy.queue", "cannot be changed or removed once it is set"
 WHOLE = ".spec.runPolicy.restarts.scope", "must be Replica with enableDynamicWorker"
+METHOD = ".spec.runPolicy.restarts.method", "must be Recreate unless the scope is Job"
+OWN_RULES = METHOD[0], "must be Recreate where a container 'tensorflow' has a restartPolicy"
 MEMORY = SPECS, "needs an oomPolicy.maxMemory that is at least the memory limit"
 LARGE = {"name": "tensorflow", "image": "x", "resources": {"limits": {"memory": "9Gi"}}}
 FORMAT = ".spec.tfConfigFormat", "can only change while the job is suspended"
@@ -215,6 +219,13 @@ CHANGES = [
         "must be Report without deadlineSeconds",
         JOB.progress_deadline(60, "Restart"),
         policy(progressPolicy={"deadlineSeconds": None}),
+    ),
+    change("restart one replica in place", *METHOD, JOB, policy(restarts={"scope": "Replica", "method": "InPlace"})),
+    change(
+        "a smaller scope in place", *METHOD, JOB.restarts_as_a_whole("InPlace"), policy(restarts={"scope": "Replica"})
+    ),
+    change(
+        "restart in place by other rules", *OWN_RULES, RULED, policy(restarts={"scope": "Job", "method": "InPlace"})
     ),
     change("less memory at most", *MEMORY, GROWING, worker(oomPolicy={"maxMemory": "3Gi"})),
     change("a limit above the most", *MEMORY, GROWING, container(**LARGE)),

@@ -1,4 +1,4 @@
-"""Resizes of jobs that keep their pods: the kubelet, which the test plays, starts the containers again."""
+"""Jobs that keep their pods, in resizes and restarts: the kubelet, which the test plays, starts containers again."""
 
 import json
 from pathlib import Path
@@ -17,6 +17,8 @@ ARGUMENTS = ("--restart-in-place",)
 RIGHTS = Path(__file__).resolve().parents[3] / "manifests/rbac/in-place"
 SIDECAR = "tf-operator-resize"
 JOB = builders.tfjob("j").workers(2, restart="OnFailure").elastic(1, 4, restartInPlace=True)
+WHOLE = builders.tfjob("j").workers(2, restart="ExitCode").restarts_as_a_whole("InPlace")
+SIGNAL = "tf-operator.kubeflow.org/cluster-size"
 PEERS = ("j-worker-0", "j-worker-1")
 
 
@@ -25,9 +27,7 @@ async def prepare(admin):
 
 
 async def test_workers_in_step_keep_their_pods_and_learn_of_the_new_size(job_namespace):
-    version = await job_namespace.admin.get("/version")
-    if (int(version["major"]), int(version["minor"])) < (1, 36):
-        pytest.skip("before Kubernetes 1.36 no container can restart all others")
+    await _skip_older_servers(job_namespace)
     await job_namespace.begin_running(JOB)
     uids = await job_namespace.uids()
     pods = await job_namespace.pods()
@@ -45,6 +45,43 @@ async def test_workers_in_step_keep_their_pods_and_learn_of_the_new_size(job_nam
     await job_namespace.quiet()
     assert {name: uid for name, uid in (await job_namespace.uids()).items() if name in PEERS} == uids
     assert job["status"].get("restarts", 0) == job["status"].get("disruptions", 0) == 0
+
+
+async def test_a_worker_that_restarts_itself_has_the_other_one_restart_in_its_pod(job_namespace):
+    await _skip_older_servers(job_namespace)
+    await job_namespace.begin_running(WHOLE)
+    uids = await job_namespace.uids()
+    await _fails(job_namespace, "j-worker-0")
+
+    await eventually(lambda: _is_told(job_namespace, "j-worker-1", "attempt=2"), within=PATIENCE)
+    await job_namespace.wait_event("JobRestarted", "attempt 2 begins in place; 1 other replica(s) restart in place")
+    await _restart_all(job_namespace, "j-worker-1")
+    job = await job_namespace.wait("j", "Running")
+    await job_namespace.quiet()
+
+    assert await job_namespace.uids() == uids
+    assert not await _is_told(job_namespace, "j-worker-0", "attempt=2"), "it has restarted itself"
+    assert (job["status"]["attempt"], job["status"]["restarts"]) == (2, 1)
+
+
+async def _skip_older_servers(job_namespace):
+    version = await job_namespace.admin.get("/version")
+    if (int(version["major"]), int(version["minor"])) < (1, 36):
+        pytest.skip("before Kubernetes 1.36 no container can restart all others")
+
+
+async def _fails(job_namespace, name):
+    """Its program is killed, and its kubelet starts it again, by its rule."""
+    path = PODS.path(job_namespace.namespace, name)
+    (main,) = (await job_namespace.admin.get(path))["status"]["containerStatuses"]
+    moment = main["state"]["running"]["startedAt"]
+    ended = {"terminated": {"exitCode": 137, "reason": "Error", "startedAt": moment, "finishedAt": moment}}
+    main = {**main, "restartCount": 1, "lastState": ended}
+    await job_namespace.admin.patch(f"{path}/status", {"status": {"containerStatuses": [main]}})
+
+
+async def _is_told(job_namespace, name, text):
+    return (await job_namespace.pods())[name]["metadata"]["annotations"][SIGNAL] == text
 
 
 async def _are_told(job_namespace, size):

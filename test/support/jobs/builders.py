@@ -149,8 +149,8 @@ class TFJobBuilder(ObjectBuilder):
     def deadline(self, seconds: int) -> Self:
         return self._with_run_policy(activeDeadlineSeconds=seconds)
 
-    def restarts_as_a_whole(self) -> Self:
-        return self._with_run_policy(restarts={"scope": "Job"})
+    def restarts_as_a_whole(self, method: str = "") -> Self:
+        return self._with_run_policy(restarts={"scope": "Job"} | ({"method": method} if method else {}))
 
     def avoid_nodes(self, after_failures: int | None) -> Self:
         return self._with_run_policy(avoidNodes={"afterFailures": after_failures})

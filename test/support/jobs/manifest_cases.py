@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from support.jobs.builders import tfjob
+from support.jobs.builders import merge, tfjob
 from support.resources import Json
 
 MAIN: Final = {"name": "tensorflow", "image": "i"}
@@ -154,6 +154,18 @@ BROKEN_RULES: Final = (  # of the CRD, in CEL
     ),
     _case("a hang without reports", _policy(progressPolicy={"deadlineSeconds": 60}), f"{_PROGRESS}.deadlineSeconds"),
     _case("a restart without a hang", _policy(progressPolicy={"action": "Restart"}), f"{_PROGRESS}.action"),
+    _case(
+        "one replica in place",
+        _policy(restarts={"scope": "Replica", "method": "InPlace"}),
+        "spec.runPolicy.restarts.method",
+    ),
+    _case(
+        "in place by rules of its own",
+        merge(
+            _main(restartPolicy="Never"), {"spec": {"runPolicy": {"restarts": {"scope": "Job", "method": "InPlace"}}}}
+        ),
+        "spec.runPolicy.restarts.method",
+    ),
     _case("less memory than the limit", _grows("8Gi", maxMemory="7.9Gi"), f"{_WORKER}.oomPolicy.maxMemory"),
     _case("an empty image", _main(image=""), f"{_POD}.containers"),
     _case("a sidecar without image", _template(containers=[MAIN, {"name": "side"}]), f"{_POD}.containers"),
@@ -178,6 +190,7 @@ BAD: Final = (
     _case("a container without a name", _template(containers=[MAIN, {"image": "i"}]), f"{_POD}.containers[1].name"),
     _case("a negative limit", _policy(backoffLimit=-1), "spec.runPolicy.backoffLimit"),
     _case("no time to start", _policy(startupDeadlineSeconds=0), "spec.runPolicy.startupDeadlineSeconds"),
+    _case("another method", _policy(restarts={"method": "Pod"}), "spec.runPolicy.restarts.method"),
     _case("another scope", _policy(restarts={"scope": "Pod"}), "spec.runPolicy.restarts.scope"),
     _case("nodes that are avoided at once", _policy(avoidNodes={"afterFailures": 0}), f"{_AVOID}.afterFailures"),
     _case("nodes that are avoided too late", _policy(avoidNodes={"afterFailures": 11}), f"{_AVOID}.afterFailures"),

@@ -70,7 +70,7 @@ def test_v1alpha2_has_the_replica_statuses_under_their_name_of_then():
 
 def test_what_only_v1_knows_survives_an_edit_in_an_older_version():
     policy = {"suspend": True, "managedBy": "kueue.x-k8s.io/multikueue", "schedulingPolicy": {"queue": "q"}}
-    policy |= {"restarts": {"scope": "Job"}}
+    policy |= {"restarts": {"scope": "Job", "method": "InPlace"}}
     stored = job("v1", runPolicy=policy, successPolicy="AllWorkers", elasticPolicy={"maxReplicas": 4})
     body = convert(stored, "v1beta1")
     body["metadata"]["labels"] = {"team": "a"}

@@ -64,6 +64,14 @@ def test_a_valid_job_has_no_errors(job):
             "spec.runPolicy.restarts.scope: must be Replica with enableDynamicWorker: such workers go on",
         ),
         (
+            tfjob().workers(1).merged({"spec": {"runPolicy": {"restarts": {"method": "InPlace"}}}}),
+            "spec.runPolicy.restarts.method: must be Recreate unless the scope is Job",
+        ),
+        (
+            tfjob().workers(1, template=Template().main(restartPolicy="Never")).restarts_as_a_whole("InPlace"),
+            "spec.runPolicy.restarts.method: must be Recreate where a container 'tensorflow' has a restartPolicy or",
+        ),
+        (
             tfjob().workers(1).oom_policy("Worker", "8Gi", percent=9),
             "spec.tfReplicaSpecs.Worker.oomPolicy.growthPercent: must be from 10 to 400, is 9",
         ),

@@ -269,6 +269,17 @@ def test_restarts_by_a_resize_in_place_are_no_restarts(sidecar, main, restarts):
     assert (observed_pod.restarts, observed_pod.cluster_size) == (restarts, "Worker=2")
 
 
+def test_a_pod_says_when_it_was_told_to_restart_and_how_often_it_has():
+    sidecar = entry(resize_sidecar.SIDECAR, 2, {"terminated": {"exitCode": resize_sidecar.EXIT_CODE}})
+    body = pod(containerStatuses=[entry("tensorflow", 2, {"running": {}})], initContainerStatuses=[sidecar])
+    texts = {resize_sidecar.SIZES_ANNOTATION: "attempt=3", resize_sidecar.REQUEST_ANNOTATION: "2026-03-01T08:00:00Z 2"}
+    body["metadata"]["annotations"] = texts
+
+    observed_pod = READ_POD(raw(body)).pod
+
+    assert (observed_pod.restart_request, observed_pod.restarts_together) == ("2026-03-01T08:00:00Z 2", 3)
+
+
 def test_a_pod_says_with_how_much_memory_it_was_made():
     body = pod()
     body["metadata"]["annotations"] = {constants.MEMORY_ANNOTATION: "8Gi"}

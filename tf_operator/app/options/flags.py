@@ -93,8 +93,8 @@ FLAGS: tuple[Flag, ...] = (
         flag_types.switch,
         "false",
         "",
-        "Keep the pods of jobs with elasticPolicy.restartInPlace in a resize: their containers start again. Needs "
-        "Kubernetes 1.36 and permission to patch pods.",
+        "Keep pods, and start their containers again: in resizes of jobs with elasticPolicy.restartInPlace, and in "
+        "restarts with runPolicy.restarts.method InPlace. Needs Kubernetes 1.36 and permission to patch pods.",
     ),
     Flag(
         "kueue",

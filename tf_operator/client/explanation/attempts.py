@@ -24,6 +24,8 @@ def sentences(situation: Situation) -> tuple[str, ...]:
         return ()
     replaced = [entry for entry in record.restart_records if entry.replaced and not _has_completed(situation, entry)]
     pods = f"{len(replaced)} pod{' was' if len(replaced) == 1 else 's were'} replaced"
+    if situation.job.spec.run_policy.restarts_in_place:
+        pods += ", and the others restarted in place"
     began = f"began {display.age(record.attempt_time, situation.now)} ago, because {_cause(situation)}"
     uncounted = ["how the other pods ended, because the job stopped them"]
     if record.disruptions:

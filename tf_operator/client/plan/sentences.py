@@ -25,7 +25,7 @@ from tf_operator.job.training_job import (
     SuccessPolicy,
     TrainingJob,
 )
-from tf_operator.meta import text_of
+from tf_operator.meta import mapping_of, text_of
 from tf_operator.planning import resizing
 from tf_operator.planning.actions import Create
 from tf_operator.planning.child_kinds import kinds, tensorboard
@@ -40,6 +40,7 @@ _CLEAN_UP: Final = {
     CleanPodPolicy.ALL: "all pods and Services are deleted",
 }
 _MOST_SIZES: Final = 5
+_DEFAULT_GRACE: Final = 30
 
 
 def sentences(
@@ -144,6 +145,8 @@ def _ends_by_template(job: TrainingJob, deciding: DecidingReplica) -> Iterator[t
 def _ends_by_policy(job: TrainingJob) -> Iterator[tuple[str, str]]:
     if job.run_policy.restart_scope is RestartScope.JOB:
         yield "Failures", "a replica that is replaced takes along all others that have not completed: one restart"
+    if job.run_policy.restarts_in_place:
+        yield "Failures", _in_place(job)
     for policy in RestartPolicy:
         kinds = [spec.type for spec in job.replicas if spec.restart_policy is policy and spec.count]
         if kinds:
@@ -151,6 +154,23 @@ def _ends_by_policy(job: TrainingJob) -> Iterator[tuple[str, str]]:
     yield from (("Memory", _growth(job, spec)) for spec in job.in_force().replicas if spec.oom_policy)
     if job.profile.failure_scope is FailureScope.DECIDING:
         yield "Failures", "only that of the replica that decides success fails the job"
+
+
+def _in_place(job: TrainingJob) -> str:
+    """What it means for programs that want to be told before they are ended."""
+    graceful = [spec.type for spec in job.replicas if _ends_gracefully(spec)]
+    note = ""
+    if graceful:
+        types = job.profile.words.list_types(graceful)
+        note = f"; the preStop hook or grace period of {types} is not heeded: method Recreate does"
+    return f"with --restart-in-place (Kubernetes 1.36) pods stay, and their containers are killed at once{note}"
+
+
+def _ends_gracefully(spec: ReplicaSpec) -> bool:
+    """Whether its template asks for time, or for a program, before its containers are killed."""
+    seconds = templates.pod_of(spec).get("terminationGracePeriodSeconds")
+    hooks = (mapping_of(entry.get("lifecycle")).get("preStop") for entry in templates.containers_of(spec))
+    return any(hooks) or (isinstance(seconds, int) and seconds > _DEFAULT_GRACE)
 
 
 def _growth(job: TrainingJob, spec: ReplicaSpec) -> str:

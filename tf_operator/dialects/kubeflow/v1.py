@@ -36,6 +36,7 @@ from tf_operator.job.training_job import (
     ElasticPolicy,
     ElasticRange,
     ReplicaSpec,
+    RestartMethod,
     RestartPolicy,
     RestartScope,
     RunPolicy,
@@ -178,13 +179,15 @@ def _outdated_fields(spec: Fields) -> list[str]:
 def _read_run_policy(spec: Fields, outdated: Collection[str]) -> RunPolicy:
     policy = spec.below("runPolicy")
     clean, ttl, deadline, limit = (spec if name in outdated else policy for name in _ONCE_IN_SPEC)
+    restarts = policy.below("restarts")
     return RunPolicy(
         clean_pods=clean.one_of("cleanPodPolicy", _CLEAN_POD_POLICIES, CleanPodPolicy.NONE, other=CleanPodPolicy.ALL),
         ttl_seconds=ttl.integer("ttlSecondsAfterFinished"),
         deadline_seconds=deadline.integer("activeDeadlineSeconds"),
         startup_deadline_seconds=policy.integer("startupDeadlineSeconds"),
         backoff_limit=limit.integer("backoffLimit"),
-        restart_scope=policy.below("restarts").one_of("scope", RestartScope, RestartScope.REPLICA),
+        restart_scope=restarts.one_of("scope", RestartScope, RestartScope.REPLICA),
+        restart_method=restarts.one_of("method", RestartMethod, RestartMethod.RECREATE),
         avoid_after=_read_avoid_after(policy),
         progress=_read_progress(policy.below("progressPolicy")),
         is_suspended=policy.flag("suspend"),

@@ -89,6 +89,8 @@ class ChildBuilder:
         pod = {"metadata": metadata, "spec": self._pod_spec(spec, config)}
         if config and resize_sidecar.is_offered(self.job, self.settings):
             pod = resize_sidecar.added(pod, self.job, config)
+        if self.settings.restarts_in_place and self.job.run_policy.restarts_in_place:
+            pod = {**pod, "spec": resize_sidecar.restarting_itself(pod["spec"], self.job, spec)}
         return json_logs.added(pod, self.job, spec.type, index) if json_logs.is_wanted(self.job) else pod
 
     def service(self, kind: ReplicaType, index: int, *, name: str) -> dict[str, Any]:

@@ -187,6 +187,28 @@ def test_a_restart_in_place_is_mentioned():
     assert "a change restarts the other pods in place, or replaces them without --restart-in-place" in text
 
 
+HOOK = {"sleep": {"seconds": 1}}
+GRACE = "; the preStop hook or grace period of Worker is not heeded: method Recreate does"
+
+
+@pytest.mark.parametrize(
+    ("pod", "note"),
+    [
+        ({"terminationGracePeriodSeconds": 30}, ""),
+        ({"terminationGracePeriodSeconds": 31}, GRACE),
+        ({"containers": [{"name": "tensorflow", "image": "i", "lifecycle": {"postStart": HOOK}}]}, ""),
+        ({"containers": [{"name": "tensorflow", "image": "i", "lifecycle": {"preStop": HOOK}}]}, GRACE),
+    ],
+)
+def test_a_restart_of_the_whole_job_in_place_leaves_no_time(pod, note):
+    builder = WORKERS.restarts_as_a_whole("InPlace").merged(
+        {"spec": {"tfReplicaSpecs": {"Worker": {"template": {"spec": pod}}}}}
+    )
+
+    sentence = "with --restart-in-place (Kubernetes 1.36) pods stay, and their containers are killed at once"
+    assert ("Failures", sentence + note) in sentences(builder)
+
+
 def test_dynamic_workers_are_mentioned():
     assert "their number may change" in dict(sentences(WORKERS.dynamic_workers()))["Workers"]
 

@@ -1,0 +1,72 @@
+"""A job that restarts as a whole in place, on a real kubelet: one program is killed, and all of them start again."""
+
+import os
+import time
+from statistics import median, quantiles
+
+import pytest
+
+from support.settle import eventually
+
+WORKERS = 4
+RESTARTS = int(os.environ.get("E2E_RESTARTS", "100"))
+PATIENCE = 300.0
+# The shell goes on, and exits as the kernel has ended its child: nothing can kill the first process of a container.
+PROGRAM = "sleep 1000000 & echo $! > /tmp/pid; wait $!"
+KILL = "kill -9 $(cat /tmp/pid)"
+
+
+def job(image):
+    container = {"name": "tensorflow", "image": image, "command": ["/bin/sh", "-c", PROGRAM]}
+    template = {"spec": {"terminationGracePeriodSeconds": 1, "containers": [container]}}
+    return {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "TFJob",
+        "metadata": {"name": "steps"},
+        "spec": {
+            "runPolicy": {"restarts": {"scope": "Job", "method": "InPlace"}},
+            "tfReplicaSpecs": {"Worker": {"replicas": WORKERS, "restartPolicy": "ExitCode", "template": template}},
+        },
+    }
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(7200)
+async def test_a_worker_that_is_killed_restarts_all_in_their_pods(here, images, capsys):
+    """A job for each few restarts: a kubelet waits before it starts a container that has failed in the last minutes."""
+    seconds = []
+    while len(seconds) < RESTARTS:
+        seconds += await restarts_of_one_job(here, images.operator)
+    p95 = quantiles(seconds, n=20)[-1]
+    with capsys.disabled():
+        print(f"\n{len(seconds)} restarts in place: p50 {median(seconds):.1f} s, p95 {p95:.1f} s")  # noqa: T201
+
+
+async def restarts_of_one_job(here, image):
+    """How long each restart took; each worker is killed once."""
+    here.kubectl.create(job(image))
+    names = {f"worker-{index}" for index in range(WORKERS)}
+    await here.wait_pods("steps", only=names, phase="Running")
+    await here.wait_state("steps", "Running")
+    uids, seconds = here.uids("steps"), []
+    for number, name in enumerate(sorted(names), 1):
+        here.kubectl.run("exec", f"steps-{name}", "--container=tensorflow", "--", "/bin/sh", "-c", KILL)
+        begin = time.monotonic()
+        await eventually(lambda number=number: have_restarted(here, number), within=PATIENCE, every=0.2)
+        seconds.append(time.monotonic() - begin)
+        await here.wait_state("steps", "Running")
+        status = here.job("steps")["status"]
+        assert (status["restarts"], status["attempt"], status.get("disruptions", 0)) == (number, number + 1, 0)
+        assert here.uids("steps") == uids, "a pod was replaced"
+    here.kubectl.run("delete", "tfjob/steps", "--wait=true")
+    await here.wait_pods("steps", only=set())
+    return seconds
+
+
+def have_restarted(here, number):
+    """Each program has been started so many times again, and runs."""
+    entries = [pod["status"]["containerStatuses"][0] for pod in here.pods("steps").values()]
+    counts = [entry["restartCount"] for entry in entries]
+    assert counts == [number] * WORKERS, here.description("steps")
+    assert all("running" in entry["state"] for entry in entries), here.description("steps")
+    return True

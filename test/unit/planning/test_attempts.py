@@ -1,0 +1,94 @@
+"""What a pod is told that has to begin another attempt in place, and when it counts as begun."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tf_operator.job.record import JobRecord, ReplicaType, RestartRecord
+from tf_operator.planning.pods import attempts
+from tf_operator.planning.pods.attempts import NextStep, RestartRequest
+from tf_operator.planning.snapshot import Pod
+
+NOW = datetime(2026, 3, 1, 8, tzinfo=UTC)
+SECOND = JobRecord(attempt=2, attempt_time=NOW)
+POD = Pod("j-worker-0", "u", ReplicaType.WORKER, 0, phase="Running", cluster_size="Worker=2,attempt=2")
+ITSELF = RestartRecord(ReplicaType.WORKER, 0, "u", in_place=1, time=NOW)
+REQUEST = "tf-operator.kubeflow.org/restart-request"
+
+
+def told(seconds_ago, *, restarts=0, again=False):
+    """The pod, which was told so long ago, and has not been restarted since."""
+    request = RestartRequest(NOW - timedelta(seconds=seconds_ago), restarts, is_repeated=again)
+    return replace(POD, restart_request=str(request), restarts_together=restarts)
+
+
+@pytest.mark.parametrize(
+    ("pod", "restart", "has_begun"),
+    [
+        pytest.param(POD, None, True, id="made for it"),
+        pytest.param(replace(POD, cluster_size="attempt=1"), None, False, id="of the attempt before"),
+        pytest.param(replace(POD, cluster_size="Worker=2"), None, False, id="from before the method"),
+        pytest.param(told(1), None, False, id="told"),
+        pytest.param(replace(told(1), restarts_together=1), None, True, id="restarted since"),
+        pytest.param(told(1, restarts=3), None, False, id="restarted only before"),
+        pytest.param(replace(POD, cluster_size="attempt=1"), ITSELF, True, id="by itself"),
+        pytest.param(replace(POD, uid="v", cluster_size="attempt=1"), ITSELF, False, id="another pod by itself"),
+        pytest.param(
+            replace(POD, cluster_size="attempt=1"), replace(ITSELF, time=NOW - timedelta(1)), False, id="an earlier one"
+        ),
+        pytest.param(POD, replace(ITSELF, replaced=True), False, id="given up"),
+    ],
+)
+def test_a_pod_has_begun_an_attempt_when_its_program_was_started_for_it(pod, restart, has_begun):
+    assert attempts.has_begun(SECOND, pod, restart) is has_begun
+    assert attempts.has_begun(JobRecord(), pod, restart), "there is only one"
+
+
+@pytest.mark.parametrize(
+    ("pod", "step", "seconds"),
+    [
+        (POD, NextStep.NOTHING, None),
+        (replace(POD, cluster_size="attempt=1"), NextStep.REQUEST, None),
+        (told(4), NextStep.NOTHING, 1),
+        (told(5), NextStep.REPEAT, 0),
+        (told(5, again=True), NextStep.NOTHING, 25),
+        (told(29, again=True), NextStep.NOTHING, 1),
+        (told(30), NextStep.GIVE_UP, -25),
+        (told(30, again=True), NextStep.GIVE_UP, 0),
+        (told(-3600), NextStep.REQUEST, 3605),
+    ],
+)
+def test_a_pod_is_told_twice_and_then_given_up(pod, step, seconds):
+    moment = attempts.next_moment(SECOND, pod, None)
+
+    assert attempts.next_step(SECOND, pod, None, now=NOW) is step
+    assert moment == (None if seconds is None else NOW + timedelta(seconds=seconds))
+
+
+def test_nothing_is_done_about_a_pod_that_leaves():
+    gone = replace(ITSELF, replaced=True, time=None)
+
+    assert attempts.next_step(SECOND, told(40), gone, now=NOW) is NextStep.NOTHING
+
+
+@pytest.mark.parametrize(
+    "text", ["", "soon", "2026-03-01T08:00:00Z", "2026-13-01T08:00:00Z 1", "2026-03-01T08:00:00Z -1"]
+)
+def test_what_is_no_request_counts_for_nothing(text):
+    assert RestartRequest.parse(text) is None
+    assert attempts.has_begun(SECOND, replace(POD, restart_request=text), None)
+
+
+@pytest.mark.parametrize(
+    ("step", "pod", "written"),
+    [
+        (NextStep.REQUEST, replace(POD, restarts_together=2), {REQUEST: "2026-03-01T08:00:00Z 2"}),
+        (NextStep.REPEAT, told(5, restarts=2), {REQUEST: "2026-03-01T07:59:55Z 2 again"}),
+        (NextStep.REQUEST, replace(POD, phase="Pending"), {}),
+        (NextStep.REQUEST, replace(told(99), phase="Pending"), {REQUEST: None}),
+        (NextStep.REQUEST, replace(told(99), is_restarting=True), {REQUEST: None}),
+    ],
+)
+def test_a_pod_that_starts_anyway_needs_no_request(step, pod, written):
+    assert attempts.annotations(step, pod, NOW) == written
