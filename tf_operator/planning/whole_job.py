@@ -11,6 +11,7 @@ to begin the attempt (``attempts``); how one ends that has not begun it is a con
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
+from itertools import chain
 
 from tf_operator.job.record import JobPhase, JobRecord, ReplicaType
 from tf_operator.job.restart_rules import RESTARTING_ALL
@@ -55,7 +56,8 @@ def restarted(snapshot: Snapshot, groups: Groups, restarts: Restarts) -> tuple[G
 def _restarted_in_place(snapshot: Snapshot, groups: Groups, restarts: Restarts) -> tuple[Groups, Restarts]:
     """The replicas, of which those are given up that cannot begin the attempt in place, or do not; and what counts."""
     job, now = snapshot.job, snapshot.now
-    groups = _each(groups, lambda replica: _settled(replica, snapshot))
+    began_at = _began_at(job.record, chain.from_iterable(groups.values()), now)
+    groups = _each(groups, lambda replica: _settled(replica, snapshot, began_at))
     causes = tuple(entry for entry in restarts if _is_cause(job.record, entry))
     if not (causes or _has_losses(groups)):
         return groups, ()
@@ -106,20 +108,42 @@ def is_awaited(job: TrainingJob, replica: Replica) -> bool:
 
 def _is_cause(record: JobRecord, restart: RestartInPlace) -> bool:
     """Whether its program failed after it had begun the attempt, and was not restarted with all of its pod since."""
-    ended = restart.pod.last_termination
-    is_of_all = ended is not None and ended.reason == RESTARTING_ALL
-    return not is_of_all and _has_begun(record, restart.replica, restart.pod)
+    return not _is_of_all(restart.pod) and _has_begun(record, restart.replica, restart.pod)
 
 
 def _has_begun(record: JobRecord, replica: Replica, pod: Pod) -> bool:
     return attempts.has_begun(record, pod, replica.record)
 
 
-def _settled(replica: Replica, snapshot: Snapshot) -> Replica:
-    """The replica without a loss that is a consequence; given up, if its pod does not do what it is told."""
+def _began_at(record: JobRecord, replicas: Iterable[Replica], now: datetime) -> datetime | None:
+    """When the last pod that was told has begun the attempt; now, if one has yet to. ``None``: none was told."""
+    starts = []
+    for replica in replicas:
+        pod, restart = replica.pod, replica.record
+        if has_yet_to_begin(record, replica) or (restart and restart.replaced and replica.needs_pod):
+            return now
+        if pod and pod.main and pod.main.started_at and _is_of_all(pod):
+            starts.append(pod.main.started_at)
+    return max(starts, default=None)
+
+
+def _is_of_all(pod: Pod) -> bool:
+    """Whether its program was started last with all containers of its pod."""
+    return pod.last_termination is not None and pod.last_termination.reason == RESTARTING_ALL
+
+
+def _settled(replica: Replica, snapshot: Snapshot, began_at: datetime | None) -> Replica:
+    """The replica without a loss that is a consequence; given up, if its pod does not do what it is told.
+
+    Before all have begun the attempt, a program may have met one of the run before, and fail in a way that looks final.
+    """
     record, pod, loss = snapshot.job.record, replica.pod, replica.loss
     if loss:
-        return replica if loss.pod is None or _has_begun(record, replica, loss.pod) else replica.restarted()
+        if loss.pod and not _has_begun(record, replica, loss.pod):
+            return replica.restarted()
+        is_early = began_at is not None and (loss.ended_at or snapshot.now) <= began_at
+        is_doubtful = is_early and loss.is_permanent and replica.spec.restart_policy is RestartPolicy.EXIT_CODE
+        return replace(replica, loss=replace(loss, outcome=PodState.FAILED)) if is_doubtful else replica
     if pod is None or not pod.is_there:
         return replica
     step = attempts.next_step(record, pod, replica.record, now=snapshot.now)

@@ -267,12 +267,16 @@ class AttemptsWorld:
         """What ends that was not about to be restarted, and was of the last run, has failed by itself."""
         is_doomed = pod.is_pending or self._is_to_be_told(state, pod) or self._is_given_up(state, pod)
         is_cause = pod.run == state.run and not is_doomed
+        is_mixed = any(other.run < state.run for other in _pods(state) if other.life == RUNS)
         state = state._replace(run=state.run + is_cause)
         restarted = pod._replace(own=pod.own + 1, is_own_last=True, run=state.run)
         yield _move(f"{name} exits with 137", _with(state, number, restarted), is_fair=False)
-        yield _move(f"the node of {name} is lost", _with(state, number, pod._replace(life=LOST)), is_fair=False)
-        if not is_cause and self.bound.restart == "ExitCode":
-            yield _move(f"{name} exits with 1", _with(state, number, pod._replace(life=FAILED)), is_fair=False)
+        yield _move(
+            f"the node of {name} is lost", _with(state, number, pod._replace(life=LOST, run=state.run)), is_fair=False
+        )
+        if (is_mixed or not is_cause) and self.bound.restart == "ExitCode":
+            failed = pod._replace(life=FAILED, run=state.run)
+            yield _move(f"{name} exits with 1", _with(state, number, failed), is_fair=False)
 
 
 def _time(state: State) -> Iterator[Move]:
@@ -350,8 +354,7 @@ def _status(pod: PodState, now: datetime) -> Json:
         return {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "True"}]}
     state: Json = {"running": {"startedAt": _moment(pod.run)}}
     if pod.life == FAILED:
-        # After whatever has caused it.
-        ended = {"exitCode": 1, "startedAt": _moment(pod.run), "finishedAt": rfc3339(now)}
+        ended = {"exitCode": 1, "startedAt": rfc3339(_LONG_AGO), "finishedAt": _moment(pod.run)}
         state = {"terminated": ended}
     main = {"name": "tensorflow", "restartCount": pod.own + pod.together, "state": state}
     if pod.is_own_last:
@@ -360,7 +363,10 @@ def _status(pod: PodState, now: datetime) -> Json:
     elif pod.together:
         main["lastState"] = {"terminated": {"exitCode": 137, "reason": "RestartingAllContainers"}}
     sidecar = {"name": "tf-operator-resize", "restartCount": pod.together, "state": {"running": {}}}
-    reason = {"reason": "NodeLost"} if pod.life == LOST else {}
+    reason: Json = {}
+    if pod.life == LOST:
+        target = {"type": "DisruptionTarget", "status": "True", "lastTransitionTime": _moment(pod.run)}
+        reason = {"reason": "NodeLost", "conditions": [target]}
     phase = "Failed" if pod.life in {FAILED, LOST} else "Running"
     return reason | {"phase": phase, "containerStatuses": [main], "initContainerStatuses": [sidecar]}
 

@@ -48,7 +48,9 @@ def _cause(situation: Situation) -> str:
         if is_begin(event) and is_current:
             return cause
     first = next((entry for entry in record.restart_records if entry.time == record.attempt_time), None)
-    return f"{first.type.label}-{first.index} was lost" if first else "a replica was lost"
+    if first is None:
+        return "a replica was lost"
+    return f"{first.type.label}-{first.index} {'was lost' if first.replaced else 'failed'}"
 
 
 def _has_completed(situation: Situation, entry: RestartRecord) -> bool:
