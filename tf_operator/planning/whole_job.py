@@ -62,8 +62,8 @@ def _restarted_in_place(snapshot: Snapshot, groups: Groups, restarts: Restarts) 
     if not (causes or _has_losses(groups)):
         return groups, ()
     lost, first = _with_first_loss(job, groups, now)
-    restart = min(causes, key=lambda entry: entry.ended_at or now, default=None)
-    if restart and first and _order(first, now) < (restart.ended_at or now, False):
+    restart = min(causes, key=lambda entry: _first_end(entry, now), default=None)
+    if restart and first and _order(first, now) < (_first_end(restart, now), False):
         restart = None
     if restart is None and first and first.is_permanent:
         return groups, ()
@@ -108,11 +108,20 @@ def is_awaited(job: TrainingJob, replica: Replica) -> bool:
 
 def _is_cause(record: JobRecord, restart: RestartInPlace) -> bool:
     """Whether its program failed after it had begun the attempt, and was not restarted with all of its pod since."""
-    return not _is_of_all(restart.pod) and _has_begun(record, restart.replica, restart.pod)
+    ended = restart.pod.last_termination
+    is_of_all = ended is not None and ended.reason == RESTARTING_ALL
+    return not is_of_all and _has_begun(record, restart.replica, restart.pod)
 
 
 def _has_begun(record: JobRecord, replica: Replica, pod: Pod) -> bool:
     return attempts.has_begun(record, pod, replica.record)
+
+
+def _first_end(restart: RestartInPlace, now: datetime) -> datetime:
+    """When its program ended first. Of several ends the kubelet keeps the last one."""
+    if restart.times > 1:
+        return datetime.min.replace(tzinfo=now.tzinfo)
+    return restart.ended_at or now
 
 
 def _began_at(record: JobRecord, replicas: Iterable[Replica], now: datetime) -> datetime | None:
@@ -122,14 +131,9 @@ def _began_at(record: JobRecord, replicas: Iterable[Replica], now: datetime) -> 
         pod, restart = replica.pod, replica.record
         if has_yet_to_begin(record, replica) or (restart and restart.replaced and replica.needs_pod):
             return now
-        if pod and pod.main and pod.main.started_at and _is_of_all(pod):
+        if pod and pod.main and pod.main.started_at and pod.restart_request and attempts.is_told(record, pod):
             starts.append(pod.main.started_at)
     return max(starts, default=None)
-
-
-def _is_of_all(pod: Pod) -> bool:
-    """Whether its program was started last with all containers of its pod."""
-    return pod.last_termination is not None and pod.last_termination.reason == RESTARTING_ALL
 
 
 def _settled(replica: Replica, snapshot: Snapshot, began_at: datetime | None) -> Replica:

@@ -45,6 +45,8 @@ class PodState(NamedTuple):
     """The attempt in its annotation."""
     life: str = PENDING
     run: int = 0
+    end: int = 0
+    """How many had, when it failed for good or was lost."""
     env: int = 0
     """The attempt that its sidecar was started with."""
     own: int = 0
@@ -272,10 +274,10 @@ class AttemptsWorld:
         restarted = pod._replace(own=pod.own + 1, is_own_last=True, run=state.run)
         yield _move(f"{name} exits with 137", _with(state, number, restarted), is_fair=False)
         yield _move(
-            f"the node of {name} is lost", _with(state, number, pod._replace(life=LOST, run=state.run)), is_fair=False
+            f"the node of {name} is lost", _with(state, number, pod._replace(life=LOST, end=state.run)), is_fair=False
         )
         if (is_mixed or not is_cause) and self.bound.restart == "ExitCode":
-            failed = pod._replace(life=FAILED, run=state.run)
+            failed = pod._replace(life=FAILED, end=state.run)
             yield _move(f"{name} exits with 1", _with(state, number, failed), is_fair=False)
 
 
@@ -354,7 +356,7 @@ def _status(pod: PodState, now: datetime) -> Json:
         return {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "True"}]}
     state: Json = {"running": {"startedAt": _moment(pod.run)}}
     if pod.life == FAILED:
-        ended = {"exitCode": 1, "startedAt": rfc3339(_LONG_AGO), "finishedAt": _moment(pod.run)}
+        ended = {"exitCode": 1, "startedAt": _moment(pod.run), "finishedAt": _moment(pod.end)}
         state = {"terminated": ended}
     main = {"name": "tensorflow", "restartCount": pod.own + pod.together, "state": state}
     if pod.is_own_last:
@@ -365,7 +367,7 @@ def _status(pod: PodState, now: datetime) -> Json:
     sidecar = {"name": "tf-operator-resize", "restartCount": pod.together, "state": {"running": {}}}
     reason: Json = {}
     if pod.life == LOST:
-        target = {"type": "DisruptionTarget", "status": "True", "lastTransitionTime": _moment(pod.run)}
+        target = {"type": "DisruptionTarget", "status": "True", "lastTransitionTime": _moment(pod.end)}
         reason = {"reason": "NodeLost", "conditions": [target]}
     phase = "Failed" if pod.life in {FAILED, LOST} else "Running"
     return reason | {"phase": phase, "containerStatuses": [main], "initContainerStatuses": [sidecar]}
