@@ -32,6 +32,8 @@ from tf_operator.projections.children import Child, ChildMeta, Owner, owner_read
 
 _LONGEST_AVOIDED: Final = MOST_AVOIDED * 254
 """Characters: names have 253. What is longer is no list of ours, but somebody's who would fill the memory."""
+_LONGEST_REQUEST: Final = 64
+"""Characters; what is longer is none."""
 _RESTART_POLICIES: Final = {str(policy): policy for policy in RestartPolicy}
 _OVER: Final = frozenset({"Succeeded", "Failed"})
 _STARTING: Final = frozenset({"", "ContainerCreating", "PodInitializing", restart_rules.RESTARTING_ALL})
@@ -231,7 +233,7 @@ def _pod(raw_pod: _RawPod, kind: Any, index: int, deciding: Mapping[str, str], c
         created_at=raw_pod.metadata.creation_timestamp,
         host=_host(raw_pod),
         cluster_size=size,
-        restart_request=raw_pod.metadata.annotations.restart_request,
+        restart_request=raw_pod.metadata.annotations.restart_request[:_LONGEST_REQUEST],
         restarts_together=resizes,
         memory_limit=raw_pod.metadata.annotations.memory_limit,
         version=core.resource_version,
