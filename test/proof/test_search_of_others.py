@@ -6,10 +6,11 @@ from dataclasses import replace
 import pytest
 
 from proof import engine
-from proof.others import attempts_world, conversion_world, election_world, node_world, tensorboard_world
+from proof.others import attempts_world, conversion_world, election_world, hang_world, node_world, tensorboard_world
 from proof.others.attempts_world import AttemptsWorld
 from proof.others.conversion_world import ConversionWorld
 from proof.others.election_world import ElectionWorld
+from proof.others.hang_world import HangWorld
 from proof.others.node_world import NodeWorld
 from proof.others.tensorboard_world import TensorBoardWorld
 
@@ -20,6 +21,7 @@ SUBJECTS = (
     (NodeWorld, node_world),
     (TensorBoardWorld, tensorboard_world),
     (AttemptsWorld, attempts_world),
+    (HangWorld, hang_world),
 )
 BOUNDS = [
     pytest.param(world, bound, id=f"{world.__name__}: {bound.name}")

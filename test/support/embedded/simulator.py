@@ -158,7 +158,7 @@ class Simulator(EmbeddedApi):
                 self.restart()
             if self.is_deleted:
                 return None
-            if result and result.after != 0 and version == self.server.store.version and not self._reap():
+            if result and result.after != 0 and version == self.server.store.version and not self.reap():
                 return result.after
         raise Restless(f"{_MOST_PASSES} reconciles and no end: {self.calls[-10:]}")
 
@@ -275,7 +275,7 @@ class Simulator(EmbeddedApi):
             pod = self._pods[stored] = read
         return pod
 
-    def _reap(self) -> bool:
+    def reap(self) -> bool:
         """The kubelet ends what was stopped, and pods that terminate are gone; whether there was any."""
         pods = self.pods.values()
         stopped = [pod.name for pod in pods if pod.is_stopped and pod.phase not in ENDED]

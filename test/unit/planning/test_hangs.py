@@ -42,6 +42,16 @@ def lived(*moves, job=JOB, action="Report", settings=LISTENING):
     return simulator
 
 
+def reports_before(move):
+    """Both happen before the operator looks at the job."""
+
+    def both(simulator):
+        reports(3400, 34)(simulator)
+        move(simulator)
+
+    return both
+
+
 def is_hung(simulator):
     return simulator.status.get("hung", False)
 
@@ -63,6 +73,7 @@ def no_progress(simulator):
         ((*TRAINS, time_passes(50), reports(3400, 34)), 10),
         ((everything_runs, time_passes(500), *TRAINS), 60),
         ((*TRAINS, time_passes(50), restarts_in_place("worker-0")), 60),
+        ((everything_runs, time_passes(5), reports_before(restarts_in_place("worker-0"))), 60),
         ((*TRAINS, time_passes(50), is_deleted("worker-0"), *RUNS_AGAIN), 60),
         ((*TRAINS, time_passes(50), is_drained("worker-0"), *RUNS_AGAIN), 60),
         ((*TRAINS, time_passes(50), is_taken_over), 60),
@@ -79,6 +90,7 @@ def no_progress(simulator):
         "a thread repeats the same report",
         "it takes long until its first report",
         "another replica is restarted in place",
+        "another one is restarted before the operator has looked at the first report",
         "another replica is lost",
         "another replica is drained",
         "another operator takes over",

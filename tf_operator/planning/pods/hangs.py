@@ -52,13 +52,15 @@ def judge(snapshot: Snapshot, replicas: Sequence[Replica], restarted: Collection
         return NO_HANG
     reporter = next((replica for replica in replicas if _place(replica) == job.main_replica), None)
     is_same_run = reporter is not None and _runs(reporter) and job.main_replica not in restarted
-    has_reported = old.has_reported and is_same_run
+    moved, ran_since = hearing.moved, snapshot.noted(old.running_since)
+    is_heard = moved is not None and ran_since is not None and moved > ran_since
+    has_reported = is_same_run and (old.has_reported or is_heard)
     is_idle = job.run_policy.is_suspended or snapshot.hold is not None
     if is_idle or not is_same_run or not all(map(_runs, replicas)):
         return Hang(ProgressClock(None, has_reported, last_hang=old.last_hang))
-    since = (None if restarted else snapshot.noted(old.running_since)) or _whole(snapshot.now)
-    deadline, moved = _deadline(job), hearing.moved
-    if not has_reported and (moved is None or moved <= since):
+    since = (None if restarted else ran_since) or _whole(snapshot.now)
+    deadline = _deadline(job)
+    if not has_reported:
         # Its first report is looked for from time to time: it may wake nobody up.
         waits = (snapshot.now - since) // deadline + 1
         return Hang(ProgressClock(since, last_hang=old.last_hang), look_at=since + waits * deadline)
