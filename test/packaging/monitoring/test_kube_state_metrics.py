@@ -187,6 +187,18 @@ def test_the_metrics_say_what_the_status_says(case, has_status, expected):
     assert {name: scraped[name] for name in expected} == expected
 
 
+@pytest.mark.parametrize(
+    ("status", "values"),
+    [({"progressPercentage": 34}, {"": 34.0}), ({"progressPercentage": 0}, {"": 0.0}), ({"step": 7}, {}), (None, {})],
+    ids=["a percentage", "none of it yet", "only a step", "no reports"],
+)
+def test_only_a_job_that_reports_a_percentage_has_one(status, values):
+    job = golden()["restart-in-place-is-counted-once"]
+    job = job | {"status": job["status"] | {"trainerStatus": status}}
+
+    assert scrape(job)["progress_percentage"] == values
+
+
 def field(schema, path):
     """The schema of a field of the CRD; none where there is no such field. What keeps unknown fields has all."""
     for part in path:
