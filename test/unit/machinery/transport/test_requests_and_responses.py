@@ -134,6 +134,7 @@ def test_a_merge_patch_keeps_nulls_which_remove_a_field():
             {"preconditions": {"uid": "u1"}, "propagationPolicy": "Foreground", "gracePeriodSeconds": 0},
             id="options",
         ),
+        pytest.param({"is_dry_run": True}, {"preconditions": {"uid": "u1"}, "dryRun": ["All"]}, id="dry run"),
     ],
 )
 def test_a_delete_is_always_of_one_uid(options, body):
