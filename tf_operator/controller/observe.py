@@ -149,9 +149,7 @@ class Observer:
         requested = job.run_policy.scheduling.scheduler
         if requested == constants.NO_GANG_SCHEDULER:
             return ""
-        if offered := self._scheduler_on_offer(requested):
-            return offered
-        return self.settings().gang_scheduler
+        return self._scheduler_on_offer(requested) or self.settings().gang_scheduler
 
     def _scheduler_on_offer(self, requested: str) -> str:
         name = next((name for name in self.caches.groups if gang_schedulers.is_meant(requested, name)), "")

@@ -33,19 +33,20 @@ def without_effect(spec: ReplicaSpec, snapshot: Snapshot) -> str:
 
 def judged(snapshot: Snapshot, replicas: tuple[Replica, ...]) -> tuple[Replica, ...]:
     """The replicas of one type, where an OOM kill is tried again under every policy, if there is more memory."""
-    if not replicas or not replicas[0].spec.oom_policy or without_effect(replicas[0].spec, snapshot):
+    memory = replicas[0].spec.memory if replicas else None
+    if memory is None or without_effect(replicas[0].spec, snapshot):
         return replicas
     by = snapshot.job.profile.restart_by
-    return tuple(_judged(replica, by) for replica in replicas)
+    return tuple(_judged(replica, memory, by) for replica in replicas)
 
 
-def _judged(replica: Replica, by: RestartBy) -> Replica:
-    loss, memory = _killed(replica) or _killed_in_place(replica, by), replica.spec.memory
-    if loss is None or loss.pod is None or memory is None:
+def _judged(replica: Replica, memory: MemoryLimit, by: RestartBy) -> Replica:
+    loss = _killed(replica) or _killed_in_place(replica, by)
+    if loss is None or loss.pod is None:
         return replica
     if _is_avoidable(loss.pod, memory):
         retried = replace(loss, outcome=PodState.FAILED, is_outgrown=True)
-        return replace(replica, outcome=PodState.FAILED if replica.pod else None, loss=retried)
+        return replace(replica, outcome=PodState.FAILED, loss=retried)
     if loss.was_restarted:
         return replica
     return replace(replica, loss=replace(loss, at_maximum=at_maximum(replica.spec, loss.pod.main)))
@@ -88,9 +89,9 @@ def outgrown_restarts(snapshot: Snapshot, replica: Replica, pod: Pod) -> int:
 
 def at_maximum(spec: ReplicaSpec, ended: MainContainer | None) -> str:
     """For messages: that nothing grows any more after such an end."""
-    if not spec.oom_policy or not _was_killed(ended) or not spec.memory or spec.memory.next:
+    if not _was_killed(ended) or spec.memory is None or spec.memory.next:
         return ""
-    return f"; it had {spec.oom_policy.maximum}, the maximum of oomPolicy"
+    return f"; it had {spec.memory.policy.maximum}, the maximum of oomPolicy"
 
 
 def _is_avoidable(pod: Pod, memory: MemoryLimit) -> bool:

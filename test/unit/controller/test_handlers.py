@@ -205,6 +205,22 @@ async def test_the_last_state_of_a_deleted_pod_is_kept_for_its_job(harness):
     assert [gone.name for gone in harness.notes.departed_pods.of(harness.job["metadata"]["uid"])] == ["j-worker-0"]
 
 
+async def test_a_pod_of_another_namespace_is_no_successor_of_a_deleted_one(harness):
+    """Whoever may create pods there can write any owner into them."""
+    await harness.settle()
+    pod = next(iter(harness.caches.pods.store))
+    harness.on_pod.on_delete(pod, final_state_known=True)
+    forged = replace(
+        pod, metadata=ObjectMeta("j-worker-0", "theirs", "forged", "9"), pod=replace(pod.pod, uid="forged")
+    )
+
+    harness.on_pod.on_add(forged)
+    assert len(harness.notes.departed_pods.of(pod.owner)) == 1
+
+    harness.on_pod.on_add(replace(forged, metadata=ObjectMeta("j-worker-0", "ns", "next", "9")))
+    assert harness.notes.departed_pods.of(pod.owner) == ()
+
+
 async def test_a_pod_that_failed_and_was_deleted_before_anybody_looked_has_failed(harness):
     await harness.settle()
     ran = next(iter(harness.caches.pods.store))

@@ -11,12 +11,14 @@ from support.embedded.embedded_api import refused
 from support.jobs import builders
 from tf_operator.controller import resources
 from tf_operator.controller.caches import OWNER, owner_of
+from tf_operator.job.constants import GANG_SCHEDULER_ANNOTATION
 from tf_operator.job.profile import OPERATOR_LABEL
 from tf_operator.machinery.cache.consistency import OwnerKey
 from tf_operator.machinery.cache.store import Store
 from tf_operator.machinery.transport import errors, list_body, responses
 from tf_operator.meta import ObjectKey
 from tf_operator.planning.actions import Patch, Stage
+from tf_operator.planning.bodies.gang_schedulers import VOLCANO
 from tf_operator.planning.child_kinds import kinds
 from tf_operator.planning.child_kinds.kind import DIGEST
 from tf_operator.planning.snapshot import ChildObject, ChildState, Settings
@@ -208,6 +210,22 @@ async def test_a_pod_that_is_listed_is_not_gone(harness):
     harness.on_pod.on_delete(pod, final_state_known=True)
 
     assert not any(live_pod.is_gone for live_pod in (await live(harness)).pods)
+
+
+@pytest.mark.parametrize(("is_absent", "has_group"), [(False, True), (True, False)])
+async def test_a_job_has_the_pod_group_of_the_scheduler_that_it_asks_for_where_that_is_installed(is_absent, has_group):
+    harness = Harness(settings=Settings(gang_scheduler="volcano"))
+    harness.create_job(builders.tfjob("j").workers(2).annotations({GANG_SCHEDULER_ANNOTATION: "theirs"}))
+    uid = harness.job["metadata"]["uid"]
+    owner = {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "name": "j", "uid": uid, "controller": True}
+    metadata = {"name": "j", "namespace": "ns", "uid": "g", "resourceVersion": "1", "ownerReferences": [owner]}
+    store = Store({OWNER: owner_of})
+    store.put(harness.readers.group(msgspec.json.encode({"metadata": metadata, "spec": {"minMember": 2}})))
+    harness.caches.groups["theirs"] = FakeInformer(VOLCANO.resource, store, is_absent=is_absent)
+
+    snapshot = harness.reconciler.observer.from_caches(harness.reconciler.observer.stored(KEY))
+
+    assert (snapshot.pod_group is not None) == has_group
 
 
 async def test_when_the_kind_of_a_pod_group_is_no_longer_served_jobs_are_looked_after_and_nothing_is_made():

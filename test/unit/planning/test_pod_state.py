@@ -138,8 +138,17 @@ def test_the_outcome_of_a_pod_depends_on_its_state_and_on_the_restart_policy(obs
         (MainContainer(0), ALL_AGAIN, R),
         (MainContainer(2), AGAIN, X),
         (MainContainer(137, restart_rules.RESTARTING_ALL), None, R),
+        (MainContainer(1, restart_rules.RESTARTING_ALL), None, R),
     ],
-    ids=["1", "1, by a rule", "0", "0, by a rule", "2, of which the rule says nothing", "with all others"],
+    ids=[
+        "1",
+        "1, by a rule",
+        "0",
+        "0, by a rule",
+        "2, of which the rule says nothing",
+        "with all others",
+        "with all others, by 1",
+    ],
 )
 @pytest.mark.parametrize("is_over", [True, False], ids=["before the restart", "after it"])
 def test_an_end_before_a_restart_in_place_is_judged_only_where_no_rule_of_the_container_restarts_it(

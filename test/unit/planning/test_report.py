@@ -5,8 +5,11 @@ import pytest
 from support.embedded.pod_events import everything_runs, fails, restarts_in_place, runs, time_passes
 from support.embedded.simulator import Crashed, simulate
 from support.jobs.builders import tfjob
+from support.jobs.snapshots import snapshot_of
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.report import EventKind
+from tf_operator.planning import job_view, report
+from tf_operator.planning.snapshot import Pod
 
 
 def lived(job, *moves):
@@ -65,3 +68,12 @@ def test_restarts_of_a_type_that_is_no_longer_wanted_are_not_forgotten():
     assert simulator.record.restarts == 1
     assert simulator.record.of(ReplicaType.PS).restarts == 1
     assert "active" not in simulator.status["replicaStatuses"]["PS"]
+
+
+def test_of_a_job_that_is_left_alone_a_replica_without_a_pod_is_still_to_run():
+    pods = (Pod("job-worker-0", "u", ReplicaType.WORKER, 0, "Running"),)
+    snapshot = snapshot_of(tfjob("job").workers(2), pods=pods)
+
+    lines = report.left_alone(job_view.view(snapshot)).lines()
+
+    assert [line.is_to_run for line in lines] == [False, True]

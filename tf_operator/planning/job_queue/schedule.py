@@ -9,7 +9,7 @@ jobs get workers one by one in turn. No job is resized twice within ``resize_int
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from typing import Final, NamedTuple
 
@@ -341,4 +341,4 @@ def _may_resize(job: QueueJob, cluster: Cluster) -> bool:
 
 def _last_start(running: Iterable[QueueJob], now: datetime) -> datetime:
     starts = [job.admitted_time for job in running if job.admitted_time and not is_ahead(job.admitted_time, now)]
-    return max(starts, default=now - timedelta(days=1))
+    return max(starts, default=datetime.min.replace(tzinfo=UTC))

@@ -48,7 +48,7 @@ def _unwatched(view: JobView) -> Iterator[Pod]:
 
 
 def _unconfirmed(replica: Replica) -> str:
-    if replica.pod or replica.is_completed:
+    if replica.is_completed:
         return ""
     record = replica.record
     for pod in replica.departed:

@@ -16,7 +16,7 @@ from tf_operator.dialects.record import object_of
 from tf_operator.dialects.replica_lists import CONTAINER, DEFAULT_IMAGE, PORT, PORT_NAME
 from tf_operator.job import defaults
 from tf_operator.job.training_job import CleanPodPolicy, RestartPolicy
-from tf_operator.meta import Body, text_of
+from tf_operator.meta import Body, objects_of, text_of
 
 NAME: Final = "v1alpha1"
 LIST: Final = replica_lists.REPLICAS
@@ -265,13 +265,9 @@ def _open_port(container: Body, port: int) -> dict[str, Any]:
 
 
 def _port_of(template: object) -> object:
-    for main in _main_containers(template):
-        ports = main.get("ports")
-        for entry in ports if isinstance(ports, list) else []:
-            if _is_ours(entry):
-                return entry.get("containerPort", PORT)
-        break
-    return PORT
+    main = next(_main_containers(template), {})
+    ours = (entry for entry in objects_of(main.get("ports")) if _is_ours(entry))
+    return next(ours, {}).get("containerPort", PORT)
 
 
 def _is_ours(port: object) -> bool:
