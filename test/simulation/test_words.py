@@ -24,6 +24,7 @@ from support.embedded.pod_events import (
     succeeds,
     time_passes,
 )
+from support.embedded.progress import LISTENING, reports
 from support.embedded.simulator import Simulator
 from tf_operator.client import events, job, pods
 from tf_operator.client.explanation import checks
@@ -134,6 +135,7 @@ LISTS = ("mlkube", "t9k")
 NEVER, ON_FAILURE, BY_CODE = ({"policy": policy} for policy in ("Never", "OnFailure", "ExitCode"))
 LIMITS = {"limits": {"backoffLimit": 1, "activeDeadlineSeconds": 500}}
 AT_ONCE = {"limits": {"startupDeadlineSeconds": 5}}
+AFTER_A_SILENCE = {"limits": {"progressPolicy": {"reports": True, "deadlineSeconds": 60, "action": "Fail"}}}
 DYNAMIC = {"types": {"worker": 2}, "enableDynamicWorker": True}
 LARGE = {"name": "a-name-that-is-as-long-as-many-are-in-clusters", "workers": 1900}
 OWN = {"schedulerName": "mine", "restartPolicy": "Never"}
@@ -159,6 +161,13 @@ LIVES = {
         ON_FAILURE | LIMITS,
     ),
     "deadline": Life("longer than specified deadline of ", (RUNS, time_passes(600)), WITH_POLICIES, LIMITS),
+    "hang": Life(
+        "because its program hangs",
+        (RUNS, time_passes(5), reports(step=1), time_passes(70)),
+        ("v1",),
+        AFTER_A_SILENCE,
+        LISTENING,
+    ),
     "late start": Life("were not running ", (time_passes(9),), ("v1",), AT_ONCE),
     "suspension": Life(" is suspended.", (RUNS, SUSPENDED, RESUMED), ("v1",)),
     "pause": Life(" is paused.", (RUNS, PAUSED, GOES_ON), ("t9k",)),
