@@ -8,7 +8,7 @@ import yaml
 
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.kubeflow.versions import remainder, stored_schema
-from tf_operator.dialects.kubeflow.versions.conversion import INCOMPLETE, ORIGIN, convert
+from tf_operator.dialects.kubeflow.versions.conversion import INCOMPLETE, ORIGIN, convert, is_piece
 from tf_operator.dialects.kubeflow.versions.remainder import LARGEST, ROOM, size_of
 from tf_operator.dialects.kubeflow.versions.stored_schema import LEFT_OUT
 from tf_operator.dialects.served import ConversionError
@@ -117,6 +117,13 @@ def test_a_job_that_is_malformed_in_v1_can_be_read_in_an_older_version(part):
     """Whoever lists jobs must not suffer for one."""
     body = convert(job("v1") | part, "v1beta2")
     assert {name: body.get(name) for name in part} == part
+
+
+@pytest.mark.parametrize("version", ["v1", "v1beta2"])
+def test_a_piece_is_an_object_of_an_older_version_that_lacks_what_is_required(version):
+    whole = job(version)
+    assert not is_piece(whole)
+    assert is_piece({name: part for name, part in whole.items() if name != "spec"}) == (version != "v1")
 
 
 def test_an_older_version_gives_no_template_more_memory_than_v1_allows():

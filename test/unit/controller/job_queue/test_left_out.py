@@ -3,8 +3,8 @@
 import pytest
 
 from support.fake_clock import FakeClock
-from tf_operator.controller.job_queue.set_aside import RETRY_AFTER, SetAside
-from tf_operator.controller.job_queue.unrecorded import LEFT_OUT_FOR, MOST_ATTEMPTS, Unrecorded
+from tf_operator.controller.job_queue.set_aside import SetAside
+from tf_operator.controller.job_queue.unrecorded import MOST_ATTEMPTS, Unrecorded
 from tf_operator.controller.metrics_hooks import QueueDecisions
 from tf_operator.machinery.transport import errors
 from tf_operator.machinery.transport.responses import ObjectMeta
@@ -16,7 +16,7 @@ def job(uid):
 
 def panics(clock):
     jobs = SetAside(clock, QueueDecisions())
-    return jobs, lambda uid: jobs.add(job(uid), ZeroDivisionError()), RETRY_AFTER
+    return jobs, lambda uid: jobs.add(job(uid), ZeroDivisionError()), 60
 
 
 def refusals(clock):
@@ -26,7 +26,7 @@ def refusals(clock):
         for _ in range(MOST_ATTEMPTS):
             jobs.add(job(uid), errors.TooLarge(413, errors.Status()))
 
-    return jobs, add, LEFT_OUT_FOR
+    return jobs, add, 60
 
 
 @pytest.mark.parametrize("kind", [panics, refusals])
