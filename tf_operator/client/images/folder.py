@@ -1,7 +1,8 @@
 """The files of a user that go into an image or along with a job: a folder without what is ignored, or one file.
 
-``.gitignore`` and ``.tfjobignore`` count in every folder, the latter after the former. ``.git``, caches of Python and
-virtual environments never go along: they are of no use elsewhere.
+``.gitignore`` and ``.tfjobignore`` count in every folder, the latter after the former, and so do those above the folder
+up to the top of its Git repository. ``.git``, caches of Python and virtual environments never go along: they are of no
+use elsewhere.
 """
 
 import os
@@ -38,6 +39,8 @@ class _Rules:
 
     folder: Path
     spec: "pathspec.GitIgnoreSpec"
+    inner: str = ""
+    """The path of ``folder`` below the folder that has the rules."""
 
 
 def entries(source: Path, target: PurePosixPath) -> Iterator[Entry]:
@@ -45,7 +48,8 @@ def entries(source: Path, target: PurePosixPath) -> Iterator[Entry]:
     if not source.exists():
         raise NotPossible(f"there is no {source}")
     if source.is_dir():
-        yield from _walk(source, source.resolve(), target, [])
+        root = source.resolve()
+        yield from _walk(source, root, target, list(_rules_above(source, root)))
     else:
         yield Entry(target, source)
 
@@ -76,17 +80,28 @@ def _walk(folder: Path, root: Path, target: PurePosixPath, rules: Sequence[_Rule
 
 def _checked_link(path: Path, root: Path) -> str:
     link = path.readlink()
-    if link.is_absolute() or not (path.parent / link).resolve().is_relative_to(root):
+    # realpath takes links that lead to themselves, which Path.resolve does not.
+    if link.is_absolute() or not Path(os.path.realpath(path.parent / link)).is_relative_to(root):
         raise NotPossible(f"{path} is a link to {link}, which is not in {root}{_LEAVE_OUT}, or put a copy in its place")
     return str(link)
+
+
+def _rules_above(source: Path, root: Path) -> Iterator[_Rules]:
+    """Those of the repository that the folder is in; whoever names a folder that they ignore means it."""
+    top = next((folder for folder in (root, *root.parents) if (folder / ".git").exists()), root)
+    for folder in reversed(root.parents):
+        if folder.is_relative_to(top):
+            for rule in _rules_of(folder):
+                if not _is_ignored(root, [rule], is_folder=True):
+                    yield _Rules(source, rule.spec, str(root.relative_to(folder)))
 
 
 def _rules_of(folder: Path) -> Iterator[_Rules]:
     for name in _IGNORE_FILES:
         try:
+            if not (folder / name).is_file():  # to read a pipe would take for ever
+                continue
             lines = (folder / name).read_text(encoding="utf-8").splitlines()
-        except FileNotFoundError:
-            continue
         except (OSError, UnicodeDecodeError) as error:
             raise NotPossible(f"cannot read {folder / name}: {error}") from None
         try:
@@ -102,7 +117,7 @@ def _rules_of(folder: Path) -> Iterator[_Rules]:
 def _is_ignored(path: Path, rules: Sequence[_Rules], *, is_folder: bool) -> bool:
     """By the last rule that says something, the innermost first."""
     for rule in reversed(rules):
-        name = path.relative_to(rule.folder).as_posix()
+        name = str(PurePosixPath(rule.inner, path.relative_to(rule.folder)))
         verdict = rule.spec.check_file(f"{name}/" if is_folder else name).include
         if verdict is not None:
             return verdict

@@ -4,6 +4,7 @@ import io
 import os
 import random
 import tarfile
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -107,3 +108,41 @@ def test_a_folder_without_files_is_refused(tmp_path, tree, sentence):
 def test_a_folder_that_is_not_there_is_named(tmp_path):
     with pytest.raises(NotPossible, match=r"--upload .*/one: there is no such folder"):
         archive.pack(tmp_path / "one")
+
+
+def names(folder):
+    with tarfile.open(fileobj=io.BytesIO(archive.pack(folder).content)) as opened:
+        return opened.getnames()
+
+
+def test_what_the_repository_ignores_stays_here_also_from_a_folder_in_it(tmp_path, monkeypatch):
+    train = {"train.py": (b"1", False), ".env": (b"TOKEN=1", False), "out": {"log": (b"1", False)}}
+    write(tmp_path / "one", {".git": {}, ".gitignore": (b".env\n/jobs/train/out\n", False), "jobs": {"train": train}})
+    (tmp_path / ".gitignore").write_text("train.py\n")  # of no repository
+    monkeypatch.chdir(tmp_path / "one" / "jobs" / "train")
+
+    assert names(Path()) == names(Path.cwd()) == ["train.py"]
+    assert names(Path("out")) == ["log"]
+
+
+def test_links_that_lead_to_themselves_go_along_as_they_are(tmp_path):
+    write(tmp_path / "one", {"train.py": (b"1", False)})
+    (tmp_path / "one" / "link").symlink_to("link")
+
+    assert names(tmp_path / "one") == ["link", "train.py"]
+
+
+def test_a_pipe_is_refused_and_not_read_whatever_its_name(tmp_path):
+    write(tmp_path / "one", {"train.py": (b"1", False)})
+    os.mkfifo(tmp_path / "one" / ".gitignore")
+
+    with pytest.raises(NotPossible, match=r"\.gitignore is a device or a pipe, and cannot go along"):
+        archive.pack(tmp_path / "one")
+
+
+def test_names_that_are_no_text_go_along_byte_by_byte(tmp_path):
+    write(tmp_path / "one", {"a\nb": (b"1", False), os.fsdecode(b"\xff.py"): (b"2", False)})
+    with tarfile.open(fileobj=io.BytesIO(archive.pack(tmp_path / "one").content)) as opened:
+        opened.extractall(tmp_path / "unpacked", filter="data")
+
+    assert {path.name for path in (tmp_path / "unpacked").iterdir()} == {"a\nb", os.fsdecode(b"\xff.py")}
