@@ -5,10 +5,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from support.embedded.pod_events import edited, everything_runs, is_deleted, time_passes
+from support.embedded.simulator import simulate
+from support.jobs.builders import tfjob
 from tf_operator.job.record import JobRecord, ReplicaType, RestartRecord
 from tf_operator.planning.pods import attempts
 from tf_operator.planning.pods.attempts import NextStep, RestartRequest
-from tf_operator.planning.snapshot import Pod
+from tf_operator.planning.snapshot import Pod, Settings
 
 NOW = datetime(2026, 3, 1, 8, tzinfo=UTC)
 SECOND = JobRecord(attempt=2, attempt_time=NOW)
@@ -29,6 +32,8 @@ def told(seconds_ago, *, restarts=0, again=False):
         pytest.param(POD, None, True, id="made for it"),
         pytest.param(replace(POD, cluster_size="attempt=1"), None, False, id="of the attempt before"),
         pytest.param(replace(POD, cluster_size="Worker=2"), None, False, id="from before the method"),
+        pytest.param(replace(POD, cluster_size=""), None, True, id="made without a sidecar"),
+        pytest.param(replace(POD, cluster_size=""), replace(ITSELF, replaced=True), False, id="given up without one"),
         pytest.param(told(1), None, False, id="told"),
         pytest.param(replace(told(1), restarts_together=1), None, True, id="restarted since"),
         pytest.param(told(1, restarts=3), None, False, id="restarted only before"),
@@ -92,3 +97,30 @@ def test_what_is_no_request_counts_for_nothing(text):
 )
 def test_a_pod_that_starts_anyway_needs_no_request(step, pod, written):
     assert attempts.annotations(step, pod, NOW) == written
+
+
+@pytest.mark.parametrize(
+    ("method", "settings"),
+    [("InPlace", Settings()), ("Recreate", Settings(restarts_in_place=True))],
+    ids=["the flag comes later", "the method comes later"],
+)
+def test_pods_of_a_later_attempt_that_were_made_without_the_sidecar_stay_until_the_next_one(method, settings):
+    job = tfjob().workers(2, restart="OnFailure").restarts_as_a_whole(method)
+    simulator = simulate(job, settings)
+    simulator.settle()
+    for move in (everything_runs, is_deleted("worker-0"), time_passes(10), everything_runs):
+        move(simulator)
+        simulator.settle()
+
+    assert simulator.shown_pods == "worker-0#2:Running worker-1#2:Running"
+    edited({"spec": {"runPolicy": {"restarts": {"method": "InPlace"}}}})(simulator)
+    simulator.settings = Settings(restarts_in_place=True)
+    simulator.restart()
+    simulator.sleep(60)
+    assert simulator.shown_pods == "worker-0#2:Running worker-1#2:Running"
+
+    for move in (is_deleted("worker-0"), time_passes(10), everything_runs):
+        move(simulator)
+        simulator.settle()
+    assert simulator.shown_pods == "worker-0#3:Running worker-1#3:Running"
+    assert simulator.record.attempt == 3

@@ -67,6 +67,8 @@ def has_begun(record: JobRecord, pod: Pod, restart: RestartRecord | None) -> boo
         return True
     if restart and restart.uid == pod.uid and (restart.replaced or restart.time == record.attempt_time):
         return not restart.replaced
+    if not pod.cluster_size:
+        return True  # it cannot be told, so it was made for this attempt: for another one it is given up
     request = RestartRequest.parse(pod.restart_request)
     return is_told(record, pod) and (request is None or pod.restarts_together > request.restarts)
 
