@@ -71,6 +71,14 @@ def test_a_pod_is_told_twice_and_then_given_up(pod, step, seconds):
     assert moment == (None if seconds is None else NOW + timedelta(seconds=seconds))
 
 
+@pytest.mark.parametrize("repeated", ["", " again"])
+def test_a_request_from_the_end_of_the_calendar_is_written_again(repeated):
+    pod = replace(POD, restart_request=f"9999-12-31T23:59:59Z 0{repeated}")
+
+    assert attempts.next_step(SECOND, pod, None, now=NOW) is NextStep.REQUEST
+    assert attempts.next_moment(SECOND, pod, None) is None
+
+
 def test_nothing_is_done_about_a_pod_that_leaves():
     gone = replace(ITSELF, replaced=True, time=None)
 

@@ -96,7 +96,10 @@ def next_moment(record: JobRecord, pod: Pod, restart: RestartRecord | None) -> d
     request = RestartRequest.parse(pod.restart_request)
     if request is None or not is_told(record, pod) or has_begun(record, pod, restart):
         return None
-    return request.time + (GIVEN_UP_AFTER if request.is_repeated else REPEATED_AFTER)
+    try:
+        return request.time + (GIVEN_UP_AFTER if request.is_repeated else REPEATED_AFTER)
+    except OverflowError:
+        return None  # past the end of the calendar: somebody else has written it
 
 
 def annotations(step: NextStep, pod: Pod, now: datetime) -> Mapping[str, str | None]:
