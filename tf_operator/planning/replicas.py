@@ -248,7 +248,7 @@ def _title(kind: ReplicaType, index: int, name: str) -> str:
 def _outcome(pod: Pod, rules: ReplicaRules, policy: Policy, record: RestartRecord | None) -> PodState:
     """What has become of a pod. One that the operator has stopped has not done its work, although it exits with 0.
 
-    One that is replaced after an OOM kill may run: its kubelet has started it again.
+    One that is replaced may run: after an OOM kill its kubelet has started it again, or its program hangs.
 
     Of a dynamic worker nobody knows who stopped it: the operator does when fewer are wanted. The same is so of elastic
     replicas but the first, which are never fewer.
@@ -259,7 +259,7 @@ def _outcome(pod: Pod, rules: ReplicaRules, policy: Policy, record: RestartRecor
     state = pod_state.state_of(pod, policy)
     if state is not PodState.SUCCEEDED or not pod.is_terminating:
         return PodState.ENDED if state is PodState.SUCCEEDED and policy.runs_again else state
-    if not _may_be_taken_away(pod, rules):
+    if not (is_replaced or _may_be_taken_away(pod, rules)):
         return state
     return PodState.DISRUPTED if pod.is_gone else PodState.TERMINATING
 

@@ -14,6 +14,7 @@ from support.embedded.pod_events import (
     restarts_in_place,
     resume,
     runs,
+    stops_politely,
     succeeds,
     suspend,
     time_passes,
@@ -188,6 +189,14 @@ def test_with_restart_the_replica_that_reports_gets_a_new_pod_as_after_a_failure
     assert any("(1 of 2 restarts used)" in event for event in events(simulator))
     simulator.sleep(3600)
     assert simulator.record.restarts == 1
+
+
+@pytest.mark.parametrize("job", [JOB, JOB.restarts_as_a_whole()], ids=["alone", "with all"])
+def test_a_hung_program_that_ends_with_0_when_it_is_stopped_has_not_succeeded(job):
+    simulator = lived(*TRAINS, stops_politely, time_passes(61), *RUNS_AGAIN, job=job, action="Restart")
+
+    assert (simulator.conditions, simulator.record.restarts) == ("Created Running", 1)
+    assert simulator.shown_pods.startswith("chief-0#2:Running")
 
 
 def test_with_restart_of_the_whole_job_all_replicas_get_new_pods():
