@@ -63,7 +63,7 @@ class ProgressIntake:
             return Outcome.NOT_THE_REPORTER
         if stored.summary.is_finished:
             return Outcome.ENDED
-        wait = self.reports.add(stored.metadata.uid, report, self._earlier(stored))
+        wait = self.reports.add(stored.metadata.uid, report, self._earlier(stored), namespace=key.namespace)
         if wait is not None:
             self.queue.add_debounced(key, wait)
         return Outcome.TAKEN

@@ -10,7 +10,7 @@ silent together do not hang: it is the listener, or the network.
 
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -46,6 +46,7 @@ DEFAULT_PACE = Pace()
 class _Entry:
     latest: Progress
     heard_at: float
+    namespace: str
     moved_at: float | None = None
     """When there was progress since this process listens, and not just a report."""
     begins: bool = False
@@ -78,7 +79,7 @@ class ProgressReports:
     def __contains__(self, uid: str) -> bool:
         return uid in self._entries
 
-    def add(self, uid: str, report: Progress, stored: Progress | None = None) -> float | None:
+    def add(self, uid: str, report: Progress, stored: Progress | None = None, *, namespace: str = "") -> float | None:
         """Keep a report; the seconds after which its job is to be reconciled, ``None`` for not because of it.
 
         ``stored``: what the program had reported before, if this is the first report that is kept of the job.
@@ -88,7 +89,7 @@ class ProgressReports:
         now, entry = self._clock.monotonic(), self._entries.get(uid)
         has_moved = report.has_moved_from(entry.latest if entry else stored)
         if entry is None:
-            entry = self._entries[uid] = _Entry(report, now)
+            entry = self._entries[uid] = _Entry(report, now, namespace)
         has_moved, entry.begins = has_moved or entry.begins, False
         silent_since = self._listens_since if entry.moved_at is None else entry.moved_at
         may_be_hung = has_moved and now - silent_since >= constants.LEAST_PROGRESS_DEADLINE
@@ -126,12 +127,17 @@ class ProgressReports:
     def _is_one_of_many(self, silent: _Entry, at: float) -> bool:
         """Whether more than half of those that reported at that time are silent since, and for half as long at least.
 
-        One whose job does not run now has reason to be.
+        That is asked of the jobs of its namespace, and of the namespaces, each of which has one voice: the silence of
+        a tenant's thousand jobs must not keep those of others from being restarted. One whose job does not run now has
+        reason to be silent.
         """
-        jobs = (entry for uid, entry in self._entries.items() if self._phase_of(uid) == JobPhase.RUNNING)
-        heard = [at - entry.heard_at for entry in jobs if entry.heard_at >= silent.heard_at - HEARD_WITHIN]
-        number = sum(seconds >= (at - silent.heard_at) / 2 for seconds in heard)
-        return number > max(1, len(heard) / 2)
+        voices: dict[str, list[bool]] = {silent.namespace: []}
+        for uid, entry in self._entries.items():
+            if entry.heard_at >= silent.heard_at - HEARD_WITHIN and self._phase_of(uid) == JobPhase.RUNNING:
+                is_silent = at - entry.heard_at >= (at - silent.heard_at) / 2
+                voices.setdefault(entry.namespace, []).append(is_silent)
+        namespaces = [sum(jobs) > len(jobs) / 2 for jobs in voices.values()]
+        return _are_many(voices[silent.namespace]) or _are_many(namespaces)
 
     def note_stored(self, uid: str, stored: Progress | None) -> None:
         """The status of the job says this from now on."""
@@ -153,6 +159,11 @@ class ProgressReports:
         if has_changed or (latest.percentage is None and latest.has_moved_from(stored)):
             return max(self._pace.every, len(self._entries) / self._pace.per_second)
         return self._pace.unchanged
+
+
+def _are_many(silent: Sequence[bool]) -> bool:
+    """Whether it is more than one, and more than half."""
+    return sum(silent) > max(1, len(silent) / 2)
 
 
 def _remaining(points: deque[Point], report: Progress, now: float) -> int | None:

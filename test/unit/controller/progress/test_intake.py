@@ -64,6 +64,15 @@ async def test_a_report_is_in_the_status_of_its_job(harness, intake):
     }
 
 
+async def test_reports_are_compared_with_those_of_the_same_namespace(harness, intake, monkeypatch):
+    await run(harness)
+    monkeypatch.setattr(intake.reports, "add", lambda *_, namespace: namespaces.append(namespace))
+    namespaces = []
+
+    intake.take(KEY, owner(harness), Progress(1))
+    assert namespaces == [KEY.namespace]
+
+
 async def test_the_last_report_before_the_end_is_in_the_last_status(harness, intake):
     await run(harness)
     intake.take(KEY, owner(harness), Progress(1))

@@ -241,6 +241,38 @@ async def test_who_falls_silent_with_more_than_half_of_all_may_be_heard_by_nobod
     assert hearing(reports, clock).is_doubtful is is_doubtful
 
 
+@pytest.mark.parametrize(
+    ("heard", "in_other_namespaces", "is_doubtful"),
+    [(2, 0, False), (0, 2, False), (0, 1, True), (0, 0, True)],
+    ids=["others of its namespace", "others of other namespaces", "too few", "nobody"],
+)
+async def test_the_silence_of_one_tenant_hides_no_hang_of_another(
+    reports, clock, heard, in_other_namespaces, is_doubtful
+):
+    """In another namespace fifty jobs fall silent with this one; so many in its own, and in further ones, are heard."""
+    for uid in JOBS[50:]:
+        reports.add(uid, Progress(1), namespace="noisy")
+    reports.add("job-0", Progress(1), namespace="team")
+    for second in range(0, DEADLINE, 10):
+        for number in range(1, 1 + heard + in_other_namespaces):
+            namespace = "team" if number <= heard else f"other-{number}"
+            reports.add(f"job-{number}", Progress(1, step=second), namespace=namespace)
+        await clock.advance(10)
+
+    assert hearing(reports, clock).is_doubtful is is_doubtful
+
+
+async def test_who_falls_silent_with_its_namespace_may_be_cut_off_with_it(reports, clock):
+    for uid in JOBS[:2]:
+        reports.add(uid, Progress(1), namespace="team")
+    for second in range(0, DEADLINE, 10):
+        for uid in JOBS[2:]:
+            reports.add(uid, Progress(1, step=second), namespace=uid)
+        await clock.advance(10)
+
+    assert hearing(reports, clock).is_doubtful
+
+
 @pytest.mark.parametrize("phase", ["Restarting", "Suspended", "Queued", "Succeeded", None])
 async def test_jobs_that_do_not_run_now_have_reason_to_be_silent(clock, phase):
     phases = dict(PHASES)
