@@ -85,7 +85,6 @@ class HttpRoute:
         lines = {
             "Host": host,
             "User-Agent": user_agent,
-            "Accept": "application/json",
             # Compressed lists cost the apiserver and us more time than a cluster's network saves.
             "Accept-Encoding": "identity",
             "Authorization": config.authorization or _basic(url),
@@ -105,7 +104,8 @@ class HttpRoute:
             about = f"Content-Type: {_checked(request.content_type)}\r\nContent-Length: {len(request.body)}\r\n"
         else:
             about = "" if request.method == "GET" else "Content-Length: 0\r\n"
-        return f"{line} HTTP/1.1\r\n{self._lines}{about}\r\n".encode("ascii")
+        accept = f"Accept: {_checked(request.accept)}\r\n"
+        return f"{line} HTTP/1.1\r\n{self._lines}{accept}{about}\r\n".encode("ascii")
 
 
 def _address(url: URL, tls: ssl.SSLContext | None, server_name: str | None) -> PeerAddress:

@@ -92,10 +92,17 @@ def test_a_head_has_the_lines_that_it_should_have_whatever_is_asked_for(method, 
         return
     first, *others = lines(head)
     names = [line.partition(": ")[0] for line in others]
-    assert names[:4] == ["Host", "User-Agent", "Accept", "Accept-Encoding"]
+    assert names[:4] == ["Host", "User-Agent", "Accept-Encoding", "Accept"]
     about = [] if body is None else ["Content-Type"]
     assert names[4:] == [*about, *(["Content-Length"] if body is not None or method != "GET" else []), "", ""]
     assert len(first.split(" ")) == 3
+
+
+def test_the_form_that_is_asked_for_is_said():
+    form = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+
+    assert f"Accept: {form}" in lines(route().head(Request("list", "GET", "/x", accept=form)))
+    assert "Accept: application/json" in lines(route().head(GET))
 
 
 @given(query=some.dictionaries(some.text(), some.text(), min_size=1))
