@@ -321,6 +321,25 @@ async def test_only_one_namespace_has_it_and_a_namespace_with_other_things_stays
     assert set(site.installed()) == {"CustomResourceDefinition tfjobs.kubeflow.org", "Namespace tf-operator"}
 
 
+async def test_what_no_list_of_common_kinds_has_keeps_the_namespace_too(site):
+    await site.call(f"install --image {IMAGE} --no-wait")
+    role = {"metadata": {"name": "team"}, "rules": []}
+    site.plane.admin.create("/apis/rbac.authorization.k8s.io/v1/namespaces/tf-operator/roles", role)
+
+    assert "Namespace tf-operator stays, because of Role team" in await site.call("uninstall")
+
+    assert not is_gone(site.plane, f"{NAMESPACES}/tf-operator")
+
+
+async def test_after_a_cut_the_next_call_removes_the_lease_from_a_namespace_that_stays(site):
+    site.plane.admin.create(NAMESPACES, {"metadata": {"name": "tf-operator"}})
+    await site.call(f"install --image {IMAGE} --no-wait")
+    await site.start_pods()
+    site.plane.admin.delete(f"{DEPLOYMENTS.format('tf-operator')}/tf-operator")  # and here it was cut
+
+    assert "Lease tf-operator/tf-operator deleted" in await site.call("uninstall")
+
+
 async def test_crds_are_deleted_only_after_the_number_of_jobs_was_confirmed(site, monkeypatch):
     await site.call(f"install --image {IMAGE} --no-wait")
     jobs = "/apis/kubeflow.org/v1/namespaces/default/tfjobs"

@@ -9,7 +9,7 @@ from tf_operator.client import changes
 from tf_operator.client.installation import cluster_check, objects, ownership
 from tf_operator.client.installation.cluster_check import InstallationPlan
 from tf_operator.client.installation.objects import CRDS, DEPLOYMENTS, NAME, NAMESPACES
-from tf_operator.machinery.transport import errors, requests, responses
+from tf_operator.machinery.transport import discovery, errors, requests, responses
 from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.requests import Resource, Scope
 from tf_operator.meta import Body, ObjectKey, key_of, labels_of, metadata_of, uid_of
@@ -17,19 +17,8 @@ from tf_operator.meta import Body, ObjectKey, key_of, labels_of, metadata_of, ui
 PODS: Final = Resource("", "v1", "pods", "Pod")
 LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 POD_SELECTOR: Final = f"app.kubernetes.io/name={NAME},app.kubernetes.io/component=controller"
-_CONTENTS: Final = (
-    PODS,
-    Resource("", "v1", "services", "Service"),
-    Resource("", "v1", "configmaps", "ConfigMap"),
-    Resource("", "v1", "secrets", "Secret"),
-    Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim"),
-    Resource("", "v1", "serviceaccounts", "ServiceAccount"),
-    DEPLOYMENTS,
-    Resource("apps", "v1", "statefulsets", "StatefulSet"),
-    Resource("batch", "v1", "jobs", "Job"),
-    Resource("batch", "v1", "cronjobs", "CronJob"),
-)
-"""What keeps a namespace from being deleted."""
+_DERIVED: Final = frozenset({"Event", "Endpoints", "EndpointSlice"})
+"""Kinds that say something of other objects, and keep no namespace."""
 _OF_EVERY_NAMESPACE: Final = frozenset({("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")})
 _METADATA: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 """Contents of Secrets are never read."""
@@ -51,23 +40,22 @@ async def install(client: ApiClient, plan: InstallationPlan, report: Report) -> 
         await _remove(client, surplus, report)
 
 
-async def uninstall(
-    client: ApiClient, ours: list[Body], jobs: Resource, report: Report, *, with_crds: bool = False
-) -> None:
+async def uninstall(client: ApiClient, ours: list[Body], report: Report, *, with_crds: bool = False) -> None:
     """Remove these objects of an installation; jobs and CRDs stay, unless ``with_crds``.
 
-    None is removed if one of them could not be. The operator ends before its rights go. A namespace that holds
-    anything else stays.
+    None is removed if one of them could not be. The operator ends before its rights go, and its Lease goes
+    before the right to it, which the next call finds if this one is cut. A namespace that holds anything else stays.
     """
     removed = [*ownership.removable(ours), *(body for body in ours if body["kind"] == CRDS.kind and with_crds)]
     await cluster_check.check_removal(client, removed)
     for body in removed:
+        if body["kind"] == "Role":
+            await _remove_lease(client, key_of(body).namespace, report)
         await _remove(client, body, report)
         if body["kind"] == DEPLOYMENTS.kind:
             await _wait_gone(client, Scope(key_of(body).namespace, label_selector=POD_SELECTOR))
-            await _remove_lease(client, key_of(body).namespace, report)
     for body in (body for body in ours if body["kind"] == NAMESPACES.kind):
-        if remainder := await _remainder(client, key_of(body).name, jobs):
+        if remainder := await _remainder(client, key_of(body).name):
             report(f"{objects.name_of(body)} stays, because of {remainder}")
         else:
             await _remove(client, body, report)
@@ -98,9 +86,11 @@ async def _wait_gone(client: ApiClient, scope: Scope) -> None:
                 await client.clock.sleep(_LOOK_EVERY)
 
 
-async def _remainder(client: ApiClient, namespace: str, jobs: Resource) -> str:
+async def _remainder(client: ApiClient, namespace: str) -> str:
     """Something in a namespace that was not made by this installation, as ``Pod p``; empty if there is nothing."""
-    for resource in (jobs, *_CONTENTS):
+    for resource in await discovery.contents_of_namespaces(client):
+        if resource.kind in _DERIVED:
+            continue
         try:
             request = requests.list_page(resource, Scope(namespace), limit=500)
             items = responses.read_object(await client.send(replace(request, accept=_METADATA))).get("items") or ()
@@ -108,6 +98,8 @@ async def _remainder(client: ApiClient, namespace: str, jobs: Resource) -> str:
             continue
         except errors.Forbidden:
             return f"{resource}, which you may not list"
+        except errors.ServerFailed:  # as of an aggregated API whose server is down
+            return f"{resource}, which cannot be listed"
         for item in items:
             name = key_of(item).name
             is_leaving = bool(metadata_of(item).get("deletionTimestamp")) or _is_of_operator(item)
@@ -117,5 +109,7 @@ async def _remainder(client: ApiClient, namespace: str, jobs: Resource) -> str:
 
 
 def _is_of_operator(item: Body) -> bool:
+    """Whether the Deployment's controllers have made it, for what people make may have its labels."""
     labels = labels_of(item)
-    return all(labels.get(name) == value for name, value in (pair.split("=") for pair in POD_SELECTOR.split(",")))
+    pairs = (pair.split("=") for pair in POD_SELECTOR.split(","))
+    return bool(metadata_of(item).get("ownerReferences")) and all(labels.get(name) == value for name, value in pairs)

@@ -57,7 +57,6 @@ async def _uninstall(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
     await installer.uninstall(
         jobs.client,
         ours,
-        jobs.api.resource,
         lambda line: sys.stdout.write(f"{line} {session.where(jobs)}\n"),
         with_crds=arguments.crds,
     )
