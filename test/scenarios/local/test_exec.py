@@ -1,5 +1,7 @@
 """``tfjob exec``: a command beside a replica that runs on this machine."""
 
+import signal
+
 import pytest
 import yaml
 
@@ -47,6 +49,13 @@ async def test_a_command_finds_the_folder_and_the_variables_of_the_replica(machi
     program = "import os, json; print(json.loads(os.environ['TF_CONFIG'])['task']['index'])"
     assert (await machine.run("exec", "j", "--replica", "worker-1", "--", "python", "-c", program))[1] == "1\n"
 
+    # The shell would stay if the command had inherited what Python does about this signal.
+    assert await machine.run("exec", "j", "--replica", "worker-1", "--", "sh", "-c", "kill -s PIPE $$; echo stays") == (
+        -signal.SIGPIPE,
+        "",
+        "",
+    )
+
     refusals = {
         "j -- true": (1, "j has several replicas, name one with --replica: worker-0, worker-1"),
         "j --replica ps-0 -- true": (1, "j has no such pod; tfjob explain j says why"),
@@ -55,3 +64,8 @@ async def test_a_command_finds_the_folder_and_the_variables_of_the_replica(machi
     }
     for line, (code, sentence) in refusals.items():
         assert await machine.run("exec", *line.split()) == (code, "", f"tfjob: {sentence}\n")
+
+    remove = ("sh", "-c", 'rm -r "$PWD"')
+    assert (await machine.run("exec", "j", "--replica", "worker-1", "--", *remove))[0] == 0
+    code, _, errors = await machine.run("exec", "j", "--replica", "worker-1", "--", "true")
+    assert (code, errors.startswith("tfjob: cannot go to /")) == (126, True), errors

@@ -7,6 +7,7 @@ which variables; a command that has the same finds what the program has found.
 import argparse
 import os
 import shlex
+import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,6 +105,11 @@ def _become(command: list[str], place: _Place) -> int:
     sys.stdout.flush()
     try:
         os.chdir(place.folder)
+    except OSError as error:
+        return session.failed(f"cannot go to {place.folder}: {error.strerror}", _NOT_EXECUTABLE)
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and its heirs would
+        signal.signal(number, signal.SIG_DFL)
+    try:
         os.execvpe(command[0], command, place.variables)  # noqa: S606 (the user's own command)
     except FileNotFoundError:
         return session.failed(f"there is no program {command[0]}", _NOT_FOUND)
