@@ -3,9 +3,11 @@
 In their place is the name of the variable. Pure.
 """
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
+from urllib.parse import quote, quote_plus
 
 from tf_operator.client.manifests import templates
 from tf_operator.meta import Body, objects_of, text_of
@@ -43,5 +45,10 @@ def _values(body: Body) -> Iterator[tuple[str, str]]:
             for variable in objects_of(container.get("env")):
                 # Whoever prints a certificate prints it line by line.
                 lines = {text_of(variable, "value"), *text_of(variable, "value").splitlines()}
-                lines |= set(map(printable, lines))
+                lines = {printable(form) for line in lines for form in _forms(line)} | lines
                 yield from ((text_of(variable, "name"), line) for line in lines if len(line.strip()) >= _SHORTEST)
+
+
+def _forms(text: str) -> set[str]:
+    """How programs print a text: as it is, in a dictionary or as JSON (``print(os.environ)``), in an address."""
+    return {text, repr(text)[1:-1], json.dumps(text)[1:-1], quote(text), quote_plus(text)}

@@ -1,6 +1,8 @@
 """``tfjob debug`` on an embedded API server: what is in the text, and what never is."""
 
+import json
 import zipfile
+from urllib.parse import quote, quote_plus
 
 import pytest
 
@@ -125,3 +127,11 @@ def test_the_longest_value_is_replaced_first():
     redaction = Redaction([{"spec": {"containers": [container]}}])
 
     assert redaction.value({"a": ["secret-and-more", 1], "b": "secrets"}) == {"a": ["$B", 1], "b": "$As"}
+
+
+@pytest.mark.parametrize("write", [str, repr, json.dumps, quote, quote_plus])
+def test_a_value_is_found_as_programs_write_it(write):
+    value = "p@ss/wo\\rd \"+' é"
+    redaction = Redaction([{"spec": {"containers": [{"env": [{"name": "A", "value": value}]}]}}])
+
+    assert redaction.text(write(value)).strip("'\"") == "$A"
