@@ -22,8 +22,9 @@ from support.embedded.pod_events import (
 from support.embedded.progress import LISTENING, is_taken_over, reports
 from support.embedded.simulator import simulate
 from support.jobs.builders import tfjob
-from tf_operator.job.progress import NOWHERE
+from tf_operator.job.progress import NO_CLOCK, NOWHERE
 from tf_operator.job.report import EventKind
+from tf_operator.planning.bodies import resize_sidecar
 from tf_operator.planning.plan import make_plan
 from tf_operator.planning.snapshot import Settings
 
@@ -204,6 +205,35 @@ def test_with_restart_of_the_whole_job_all_replicas_get_new_pods():
 
     assert simulator.shown_pods == "chief-0#2:Running worker-0#2:Running"
     assert (simulator.record.attempt, simulator.record.restarts) == (2, 1)
+
+
+def starts_again_in_place(pod, _now):
+    """Its sidecar has had the kubelet restart all its containers."""
+    (main,) = pod["status"]["containerStatuses"]
+    last = {"terminated": {"exitCode": 137, "reason": "RestartingAllContainers"}}
+    main = main | {"restartCount": 1, "lastState": last}
+    sidecar = {"name": resize_sidecar.SIDECAR, "restartCount": 1, "state": {"running": {}}}
+    return pod["status"] | {"containerStatuses": [main], "initContainerStatuses": [sidecar]}
+
+
+def test_a_program_that_was_started_again_in_place_does_not_hang_before_its_first_report():
+    settings = replace(LISTENING, restarts_in_place=True)
+    job = tfjob().chief(restart="OnFailure").workers(1, restart="OnFailure").restarts_as_a_whole("InPlace")
+    simulator = lived(*TRAINS, job=job, action="Restart", settings=settings)
+    restarts_in_place("worker-0")(simulator)
+    assert make_plan(simulator.observe()).report.record.progress_clock == NO_CLOCK
+    simulator.settle()
+    reports(3401, 34)(simulator)  # it is told to, and has not heard it yet
+    simulator.settle()
+    simulator.set_pod("job-chief-0", starts_again_in_place)
+    simulator.sleep(3600)
+
+    assert simulator.shown_pods == "chief-0#1:Running worker-0#1:Running"
+    assert (simulator.record.attempt, simulator.record.restarts) == (2, 1)
+    reports(3401, 34)(simulator)
+    simulator.settle()
+    simulator.sleep(61)
+    assert simulator.record.attempt == 3
 
 
 def test_the_backoff_limit_ends_a_job_that_hangs():

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from tf_operator.job.progress import MOST_REMAINING, NO_CLOCK, NOWHERE, HangAction, ProgressClock
 from tf_operator.job.record import ENDS, JobPhase, JobRecord, ReplicaType
 from tf_operator.job.training_job import TrainingJob
+from tf_operator.planning import whole_job
 from tf_operator.planning.pods import pod_state
 from tf_operator.planning.pods.pod_state import PodState
 from tf_operator.planning.replicas import Replica, ReplicaLoss
@@ -51,12 +52,12 @@ def judge(snapshot: Snapshot, replicas: Sequence[Replica], restarted: Collection
     if not has_deadline(snapshot) or hearing is None:
         return NO_HANG
     reporter = next((replica for replica in replicas if _place(replica) == job.main_replica), None)
-    is_same_run = reporter is not None and _runs(reporter) and job.main_replica not in restarted
+    is_same_run = reporter is not None and _runs(job, reporter) and job.main_replica not in restarted
     moved, ran_since = hearing.moved, snapshot.noted(old.running_since)
     is_heard = moved is not None and ran_since is not None and moved > ran_since
     has_reported = is_same_run and (old.has_reported or is_heard)
     is_idle = job.run_policy.is_suspended or snapshot.hold is not None
-    if is_idle or not is_same_run or not all(map(_runs, replicas)):
+    if is_idle or not is_same_run or not all(_runs(job, replica) for replica in replicas):
         return Hang(ProgressClock(None, has_reported, last_hang=old.last_hang))
     since = (None if restarted else ran_since) or _whole(snapshot.now)
     deadline = _deadline(job)
@@ -98,6 +99,11 @@ def note(hang: Hang) -> str:
     return f" {hang.text[0].upper()}{hang.text[1:]}." if hang.clock.is_hung else ""
 
 
+def at_start(hang: Hang) -> ProgressClock:
+    """The clock of a job whose replicas all start again now."""
+    return ProgressClock(last_hang=hang.clock.last_hang)
+
+
 def while_idle(record: JobRecord, phase: JobPhase) -> ProgressClock:
     """The clock of a job that has ended, or has no pods now."""
     return NO_CLOCK if phase in ENDS else ProgressClock(last_hang=record.progress_clock.last_hang)
@@ -122,12 +128,13 @@ def _hang(snapshot: Snapshot, clock: ProgressClock, end: datetime) -> Hang:
     return Hang(ProgressClock(last_hang=position), action, text)
 
 
-def _runs(replica: Replica) -> bool:
+def _runs(job: TrainingJob, replica: Replica) -> bool:
     """Whether nobody has to wait for it, nor for a container of it that is to be started again."""
     if replica.is_completed or replica.is_tolerated:
         return True
     pod = replica.pod
-    return pod is not None and replica.is_running and not (replica.loss or pod_state.waits_for_restart(pod))
+    is_awaited = whole_job.is_awaited(job, replica) or (pod is not None and pod_state.waits_for_restart(pod))
+    return pod is not None and replica.is_running and not (replica.loss or is_awaited)
 
 
 def _place(replica: Replica) -> Place:
