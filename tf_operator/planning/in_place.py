@@ -124,6 +124,14 @@ def resized(snapshot: Snapshot, replicas: Iterable[Replica], *, is_new: bool) ->
             yield replica.resized() if pod and is_new and not resize_sidecar.takes_sizes(pod) else replica
 
 
+def has_yet_to_join(job: TrainingJob, pod: Pod) -> bool:
+    """Whether its program was started before the last resize, which it has not been started again for."""
+    resized_time, main = job.record.elastic.resized_time, pod.main
+    if not (resize_sidecar.takes_sizes(pod) and resized_time and main and main.started_at):
+        return False
+    return main.started_at < resized_time
+
+
 def has_lost_its_cluster(pod: Pod, snapshot: Snapshot) -> bool:
     """Whether its program was started before the last resize, and ended with an error after it."""
     resized_time, main = snapshot.job.record.elastic.resized_time, pod.main

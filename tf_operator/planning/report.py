@@ -218,14 +218,15 @@ def _size(view: JobView, kind: ReplicaType, recorded: ReplicaRecord) -> int | No
 
 
 def _going_on(view: JobView, record: JobRecord) -> JobRecord:
-    phase, begins_again = _current(view, record), record.attempt != view.snapshot.job.record.attempt
+    phase, attempt = _current(view, record), view.snapshot.job.record.attempt
+    begins_again = record.attempt != attempt or any(change.replaces_pods for change in view.resizes)
     return record.changed(
         phase=phase,
         restarting=_restarting(view, record) if phase is JobPhase.RESTARTING else None,
         first_failure=_first_failure(view, record),
         pending=pending.next_record(view),
         elastic=in_place.with_resize_time(view.snapshot, view.resizes, record.elastic),
-        # In an attempt in place, nothing else says that the program that reports is started again.
+        # In place, nothing else says that the program that reports is started again.
         progress_clock=hangs.at_start(view.hang) if begins_again else view.hang.clock,
     )
 

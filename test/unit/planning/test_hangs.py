@@ -23,6 +23,7 @@ from support.embedded.progress import LISTENING, is_taken_over, reports
 from support.embedded.simulator import simulate
 from support.jobs.builders import tfjob
 from tf_operator.job.progress import NO_CLOCK, NOWHERE
+from tf_operator.job.record import ElasticRecord
 from tf_operator.job.report import EventKind
 from tf_operator.planning.bodies import resize_sidecar
 from tf_operator.planning.plan import make_plan
@@ -234,6 +235,21 @@ def test_a_program_that_was_started_again_in_place_does_not_hang_before_its_firs
     simulator.settle()
     simulator.sleep(61)
     assert simulator.record.attempt == 3
+
+
+@pytest.mark.parametrize(("seconds", "has_reported"), [(-1, True), (0, True), (1, False)])
+def test_a_program_that_is_yet_to_start_again_for_a_resize_in_place_does_not_hang(seconds, has_reported):
+    """It was started so long before the resize."""
+    simulator = lived(*TRAINS, action="Restart")
+    simulator.wait(61)
+    observed = simulator.observe()
+    pods = tuple(replace(pod, cluster_size="Chief=1,Worker=1") for pod in observed.pods)
+    resized_time = max(pod.main.started_at for pod in pods) + timedelta(seconds=seconds)
+    record = observed.job.record.changed(elastic=ElasticRecord(resized_time=resized_time))
+
+    after = make_plan(replace(observed, pods=pods, job=replace(observed.job, record=record))).report.record
+    assert after.restarts == has_reported
+    assert after.progress_clock.running_since is None
 
 
 def test_the_backoff_limit_ends_a_job_that_hangs():

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from tf_operator.job.progress import MOST_REMAINING, NO_CLOCK, NOWHERE, HangAction, ProgressClock
 from tf_operator.job.record import ENDS, JobPhase, JobRecord, ReplicaType
 from tf_operator.job.training_job import TrainingJob
-from tf_operator.planning import whole_job
+from tf_operator.planning import in_place, whole_job
 from tf_operator.planning.pods import pod_state
 from tf_operator.planning.pods.pod_state import PodState
 from tf_operator.planning.replicas import Replica, ReplicaLoss
@@ -133,8 +133,10 @@ def _runs(job: TrainingJob, replica: Replica) -> bool:
     if replica.is_completed or replica.is_tolerated:
         return True
     pod = replica.pod
-    is_awaited = whole_job.is_awaited(job, replica) or (pod is not None and pod_state.waits_for_restart(pod))
-    return pod is not None and replica.is_running and not (replica.loss or is_awaited)
+    if pod is None or replica.loss or not replica.is_running:
+        return False
+    is_of_run_before = whole_job.is_awaited(job, replica) or in_place.has_yet_to_join(job, pod)
+    return not (is_of_run_before or pod_state.waits_for_restart(pod))
 
 
 def _place(replica: Replica) -> Place:
