@@ -123,11 +123,12 @@ def _all_but_one(pods: list[Pod]) -> list[Pod]:
 
 
 def _hang(snapshot: Snapshot, by_type: Mapping[ReplicaType, tuple[Replica, ...]]) -> Hang:
-    if not hangs.has_deadline(snapshot):
+    hearing = snapshot.hearing
+    if hearing is None or not hangs.has_deadline(snapshot):
         return hangs.NO_HANG
     replicas = tuple(replica for group in by_type.values() for replica in group)
     restarted = {(entry.replica.spec.type, entry.replica.index) for entry in _restarts_in_place(replicas, snapshot)}
-    return hangs.judge(snapshot, replicas, restarted)
+    return hangs.judge(snapshot, hearing, replicas, restarted)
 
 
 def _deciding(

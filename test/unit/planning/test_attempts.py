@@ -5,9 +5,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from support.embedded.pod_events import edited, everything_runs, is_deleted, time_passes
+from support.embedded.pod_events import edited, everything_runs, fails, is_deleted, restarts_in_place, time_passes
 from support.embedded.simulator import simulate
 from support.jobs.builders import tfjob
+from tf_operator.controller import resources
 from tf_operator.job.record import JobRecord, ReplicaType, RestartRecord
 from tf_operator.planning.pods import attempts
 from tf_operator.planning.pods.attempts import NextStep, RestartRequest
@@ -132,3 +133,44 @@ def test_pods_of_a_later_attempt_that_were_made_without_the_sidecar_stay_until_t
         simulator.settle()
     assert simulator.shown_pods == "worker-0#3:Running worker-1#3:Running"
     assert simulator.record.attempt == 3
+
+
+IN_PLACE = Settings(restarts_in_place=True)
+
+
+def lived(job, *moves):
+    simulator = simulate(job.restarts_as_a_whole("InPlace"), IN_PLACE)
+    simulator.settle()
+    for move in moves:
+        move(simulator)
+        simulator.settle()
+    return simulator
+
+
+def test_however_often_a_program_fails_before_anybody_looks_that_is_one_attempt():
+    simulator = lived(tfjob().workers(2, restart="OnFailure"), everything_runs, restarts_in_place("worker-0", times=2))
+
+    assert (simulator.record.attempt, simulator.status["restarts"]) == (2, 1)
+    assert simulator.shown_pods == "worker-0#1:Running worker-1#1:Running"
+
+
+@pytest.mark.parametrize("code", [1, 143])
+def test_a_program_of_the_run_before_that_ends_once_its_pod_was_told_has_not_failed(code):
+    simulator = lived(tfjob().workers(2, restart="ExitCode"), everything_runs, restarts_in_place("worker-0", code=143))
+    assert simulator.record.attempt == 2
+    fails("worker-1", code)(simulator)
+    simulator.settle()
+
+    assert (simulator.record.attempt, simulator.status["restarts"]) == (2, 1)
+    assert simulator.shown_pods == "worker-0#1:Running worker-1#2:Pending"
+
+
+def test_where_failing_nodes_are_avoided_a_failed_program_gets_a_new_pod():
+    job = tfjob().workers(2, restart="OnFailure")
+    templates = [
+        body["spec"]["containers"][0]
+        for variant in (job, job.avoid_nodes(2))
+        for body in lived(variant).of(resources.PODS)
+    ]
+
+    assert [bool(entry.get("restartPolicyRules")) for entry in templates] == [True, True, False, False]

@@ -19,7 +19,7 @@ from tf_operator.planning import in_place, whole_job
 from tf_operator.planning.pods import pod_state
 from tf_operator.planning.pods.pod_state import PodState
 from tf_operator.planning.replicas import Replica, ReplicaLoss
-from tf_operator.planning.snapshot import Snapshot
+from tf_operator.planning.snapshot import Hearing, Snapshot
 
 Place = tuple[ReplicaType, int]
 Groups = dict[ReplicaType, tuple[Replica, ...]]
@@ -46,11 +46,9 @@ class Hang(NamedTuple):
 NO_HANG: Final = Hang()
 
 
-def judge(snapshot: Snapshot, replicas: Sequence[Replica], restarted: Collection[Place]) -> Hang:
+def judge(snapshot: Snapshot, hearing: Hearing, replicas: Sequence[Replica], restarted: Collection[Place]) -> Hang:
     """Look at the clock. ``restarted``: the replicas whose containers were started again, which is not recorded yet."""
-    job, hearing, old = snapshot.job, snapshot.hearing, snapshot.job.record.progress_clock
-    if not has_deadline(snapshot) or hearing is None:
-        return NO_HANG
+    job, old = snapshot.job, snapshot.job.record.progress_clock
     reporter = next((replica for replica in replicas if _place(replica) == job.main_replica), None)
     is_same_run = reporter is not None and _runs(job, reporter) and job.main_replica not in restarted
     moved, ran_since = hearing.moved, snapshot.noted(old.running_since)
