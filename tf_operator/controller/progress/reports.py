@@ -9,8 +9,9 @@ silent together do not hang: it is the listener, or the network.
 """
 
 import math
-from collections import deque
-from collections.abc import Callable, Sequence
+from bisect import bisect_left, bisect_right
+from collections import defaultdict, deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -26,6 +27,8 @@ HEARD_WITHIN: Final = 600.0
 """Seconds before a program fell silent in which another one must have reported to be compared with it."""
 PUT_OFF: float = 1.0
 """Seconds for which a write waits when there are too many of them."""
+COMPARED_EVERY: Final = 1.0
+"""Seconds for which all programs are compared with the same picture: each look at ten thousand jobs reads them all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +73,13 @@ class ProgressReports:
         self._writes = TokenBucket(clock, qps=pace.per_second, burst=max(1, round(pace.per_second)))
         self._entries: dict[str, _Entry] = {}
         self._listens_since = clock.monotonic()
+        self._picture: tuple[float, dict[str, list[float]]] = -math.inf, {}
+        """When it was taken, and when the running jobs of each namespace were heard last, the earliest first."""
 
     def begin_term(self) -> None:
         """What was reported to this process in an earlier term is older than what its successor has stored."""
         self._entries.clear()
+        self._picture = -math.inf, {}
         self._listens_since = self._clock.monotonic()
 
     def __contains__(self, uid: str) -> bool:
@@ -131,13 +137,24 @@ class ProgressReports:
         a tenant's thousand jobs must not keep those of others from being restarted. One whose job does not run now has
         reason to be silent.
         """
-        voices: dict[str, list[bool]] = {silent.namespace: []}
-        for uid, entry in self._entries.items():
-            if entry.heard_at >= silent.heard_at - HEARD_WITHIN and self._phase_of(uid) == JobPhase.RUNNING:
-                is_silent = at - entry.heard_at >= (at - silent.heard_at) / 2
-                voices.setdefault(entry.namespace, []).append(is_silent)
-        namespaces = [sum(jobs) > len(jobs) / 2 for jobs in voices.values()]
-        return _are_many(voices[silent.namespace]) or _are_many(namespaces)
+        earliest, silent_until = silent.heard_at - HEARD_WITHIN, (silent.heard_at + at) / 2
+        namespaces, is_own_silent = [], False
+        for namespace, heard in self._heard(at).items():
+            begin = bisect_left(heard, earliest)
+            total, silent_jobs = len(heard) - begin, bisect_right(heard, silent_until) - begin
+            if total:
+                namespaces.append(silent_jobs > total / 2)
+            is_own_silent = is_own_silent or (namespace == silent.namespace and _are_many(silent_jobs, total))
+        return is_own_silent or _are_many(sum(namespaces), len(namespaces))
+
+    def _heard(self, at: float) -> Mapping[str, Sequence[float]]:
+        if at - self._picture[0] >= COMPARED_EVERY:
+            by_namespace = defaultdict[str, list[float]](list)
+            for uid, entry in self._entries.items():
+                if self._phase_of(uid) == JobPhase.RUNNING:
+                    by_namespace[entry.namespace].append(entry.heard_at)
+            self._picture = at, {namespace: sorted(heard) for namespace, heard in by_namespace.items()}
+        return self._picture[1]
 
     def note_stored(self, uid: str, stored: Progress | None) -> None:
         """The status of the job says this from now on."""
@@ -161,9 +178,9 @@ class ProgressReports:
         return self._pace.unchanged
 
 
-def _are_many(silent: Sequence[bool]) -> bool:
+def _are_many(silent: int, total: int) -> bool:
     """Whether it is more than one, and more than half."""
-    return sum(silent) > max(1, len(silent) / 2)
+    return silent > max(1, total / 2)
 
 
 def _remaining(points: deque[Point], report: Progress, now: float) -> int | None:

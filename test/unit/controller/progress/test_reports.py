@@ -1,10 +1,11 @@
 """The last report of each job: how often it is stored, and how long the rest takes."""
 
 from datetime import timedelta
+from unittest.mock import Mock
 
 import pytest
 
-from tf_operator.controller.progress.reports import HEARD_WITHIN, Pace, ProgressReports
+from tf_operator.controller.progress.reports import COMPARED_EVERY, HEARD_WITHIN, Pace, ProgressReports
 from tf_operator.job.progress import Progress, ProgressClock
 
 JOBS = [f"job-{number}" for number in range(100)]
@@ -273,6 +274,18 @@ async def test_who_falls_silent_with_its_namespace_may_be_cut_off_with_it(report
     assert hearing(reports, clock).is_doubtful
 
 
+async def test_however_many_jobs_are_silent_all_are_compared_once_in_a_second(clock):
+    phases = Mock(side_effect=PHASES.get)
+    reports = ProgressReports(clock, phases)
+    for uid in JOBS:
+        reports.add(uid, Progress(1))
+    await clock.advance(DEADLINE)
+    phases.reset_mock()
+
+    assert all(hearing(reports, clock, uid).is_doubtful for uid in JOBS)
+    assert phases.call_count == len(JOBS)
+
+
 @pytest.mark.parametrize("phase", ["Restarting", "Suspended", "Queued", "Succeeded", None])
 async def test_jobs_that_do_not_run_now_have_reason_to_be_silent(clock, phase):
     phases = dict(PHASES)
@@ -283,6 +296,7 @@ async def test_jobs_that_do_not_run_now_have_reason_to_be_silent(clock, phase):
     assert hearing(reports, clock).is_doubtful
 
     phases.update(dict.fromkeys(JOBS[1:], phase))
+    await clock.advance(COMPARED_EVERY)
     assert not hearing(reports, clock).is_doubtful
 
 
