@@ -182,9 +182,10 @@ local-trainings: venv ## The same trainings without a cluster, and the demo, int
 	$(BIN)/pytest test/scenarios/local/test_trainings.py
 
 .PHONY: conversions
-conversions: venv ## 10,000 TFJobs through all versions, 100,000 malformed ones, 1000 requests while certificates change
+conversions: venv ## 10,000 TFJobs through all versions, 100,000 malformed ones, 1000 requests while certificates change, Helm 4
 	ROUND_TRIPS=10000 $(BIN)/pytest -q --timeout 0 test/simulation/test_conversion.py
 	ROTATION_REQUESTS=1000 $(BIN)/pytest -q --timeout 0 test/scenarios/app/test_older_versions.py
+	$(BIN)/pytest -q -m nightly test/packaging/chart
 
 .PHONY: histories
 histories: venv ## Lives of three operators (SEEDS=100000), 1,000 random histories of jobs and leaders, an operator killed at every write
@@ -266,7 +267,7 @@ docs: venv ## The documentation site, into site/: every page in the navigation, 
 
 .PHONY: chart
 chart: venv ## The Helm chart: its suites, Helm 3 and 4, checks of what it makes, and its life on a real control plane
-	$(PYTEST) test/packaging/chart
+	$(PYTEST) -m 'not nightly' test/packaging/chart
 
 .PHONY: monitoring
 monitoring: venv ## Alerts and dashboards, on a real Prometheus that scrapes a live operator

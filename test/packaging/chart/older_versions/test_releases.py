@@ -23,7 +23,12 @@ from support.settle import eventually
 BINDING = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/tf-tf-operator-webhook"
 # Seconds where the machine is idle; it may be shared.
 pytestmark = pytest.mark.timeout(600)
-both_helms = pytest.mark.parametrize("deployed", [Chart, Chart4], ids=["helm-3", "helm-4"], indirect=True)
+# Helm 4 switches older versions on and off in each CI run (test_rollouts.py).
+both_helms = pytest.mark.parametrize(
+    "deployed",
+    [pytest.param(Chart, id="helm-3"), pytest.param(Chart4, id="helm-4", marks=pytest.mark.nightly)],
+    indirect=True,
+)
 
 
 async def test_an_operator_that_gets_its_rights_late_starts_cold_all_the_same(plane, node, deployed, namespace):

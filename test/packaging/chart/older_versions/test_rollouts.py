@@ -68,7 +68,7 @@ def has_failed(plane):
     )
 
 
-@pytest.mark.parametrize("replicas", [1, 2])
+@pytest.mark.parametrize("replicas", [pytest.param(1, marks=pytest.mark.nightly), 2])
 @both_ways
 async def test_an_operator_starts_cold_on_jobs_that_are_stored_in_older_versions(plane, deployed, namespace, replicas):
     await store_jobs(plane, namespace)
