@@ -6,18 +6,13 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
+from pages.parts import between, plain
 from tf_operator.cli import completion, main
 
 PAGE: Final = Path("docs/cli.md")
 GRAMMAR: Final = Path("tf_operator/cli/grammar.json")
-BEGIN: Final = "<!-- {name}: written by hack/generate {by} -->"
-END: Final = "<!-- end of {name} -->"
 SHARED: Final = "cluster"
 """The title of the options that all commands have which ask a cluster."""
-
-
-class PartMissingError(Exception):
-    """The page does not say where a command belongs, or has one that is gone."""
 
 
 def fill(page: str) -> str:
@@ -25,9 +20,9 @@ def fill(page: str) -> str:
     parsers = dict(_parsers(main.make_parser()))
     common = _common(parsers.values())
     parts = {f"tfjob {name}": "\n".join(_command(parser, common)) for name, parser in parsers.items()}
-    parts["common options"] = "\n".join(_table(common.values()))
+    parts["common options"] = "\n".join(map(_item, common.values()))
     for name, content in parts.items():
-        page = between(page, name, content, by="commands")
+        page = between(page, name, content)
     return page
 
 
@@ -42,11 +37,11 @@ def _parsers(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.Ar
 
 
 def _common(parsers: Iterable[argparse.ArgumentParser]) -> dict[str, argparse.Action]:
-    """What several commands have with the same meaning, by its row; options for a cluster last."""
+    """What several commands have with the same meaning, by its item; options for a cluster last."""
     actions = [(action, action in _shared(parser)) for parser in parsers for action in _explained(parser)]
-    uses = Counter(_row(action) for action, _ in actions if not _is_plain(action))
+    uses = Counter(_item(action) for action, _ in actions if not _is_plain(action))
     actions.sort(key=lambda it: (it[1], bool(it[0].option_strings)))
-    return {row: action for action, _ in actions if uses[row := _row(action)] > 1}
+    return {row: action for action, _ in actions if uses[row := _item(action)] > 1}
 
 
 def _shared(parser: argparse.ArgumentParser) -> list[argparse.Action]:
@@ -68,17 +63,17 @@ def _is_plain(action: argparse.Action) -> bool:
 def _command(parser: argparse.ArgumentParser, common: Collection[str]) -> Iterator[str]:
     shared = _shared(parser)
     own = [action for action in _explained(parser) if action not in shared]
-    usage = [_usage(action, is_common=_row(action) in common) for action in parser._actions if action in own]
+    usage = [_usage(action, is_common=_item(action) in common) for action in parser._actions if action in own]
     arguments = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
     words = [*parser.prog.split(), *(_argument(action) for action in arguments), *filter(None, usage)]
-    rows = [action for action in own if _row(action) not in common and not _is_plain(action)]
+    rows = [action for action in own if _item(action) not in common and not _is_plain(action)]
     words += ["[OPTIONS]"] * any(action.option_strings for action in rows) + ["[CLUSTER]"] * bool(shared)
     yield f"`{' '.join(words)}`\n"
     yield f"{' '.join((parser.description or '').split())}\n"
     for action in arguments:
         yield from _below(action)
     if rows:
-        yield from _table(rows)
+        yield from map(_item, rows)
         yield ""
     if parser.epilog:
         yield f"{_sentence(' '.join(parser.epilog.split()))}\n"
@@ -93,10 +88,8 @@ def _usage(action: argparse.Action, *, is_common: bool) -> str:
 
 def _below(action: "argparse._SubParsersAction[argparse.ArgumentParser]") -> Iterator[str]:
     helps = {choice.dest: choice.help or "" for choice in action._choices_actions}
-    yield from ("| command | |", "|---|---|")
     for name, parser in action.choices.items():
-        options = ", ".join(f"`{option}`" for option in _spelled(parser))
-        yield f"| `{name}` {options} | {_cell(helps.get(name, ''))} |"
+        yield f"- `{' '.join((name, *(f'[{option}]' for option in _spelled(parser))))}`: {plain(helps.get(name, ''))}"
     yield ""
 
 
@@ -111,14 +104,9 @@ def _argument(action: argparse.Action) -> str:
     return {"+": f"{name} ...", "?": f"[{name}]", "*": f"[{name} ...]"}.get(str(action.nargs), name)
 
 
-def _table(actions: Iterable[argparse.Action]) -> Iterator[str]:
-    yield from ("| option | meaning |", "|---|---|")
-    yield from map(_row, actions)
-
-
-def _row(action: argparse.Action) -> str:
+def _item(action: argparse.Action) -> str:
     names = ", ".join(action.option_strings) or str(action.metavar)
-    return f"| `{_named(names, action)}` | {_cell(action.help or '')} |"
+    return f"- `{_named(names, action)}`: {plain(action.help or '')}"
 
 
 def _named(names: str, action: argparse.Action) -> str:
@@ -127,17 +115,3 @@ def _named(names: str, action: argparse.Action) -> str:
 
 def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}."
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", r"\|").replace("<", r"\<")
-
-
-def between(page: str, name: str, content: str, *, by: str = "reference") -> str:
-    """The page with a part between its markers; by which generator, they say."""
-    begin, end = BEGIN.format(name=name, by=by), END.format(name=name)
-    head, opening, rest = page.partition(begin)
-    _, closed, after = rest.partition(end)
-    if not (opening and closed):
-        raise PartMissingError(f"the page lacks the line {end if opening else begin!r}")
-    return f"{head}{begin}\n\n{content.strip()}\n\n{end}{after}"

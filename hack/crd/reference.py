@@ -4,13 +4,11 @@ The page is written by hand, except for what stands between two markers for each
 """
 
 from collections.abc import Iterable, Mapping
-from itertools import chain
 from typing import Any, Final
 
 from crd.definition import Field
+from pages.parts import between, plain
 
-BEGIN: Final = "<!-- fields of {top}: written by hack/generate crd -->"
-END: Final = "<!-- end of the fields of {top} -->"
 # What a reader does not need: the operator's own memory, and the fields of every condition in Kubernetes.
 HIDDEN: Final = (
     "spec.elasticPolicy.metrics[]",
@@ -39,26 +37,25 @@ HIDDEN: Final = (
 ITEMS: Final = ("[]", "<Type>")
 
 
-class MarkerMissingError(Exception):
-    """The page does not say where the fields belong."""
-
-
 def fill(page: str, fields: Iterable[Field]) -> str:
     """Return the page with new tables between its markers."""
     visible = [field for field in fields if not field.path.startswith(HIDDEN) and not field.path.endswith(ITEMS)]
     for top in ("spec", "status"):
         mine = [field for field in visible if field.path.split(".")[0] == top and field.path != top]
-        page = _between(page, BEGIN.format(top=top), END.format(top=top), table(mine))
+        page = between(page, f"fields of {top}", _table(mine, has_notes=top == "spec"))
     return page
 
 
-def table(fields: Iterable[Field]) -> str:
-    rows = (f"| `{field.path}` | {kind(field.schema)} | {meaning(field)} | {_cell(field.note)} |" for field in fields)
-    return "\n".join(chain(["| field | type | meaning | in 1.9 |", "|---|---|---|---|"], rows))
+def _table(fields: Iterable[Field], *, has_notes: bool) -> str:
+    """The notes on 1.9 are for the spec: the page says by itself which few fields of the status 1.9 had."""
+    head = ("field", "type", "meaning", "in 1.9") if has_notes else ("field", "type", "meaning")
+    rows = ((f"`{field.path}`", kind(field.schema), _meaning(field), plain(field.note)) for field in fields)
+    lines = (head, ["---"] * len(head), *(row[: len(head)] for row in rows))
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def meaning(field: Field) -> str:
-    return _cell(str(field.schema.get("description", "")))
+def _meaning(field: Field) -> str:
+    return plain(str(field.schema.get("description", "")))
 
 
 def kind(schema: Mapping[str, Any]) -> str:
@@ -89,15 +86,3 @@ def _bounds(schema: Mapping[str, Any]) -> str:
 
 def _default(value: object) -> str:
     return f"`{value!r}`".lower() if isinstance(value, bool | dict) else f"`{value}`"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", r"\|").replace("<", r"\<")
-
-
-def _between(page: str, begin: str, end: str, content: str) -> str:
-    head, opening, rest = page.partition(begin)
-    _, closed, after = rest.partition(end)
-    if not (opening and closed):
-        raise MarkerMissingError(f"docs/api.md lacks the line {end if opening else begin!r}")
-    return f"{head}{begin}\n\n{content}\n\n{end}{after}"

@@ -41,24 +41,25 @@ def page() -> str:
 
 
 def _lines() -> Iterator[str]:
-    yield f"## TFJobs\n\n{_plain(TFJobs)}\n\n| method | |\n|---|---|\n"
+    yield f"## TFJobs\n\n{_plain(TFJobs)}\n\n"
     for name, member in _members(TFJobs):
         if isinstance(member, FunctionType):
-            yield f"| `{name}({_parameters(member)})` | {_plain(member)} |\n"
+            yield f"- `{name}({_parameters(member)})`: {_plain(member)}\n"
     for kind in _VALUES:
-        yield f"\n## {kind.__name__}\n\n{_plain(kind)}\n\n| attribute | type | |\n|---|---|---|\n"
+        yield f"\n## {kind.__name__}\n\n{_plain(kind)}\n\n"
         texts = _texts_below_fields(kind)
         fields = dataclasses.fields(kind)
         for field in fields:
             if field.name in texts:
-                yield f"| `{field.name}` | `{_type(field.type)}` | {texts[field.name]} |\n"
+                yield f"- `{field.name}: {_type(field.type)}`: {texts[field.name]}\n"
         for name, member in _members(kind):
             if isinstance(member, property) and member.fget:
-                yield f"| `{name}` | `{_type(inspect.signature(member.fget).return_annotation)}` | {_plain(member)} |\n"
+                annotation = inspect.signature(member.fget).return_annotation
+                yield f"- `{name}: {_type(annotation)}`: {_plain(member)}\n"
         plain = [f"{field.name}: {_type(field.type)}" for field in fields if field.name not in texts]
-        yield f"\nAlso {', '.join(f'`{it}`' for it in plain)}.\n".replace("\\|", "|") if plain else ""
-    yield "\n## Errors\n\n| error | raised when |\n|---|---|\n"
-    yield from (f"| `{error.__name__}` | {_plain(error)} |\n" for error in _ERRORS)
+        yield f"\nAlso {', '.join(f'`{it}`' for it in plain)}.\n" if plain else ""
+    yield "\n## Errors\n\n"
+    yield from (f"- `{error.__name__}`: {_plain(error)}\n" for error in _ERRORS)
 
 
 def _members(kind: type) -> Iterator[tuple[str, object]]:
@@ -77,7 +78,7 @@ def _texts_below_fields(kind: type) -> dict[str, str]:
 
 def _type(annotation: object) -> str:
     name = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
-    return re.sub(r"\b(?:\w+\.)+", "", name).replace("|", "\\|")
+    return re.sub(r"\b(?:\w+\.)+", "", name)
 
 
 def _parameters(function: FunctionType) -> str:
@@ -94,4 +95,4 @@ def _plain(member: object) -> str:
 
 
 def _one_line(text: object) -> str:
-    return " ".join(str(text).split()).replace("``", "`").replace("|", "\\|")
+    return " ".join(str(text).split()).replace("``", "`")

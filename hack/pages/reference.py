@@ -9,9 +9,9 @@ from typing import Final
 
 import yaml
 
-from commands.reference import between
 from pages import client, rights
 from pages.all_metrics import full_registry
+from pages.parts import between, plain
 from tf_operator.app.options import flags
 from tf_operator.app.options.flag import Flag
 from tf_operator.cli import main
@@ -147,8 +147,4 @@ def _tf_config(root: Path) -> str:
 def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     head = tuple(head)
     lines = (head, ["---"] * len(head), *rows)
-    return "".join(f"| {' | '.join(map(_cell, line))} |\n" for line in lines)
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", r"\|").replace("<", r"\<")
+    return "".join(f"| {' | '.join(map(plain, line))} |\n" for line in lines)

@@ -3,9 +3,10 @@
 import pytest
 
 from crd import reference
+from pages.parts import BEGIN, PartMissingError
 
 
-@pytest.mark.parametrize("page", ["", reference.BEGIN.format(top="spec")], ids=["no markers", "no end"])
+@pytest.mark.parametrize("page", ["", BEGIN.format(name="fields of spec")], ids=["no markers", "no end"])
 def test_a_page_without_markers_is_refused(page):
-    with pytest.raises(reference.MarkerMissingError, match="fields of spec"):
+    with pytest.raises(PartMissingError, match="fields of spec"):
         reference.fill(page, [])

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from commands import reference
+from pages.parts import PartMissingError
 from support.embedded.embedded_jobs import TFJOBS, EmbeddedJobs
 from support.jobs.builders import tfjob
 from support.jobs.templates import Template
@@ -49,8 +50,8 @@ def test_the_examples_are_what_the_program_prints(capsys, folder):
 
 
 def test_a_page_without_a_command_is_refused():
-    with pytest.raises(reference.PartMissingError, match="tfjob wait"):
-        reference.fill(PAGE.replace("tfjob wait: written", "tfjob: written"))
+    with pytest.raises(PartMissingError, match="tfjob wait"):
+        reference.fill(PAGE.replace("generated: tfjob wait", "generated: tfjob"))
 
 
 def test_the_python_of_the_page_runs_a_job(capsys):
