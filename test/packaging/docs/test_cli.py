@@ -7,11 +7,10 @@ import pytest
 
 from commands import reference
 from pages.parts import PartMissingError
-from support.embedded.embedded_jobs import TFJOBS, EmbeddedJobs
+from support.embedded.embedded_jobs import EmbeddedJobs
 from support.jobs.builders import tfjob
 from support.jobs.templates import Template
 from tf_operator.cli import main, session
-from tf_operator.client import TFJobs
 from tf_operator.client.manifests import kube_yaml
 from tf_operator.machinery.clock import SystemClock
 
@@ -52,31 +51,6 @@ def test_the_examples_are_what_the_program_prints(capsys, folder):
 def test_a_page_without_a_command_is_refused():
     with pytest.raises(PartMissingError, match="tfjob wait"):
         reference.fill(PAGE.replace("generated: tfjob wait", "generated: tfjob"))
-
-
-def test_the_python_of_the_page_runs_a_job(capsys):
-    program = re.search(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)[1]
-    cluster = EmbeddedJobs(SystemClock())
-    cluster.logs["j-worker-0"] = [b"step 1\n"]
-
-    def make(namespace):
-        assert namespace == "team"
-        jobs = TFJobs(transport=cluster.client()._transport)
-        jobs._loop.call_soon_threadsafe(finish, jobs._loop)
-        return jobs
-
-    def finish(loop):
-        """The operator and the node, as soon as there is a job."""
-        job = cluster.find(TFJOBS, "j")
-        if job is None:
-            loop.call_later(0.01, finish, loop)
-            return
-        cluster.pod(job, "worker-0")
-        cluster.report("j", "Succeeded")
-
-    exec(program, {"TFJobs": make, "manifest": tfjob("j").workers(1).body()})
-
-    assert capsys.readouterr().out == "worker-0 step 1\nSucceeded\n"
 
 
 def test_the_first_commands_of_the_page_can_be_typed(folder):
