@@ -7,7 +7,7 @@ docs/behaviour.md, Restarts of the whole job.
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
@@ -90,14 +90,12 @@ class AttemptsBound:
     restart: str = "ExitCode"
 
 
+TWO: Final = AttemptsBound("two workers")
+ON_FAILURE: Final = AttemptsBound("two workers, OnFailure", restart="OnFailure")
 SIZES: Final = {
-    "quick": (AttemptsBound("two workers"),),
-    "gate": (
-        AttemptsBound("two workers", faults=3),
-        AttemptsBound("three workers", workers=3, faults=1),
-        AttemptsBound("two workers, OnFailure", restart="OnFailure"),
-    ),
-    "night": (AttemptsBound("two workers", faults=3), AttemptsBound("three workers", workers=3)),
+    "quick": (TWO,),
+    "gate": (TWO, ON_FAILURE, AttemptsBound("three workers", workers=3, faults=1)),
+    "night": (replace(TWO, faults=3), replace(ON_FAILURE, faults=3), AttemptsBound("three workers", workers=3)),
 }
 
 

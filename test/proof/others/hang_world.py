@@ -103,11 +103,8 @@ class HangBound:
 
 
 BOUNDS: Final = tuple(HangBound(action, action) for action in ("Report", "Restart", "Fail"))
-SIZES: Final = {
-    "quick": tuple(replace(bound, faults=1) for bound in BOUNDS),
-    "gate": BOUNDS,
-    "night": tuple(replace(bound, steps=2) for bound in BOUNDS),
-}
+FEW: Final = tuple(replace(bound, faults=1) for bound in BOUNDS)
+SIZES: Final = {"quick": FEW, "gate": FEW, "night": tuple(replace(bound, steps=2) for bound in BOUNDS)}
 
 
 class HangWorld:
