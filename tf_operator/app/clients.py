@@ -16,6 +16,7 @@ from tf_operator.app import wiring
 from tf_operator.app.http.metrics_auth import REVIEW_WITHIN
 from tf_operator.app.metrics.registry import Metrics
 from tf_operator.app.options.options import Options
+from tf_operator.app.progress import relay
 from tf_operator.machinery.cache.factory import SharedInformerFactory
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.election import lease
@@ -124,12 +125,18 @@ class Clients:
         election_options, clock, instruments = self._options.election, LeaseClock(), self._instruments()
         if election_options is None:
             return None
-        key = ObjectKey(election_options.namespace, election_options.name)
+        key, identity = ObjectKey(election_options.namespace, election_options.name), make_identity(self._name)
+        progress = self._options.progress
+        annotations = relay.annotations(identity, progress.own_address if progress else None)
         return ElectionThread(
             lambda: lease.open_lock(
-                Connection(self.config, clock=clock, pool_size=2), key, clock=clock, instruments=instruments
+                Connection(self.config, clock=clock, pool_size=2),
+                key,
+                clock=clock,
+                instruments=instruments,
+                annotations=annotations,
             ),
-            identity=make_identity(self._name),
+            identity=identity,
             clock=clock,
             config=election_options.config,
             instruments=self._metrics.election,

@@ -116,7 +116,7 @@ async def _live(options: Options, make_controller: wiring.MakeController) -> Non
         leader = to_server.occasional(clients.guard(election))
         serving = webhook.serving(options, to_server.occasional(), leader, probes=probes, metrics=metrics)
         parts = stack.enter_context(serving)
-        stack.enter_context(progress.serving(context, to_server.reviews(), monitor=monitor, metrics=metrics))
+        stack.enter_context(progress.serving(context, to_server.reviews(), election, monitor=monitor, metrics=metrics))
         if config:
             parts["controller config"] = config.follow(clock)
         await life.run(monitor=monitor.measure(), conflicts=conflicts.watch(), **parts)

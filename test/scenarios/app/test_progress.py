@@ -6,6 +6,7 @@ import socket
 import ssl
 import urllib.error
 import urllib.request
+from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 
@@ -15,11 +16,13 @@ import yaml
 
 from support.jobs.builders import tfjob
 from support.operators.operator_process import operator
+from support.partners.service import service
 from support.settle import eventually
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 TFJOBS = "/apis/kubeflow.org/v1/namespaces/{}/tfjobs"
 AUDIENCE = "tf-operator.kubeflow.org/progress"
+ELECTION = tuple(f"--leader-election-{name}" for name in ("lease-duration=6s", "renew-deadline=4s", "retry-period=1s"))
 REPORTS = {"spec": {"runPolicy": {"progressPolicy": {"reports": True}}}}
 ROLES = Path(__file__).resolve().parents[3] / "manifests/rbac/progress"
 
@@ -37,17 +40,26 @@ def rights(plane):
 
 
 @pytest.fixture
-def arguments(tmp_path):
-    """The flags of an operator that listens on this machine, with a certificate that its pods trust."""
+def folder(tmp_path):
+    """With a certificate that pods trust."""
     authority = trustme.CA()
     issued = authority.issue_cert("127.0.0.1")
     (tmp_path / "tls.key").write_bytes(issued.private_key_pem.bytes())
     (tmp_path / "tls.crt").write_bytes(b"".join(pem.bytes() for pem in issued.cert_chain_pems))
     authority.cert_pem.write_to_path(tmp_path / "ca.crt")
+    return tmp_path
+
+
+def free_address():
     with socket.create_server(("127.0.0.1", 0)) as free:
-        address = f"127.0.0.1:{free.getsockname()[1]}"
-    listening = f"--progress-bind-address={address}", f"--progress-url=https://{address}"
-    return ("--leader-elect=false", *listening, f"--progress-cert-path={tmp_path}")
+        return free.getsockname()
+
+
+def listening(folder, address, url=None):
+    """The flags of an operator that takes reports there."""
+    text = f"{address[0]}:{address[1]}"
+    where = f"--progress-bind-address={text}", f"--progress-url=https://{url or text}"
+    return (*where, f"--progress-cert-path={folder}")
 
 
 @pytest.fixture
@@ -57,6 +69,13 @@ def namespaces(plane):
     for name in names:
         plane.admin.create(f"/api/v1/namespaces/{name}/serviceaccounts", {"metadata": {"name": "trainer"}})
     return names
+
+
+def create_job(plane, namespace, job):
+    body = job.merged(REPORTS).body()
+    for replica in body["spec"]["tfReplicaSpecs"].values():
+        replica["template"]["spec"]["serviceAccountName"] = "trainer"
+    plane.admin.create(TFJOBS.format(namespace), body)
 
 
 def token(plane, pod=None, *, namespace="", audience=AUDIENCE):
@@ -93,13 +112,11 @@ def variables(pod):
 
 @pytest.mark.real_server("RBAC")
 @pytest.mark.usefixtures("rights")
-async def test_only_the_pod_that_decides_reports_about_its_job_with_its_own_token(plane, arguments, namespaces):
+async def test_only_the_pod_that_decides_reports_about_its_job_with_its_own_token(plane, folder, namespaces):
     here, there = namespaces
     for namespace, name in ((here, "a"), (here, "b"), (there, "a")):
-        body = tfjob(name).workers(2).merged(REPORTS).body()
-        for replica in body["spec"]["tfReplicaSpecs"].values():
-            replica["template"]["spec"]["serviceAccountName"] = "trainer"
-        plane.admin.create(TFJOBS.format(namespace), body)
+        create_job(plane, namespace, tfjob(name).workers(2))
+    arguments = ("--leader-elect=false", *listening(folder, free_address()))
     async with operator(plane, arguments=arguments) as process:
         pods, others = await pods_of(plane, here, 4), await pods_of(plane, there, 2)
         reporter = pods["a-worker-0"]
@@ -135,16 +152,58 @@ async def test_only_the_pod_that_decides_reports_about_its_job_with_its_own_toke
         assert await report(good, url.replace("/tfjobs/a/", "/tfjobs/b/"), progressPercentage=99) == 403
         assert await report(good, url.replace(f"/{here}/", f"/{there}/"), progressPercentage=99) == 403
 
-        def stored(namespace, name):
-            status = plane.admin.get(f"{TFJOBS.format(namespace)}/{name}").get("status", {})
-            return status.get("trainerStatus", {}).get("progressPercentage")
-
-        await eventually(partial(_equals, 34, partial(stored, here, "a")), within=30)
-        assert (stored(here, "b"), stored(there, "a")) == (None, None)
+        await eventually(partial(_equals, 34, partial(stored, plane, here, "a")), within=30)
+        assert (stored(plane, here, "b"), stored(plane, there, "a")) == (None, None)
         plane.admin.delete(f"/api/v1/namespaces/{here}/pods/a-worker-0?gracePeriodSeconds=0")
         await eventually(lambda: _is_gone(plane, here, reporter), within=30)
         assert await report(good, progressPercentage=99) == 403
         assert process.exit_code is None
+
+
+@pytest.mark.real_server("RBAC")
+@pytest.mark.usefixtures("rights")
+async def test_reports_reach_the_leader_through_any_replica_and_through_a_take_over(plane, folder, namespaces):
+    namespace, addresses = namespaces[0], [free_address() for _ in range(3)]
+    create_job(plane, namespace, tfjob("a").workers(1))
+    async with AsyncExitStack() as stack:
+        host, port = await stack.enter_async_context(service(addresses))
+        url = f"{host}:{port}"
+
+        async def begin(address, until):
+            arguments = ("--leader-elect", *ELECTION, *listening(folder, address, url))
+            return await stack.enter_async_context(operator(plane, arguments=arguments, until=until))
+
+        leader = await begin(addresses[0], "workers started")
+        standby = await begin(addresses[1], "the Lease is held")
+        pods = await pods_of(plane, namespace, 1)
+        pod = pods["a-worker-0"]
+        context = ssl.create_default_context(cafile=folder / "ca.crt")
+        bearer, job_url = token(plane, pod), variables(pod)["KUBEFLOW_TRAINER_SERVER_URL"]
+        path = job_url.removeprefix(f"https://{url}")
+
+        async def report(percentage, through=None):
+            """Until it is taken: each replica takes one in five seconds."""
+            to = f"https://{through[0]}:{through[1]}{path}" if through else job_url
+
+            async def attempt():
+                return await asyncio.to_thread(send, to, bearer, context, progressPercentage=percentage) == 200
+
+            await eventually(attempt, within=90, every=1)
+
+        await report(10, addresses[1])
+        await eventually(partial(_equals, 10, partial(stored, plane, namespace, "a")), within=60)
+        await leader.kill()
+        await standby.wait_for("workers started")
+        await report(20)
+        await begin(addresses[2], "the Lease is held")
+        await report(30, addresses[2])
+        await report(40, addresses[1])
+        await eventually(partial(_equals, 40, partial(stored, plane, namespace, "a")), within=90)
+
+
+def stored(plane, namespace, name):
+    status = plane.admin.get(f"{TFJOBS.format(namespace)}/{name}").get("status", {})
+    return status.get("trainerStatus", {}).get("progressPercentage")
 
 
 def _is_gone(plane, namespace, pod):

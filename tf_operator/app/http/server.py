@@ -18,7 +18,7 @@ import ssl
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple, cast
@@ -91,6 +91,8 @@ class Endpoint(NamedTuple):
     """``None`` for that of pages, or of reviews."""
     longest: int = LARGEST
     """Bytes of a body."""
+    on_end: Callable[[], object] = lambda: None
+    """Called on the server's loop when it ends."""
 
 
 @contextmanager
@@ -160,8 +162,9 @@ class _ServerThread:
         loop, clock = asyncio.get_running_loop(), SystemClock()
         task = cast("asyncio.Task[None]", asyncio.current_task())
         self._started.set_result(lambda: loop.call_soon_threadsafe(task.cancel))
-        async with asyncio.TaskGroup() as tasks:
+        async with AsyncExitStack() as stack, asyncio.TaskGroup() as tasks:
             for endpoint, listener in self._endpoints:
+                stack.callback(endpoint.on_end)
                 tasks.create_task(_Site(endpoint, clock, tasks).open.accept(listener))
 
 

@@ -200,7 +200,7 @@ def _options(values: Mapping[str, Any], warnings: tuple[str, ...], environment: 
         metrics_protection=_protection(values),
         health_address=values["health-probe-bind-address"],
         webhook=_webhook(values, apis),
-        progress=progress_options.read(values),
+        progress=progress_options.read(values, environment),
         log_format=values["log-format"],
         log_level=values["log-level"],
         pod_name=environment.get("MY_POD_NAME", ""),

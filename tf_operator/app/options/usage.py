@@ -14,9 +14,9 @@ Kubeflow's training-operator in Go's grammar: one dash or two, --flag=value or -
 A flag overrides its environment variable.
 """
 _VARIABLES = """
-MY_POD_NAME is this replica's name in the Lease and in events; CUSTOM_CLUSTER_DOMAIN is appended to the host
-names in TF_CONFIG. Flags of the Go operator that have no effect on TFJobs (--webhook-..., --pytorch-...,
---mpi-..., --zap-...) are ignored with a warning.
+MY_POD_NAME is this replica's name in the Lease and in events; MY_POD_IP is where other replicas send it reports
+of progress; CUSTOM_CLUSTER_DOMAIN is appended to the host names in TF_CONFIG. Flags of the Go operator that have
+no effect on TFJobs (--webhook-..., --pytorch-..., --mpi-..., --zap-...) are ignored with a warning.
 """
 
 

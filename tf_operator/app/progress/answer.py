@@ -14,6 +14,7 @@ import msgspec
 from tf_operator.app.http.metrics_auth import BEARER
 from tf_operator.app.http.server import Endpoint, HttpReply, PageRequest
 from tf_operator.app.options.flag_types import Address
+from tf_operator.app.progress.relay import Relay
 from tf_operator.controller.progress.intake import Outcome, TokenOwner
 from tf_operator.dialects import trainer_status
 from tf_operator.job.progress import Progress
@@ -47,13 +48,15 @@ class ProgressAnswer:
         *,
         every: float = EVERY,
         count: Callable[[int], object] = lambda _: None,
+        relay: Relay | None = None,
     ) -> None:
-        """``count`` gets the status of each reply."""
+        """``count`` gets the status of each reply that is not another replica's."""
         self._clock = clock
         self._authenticate = authenticate
         self._submit = submit
         self._every = every
         self._count = count
+        self._relay = relay
         self._budgets: OrderedDict[TokenOwner, TokenBucket] = OrderedDict()
 
     def endpoint(self, address: Address) -> Endpoint:
@@ -61,6 +64,10 @@ class ProgressAnswer:
 
     async def answer(self, request: PageRequest, body: bytes) -> HttpReply:
         reply = await self._answer(request, body)
+        if self._relay and reply is _REPLIES[Outcome.NOT_LEADING]:
+            reply_of_leader = await self._relay.forward(request, body)
+            if reply_of_leader:
+                return reply_of_leader
         self._count(reply.status)
         return reply
 
@@ -71,7 +78,8 @@ class ProgressAnswer:
         token = BEARER.fullmatch(request.headers.get("Authorization", ""))
         if token is None:
             return _reply(401, "A bearer token is needed.", {"WWW-Authenticate": "Bearer"})
-        reporter = await self._authenticate(token[1], request.client)
+        client = self._relay.client_of(request) if self._relay else request.client
+        reporter = await self._authenticate(token[1], client)
         if isinstance(reporter, HttpReply):
             return reporter
         if not self._budget_of(reporter).try_acquire():

@@ -1,7 +1,6 @@
 """Serves the reports of pods: an endpoint with TLS, on an event loop and in a thread of its own.
 
-Every replica serves it, because the Service leads to all of them; one that does not lead refuses with 503, and the
-client reports again.
+Every replica serves it, because the Service leads to all of them; one that does not lead asks the leader (``relay``).
 """
 
 from collections.abc import Iterator
@@ -19,9 +18,11 @@ from tf_operator.app.metrics.registry import Metrics
 from tf_operator.app.options.progress import ProgressOptions
 from tf_operator.app.progress.answer import ProgressAnswer
 from tf_operator.app.progress.pods import PodReviewer, PodTokens
+from tf_operator.app.progress.relay import Relay
 from tf_operator.app.wiring import ControllerContext
 from tf_operator.controller.progress.intake import Outcome, TokenOwner
 from tf_operator.job.progress import Progress
+from tf_operator.machinery.election.election_thread import ElectionThread
 from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.meta import ObjectKey
 from tf_operator.planning.bodies.progress_reporting import ProgressServer
@@ -43,7 +44,14 @@ def make_server(options: ProgressOptions | None) -> ProgressServer | None:
 
 
 @contextmanager
-def serving(context: ControllerContext, client: ApiClient, *, monitor: LoopMonitor, metrics: Metrics) -> Iterator[None]:
+def serving(
+    context: ControllerContext,
+    client: ApiClient,
+    election: ElectionThread | None,
+    *,
+    monitor: LoopMonitor,
+    metrics: Metrics,
+) -> Iterator[None]:
     """Serve until the block is left, if the options ask for it."""
     options, clock = context.options.progress, context.clock
     if options is None:
@@ -70,7 +78,10 @@ def serving(context: ControllerContext, client: ApiClient, *, monitor: LoopMonit
     tokens = PodTokens(clock, identify)
     pair = Path(options.folder, "tls.crt"), Path(options.folder, "tls.key")
     certificate = GivenCertificate("reports of progress", *pair)
-    answer = ProgressAnswer(clock, authenticate, submit, count=reports.replied)
-    endpoint = answer.endpoint(options.address)._replace(tls=certificate.context, policy=policies.REPORTS)
+    relay = Relay(clock, options, lambda: election.lease if election else None)
+    answer = ProgressAnswer(clock, authenticate, submit, count=reports.replied, relay=relay)
+    endpoint = answer.endpoint(options.address)._replace(
+        tls=certificate.context, policy=policies.REPORTS, on_end=relay.close
+    )
     with server.serving(endpoint):
         yield

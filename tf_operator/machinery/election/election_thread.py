@@ -25,7 +25,7 @@ from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.election.fence import Fence, LeaseClock
 from tf_operator.machinery.election.heartbeat import Heartbeat
 from tf_operator.machinery.election.leaderelection import ElectionConfig, LeaderElector, LossReason
-from tf_operator.machinery.election.lease import Lock
+from tf_operator.machinery.election.lease import Lease, Lock
 from tf_operator.machinery.metrics_hooks import ElectionInstruments
 
 OpenLock = Callable[[], AbstractAsyncContextManager[Lock]]
@@ -70,6 +70,8 @@ class ElectionThread:
         self._instruments = instruments
         self.fence = Fence(self._clock)
         self.heartbeat = Heartbeat(self._clock)
+        self.lease: Lease | None = None
+        """As this candidate has seen it last; may be read in any thread."""
 
     @asynccontextmanager
     async def term(self) -> AsyncIterator[Term]:
@@ -96,8 +98,12 @@ class ElectionThread:
                 heartbeat=self.heartbeat,
                 config=self._config,
                 instruments=self._instruments,
+                on_observed=self._observe,
             )
             return await elector.serve(on_leading)
+
+    def _observe(self, lease: Lease) -> None:
+        self.lease = lease
 
 
 class _Candidacy:

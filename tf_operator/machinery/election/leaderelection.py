@@ -108,8 +108,12 @@ class LeaderElector:
         config: ElectionConfig | None = None,
         instruments: ElectionInstruments | None = None,
         chance: Callable[[], float] = random.random,
+        on_observed: Callable[[Lease], object] = lambda _: None,
     ) -> None:
-        """``identity`` is for this process only: see ``election_thread.make_identity``."""
+        """``identity`` is for this process only: see ``election_thread.make_identity``.
+
+        ``on_observed`` gets the Lease as it was read or written last.
+        """
         if not identity:
             raise ValueError("the identity must not be empty")
         self._lock = lock
@@ -120,6 +124,7 @@ class LeaderElector:
         self._config = config or ElectionConfig()
         self._instruments = instruments or ElectionInstruments()
         self._chance = chance
+        self._on_observed = on_observed
         self._candidate = Candidate(identity, self._config.lease_duration, self._config.renew_deadline)
         self._may_be_ours = False
         """Whether a write was ever sent: its outcome may be unknown."""
@@ -224,6 +229,8 @@ class LeaderElector:
 
     def _observe(self, candidate: Candidate) -> None:
         self._candidate = candidate
+        if candidate.observation:
+            self._on_observed(candidate.observation.lease)
         holder = candidate.observation.lease.record.holder if candidate.observation else ""
         if holder and holder != self._leader:
             self._log.info("the Lease is held", by=holder)

@@ -23,7 +23,17 @@ from tf_operator.machinery.transport import errors
 from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.requests import Resource
 from tf_operator.machinery.transport.transport import Transport
-from tf_operator.meta import Body, ObjectKey, metadata_of, micro_time, parse_time, resource_version_of, text_of, uid_of
+from tf_operator.meta import (
+    Body,
+    ObjectKey,
+    mapping_of,
+    metadata_of,
+    micro_time,
+    parse_time,
+    resource_version_of,
+    text_of,
+    uid_of,
+)
 
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 LONGEST_LEASE = 3600
@@ -32,6 +42,7 @@ LONGEST_LEASE = 3600
 _MOST_TRANSITIONS = 2**31 - 2
 _QPS, _BURST = 2.0, 10
 """An elector needs one request every retry period, and three when something is wrong."""
+_NO_ANNOTATIONS: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +95,10 @@ class Lease:
         """The raw ``spec``, whatever is in it."""
         value = self.body.get("spec")
         return value if isinstance(value, Mapping) else {}
+
+    def annotation(self, name: str) -> str:
+        """An annotation; empty if it is none, or no text."""
+        return text_of(mapping_of(metadata_of(self.body).get("annotations")), name)
 
     @property
     def version(self) -> str:
@@ -146,9 +161,11 @@ class Lock(Protocol):
 class LeaseLock:
     """The Lock on a real apiserver."""
 
-    def __init__(self, client: ApiClient, key: ObjectKey) -> None:
+    def __init__(self, client: ApiClient, key: ObjectKey, annotations: Mapping[str, str] = _NO_ANNOTATIONS) -> None:
+        """``annotations`` are written with each record, beside those of others."""
         self._client = client
         self._key = key
+        self._annotations = annotations
 
     async def read(self) -> Lease | None:
         """Read the Lease; always a consistent read."""
@@ -160,13 +177,19 @@ class LeaseLock:
             return None
 
     async def create(self, record: LeaseRecord) -> Lease:
-        body = {"metadata": {"namespace": self._key.namespace, "name": self._key.name}, "spec": record.spec()}
+        metadata = {"namespace": self._key.namespace, "name": self._key.name}
+        body = {"metadata": self._annotated(metadata), "spec": record.spec()}
         return _read_reply(await self._client.create(LEASES, self._key.namespace, body))
 
     async def update(self, observed: Lease, record: LeaseRecord) -> Lease:
         metadata = {name: value for name, value in metadata_of(observed.body).items() if name != "managedFields"}
-        body = {"metadata": metadata, "spec": {**observed.spec, **record.spec()}}
+        body = {"metadata": self._annotated(metadata), "spec": {**observed.spec, **record.spec()}}
         return _read_reply(await self._client.update(LEASES, self._key, body))
+
+    def _annotated(self, metadata: Body) -> Body:
+        if not self._annotations:
+            return metadata
+        return {**metadata, "annotations": {**mapping_of(metadata.get("annotations")), **self._annotations}}
 
 
 @asynccontextmanager
@@ -176,6 +199,7 @@ async def open_lock(
     *,
     clock: Clock,
     instruments: ClientInstruments | None = None,
+    annotations: Mapping[str, str] = _NO_ANNOTATIONS,
 ) -> AsyncIterator[LeaseLock]:
     """A lock with a budget that nothing else uses, on a transport that it opens and nothing else should use either.
 
@@ -184,7 +208,7 @@ async def open_lock(
     async with transport as opened:
         budget = TokenBucket(clock, qps=_QPS, burst=_BURST)
         client = ApiClient(opened, clock=clock, budget=budget, instruments=instruments, attempts=1)
-        yield LeaseLock(client, key)
+        yield LeaseLock(client, key, annotations)
 
 
 def _read_reply(body: Body) -> Lease:

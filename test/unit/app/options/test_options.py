@@ -379,6 +379,8 @@ def test_reports_of_progress_need_a_url_that_pods_can_trust():
     options = parse(where, "--progress-url=https://here/", folder)
 
     assert options.progress == ProgressOptions(Address("", 9444), "https://here", "/tls")
+    in_pod = parse(where, "--progress-url=https://here/", folder, MY_POD_IP="fd00::7")
+    assert in_pod.progress.own_address == Address("fd00::7", 9444)
     assert parse("--progress-url=https://here", folder).progress is None
     rule = "needs --progress-url, which begins with https://, and --progress-cert-path"
     for arguments in ((where,), (where, "--progress-url=http://here", folder), (where, "--progress-url=https://here")):

@@ -22,5 +22,5 @@ def test_the_page_is_as_wide_as_the_reader_can_see(width, widest):
 
 
 def test_the_page_names_every_variable():
-    variables = "KUBEFLOW_NAMESPACE USE_KUBE_CONFIG MY_POD_NAMESPACE MY_POD_NAME CUSTOM_CLUSTER_DOMAIN"
+    variables = "KUBEFLOW_NAMESPACE USE_KUBE_CONFIG MY_POD_NAMESPACE MY_POD_NAME MY_POD_IP CUSTOM_CLUSTER_DOMAIN"
     assert all(variable in usage.text(100) for variable in variables.split())

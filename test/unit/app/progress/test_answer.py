@@ -119,6 +119,37 @@ async def test_replies_are_counted_by_their_status(operator, clock):
     assert counted == [200, 401]
 
 
+class Leader:
+    """A replica that leads, behind this one."""
+
+    reply = None
+
+    def client_of(self, request):
+        return request.headers.get("X-Progress-Forwarded-For", request.client)
+
+    async def forward(self, request, body):
+        assert (request.path, body) == (PATH, REPORT)
+        return self.reply
+
+
+async def test_a_standby_gives_the_reply_of_the_leader_which_counts_it(operator, clock):
+    operator.outcome, leader, counted = Outcome.NOT_LEADING, Leader(), []
+    reports = ProgressAnswer(clock, operator.authenticate, operator.submit, count=counted.append, relay=leader)
+    assert (await reports.answer(request(), REPORT)).status == 503
+    leader.reply = HttpReply(200, b"{}")
+    assert await reports.answer(request(), REPORT) is leader.reply
+
+    assert counted == [503]
+
+
+async def test_limits_are_those_of_the_address_that_a_replica_names(operator, clock):
+    reports = ProgressAnswer(clock, operator.authenticate, operator.submit, relay=Leader())
+    sent = request(client="10.0.0.2")
+    sent.headers["X-Progress-Forwarded-For"] = "10.0.0.1"
+
+    assert (await reports.answer(sent, REPORT)).status == 200
+
+
 def test_a_body_may_be_as_long_as_a_report(operator, clock):
     endpoint = ProgressAnswer(clock, operator.authenticate, operator.submit).endpoint(Address("", 1))
 

@@ -54,12 +54,14 @@ async def wait_until(is_so):
 
 async def test_a_term_begins_with_an_open_fence_and_ends_with_a_released_lease(store):
     election = Election(store)
+    assert election.lease is None
     with pytest.raises(NotLeading):
         election.fence.check()
 
     async with election.term():
         election.fence.check()
         assert store.holder == "me"
+        assert election.lease.record.holder == "me"
         (thread,) = election.threads
         assert (thread.daemon, thread.name) == (True, "leader-election")
         assert thread is not threading.current_thread()

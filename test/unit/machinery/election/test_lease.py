@@ -127,6 +127,23 @@ async def test_an_update_keeps_unknown_fields_and_sends_uid_and_version_back():
     assert client.calls == [("update", LEASES, KEY, body)]
 
 
+async def test_annotations_are_written_with_each_record_beside_those_of_others():
+    client = OneReply(REPLY)
+    lock = LeaseLock(client, KEY, {"mine": "new"})
+    annotations = {"theirs": "x", "mine": "old"}
+
+    await lock.create(RECORD)
+    await lock.update(read_lease({"metadata": {"annotations": annotations}}), RECORD)
+
+    sent = [call[-1]["metadata"]["annotations"] for call in client.calls]
+    assert sent == [{"mine": "new"}, {"theirs": "x", "mine": "new"}]
+
+
+@pytest.mark.parametrize("annotations", [None, "x", {"address": 5}, {}], ids=str)
+def test_an_annotation_that_is_none_reads_like_an_empty_one(annotations):
+    assert read_lease({"metadata": {"annotations": annotations}}).annotation("address") == ""
+
+
 @pytest.mark.parametrize("metadata", [{}, {"uid": "u"}, {"resourceVersion": "8"}, None], ids=str)
 async def test_a_reply_that_could_not_guard_the_next_update_is_refused(metadata):
     with pytest.raises(errors.Garbled, match="no UID or no resourceVersion"):
