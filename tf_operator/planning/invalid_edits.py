@@ -2,8 +2,8 @@
 
 The schema refuses them; what gets here came by a CRD without its rules, or is older than a rule. Some of it can be
 ignored alone: another number of replicas, of which the pods that are there know nothing, or one outside of the elastic
-range; a negative time; a template that no pod can be made from. With anything else that is wrong nobody knows how the
-job is meant, and its pods are left as they are.
+range; another way to restart than theirs; a negative time; a template that no pod can be made from. With anything else
+that is wrong nobody knows how the job is meant, and its pods are left as they are.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,8 +12,18 @@ from dataclasses import replace
 from tf_operator.job import constants, naming, validation
 from tf_operator.job.progress import HangAction, ProgressPolicy
 from tf_operator.job.record import ReplicaType
-from tf_operator.job.training_job import ElasticRange, FieldError, ReplicaSpec, RunPolicy, TrainingJob
+from tf_operator.job.training_job import (
+    ElasticRange,
+    FieldError,
+    ReplicaSpec,
+    RestartMethod,
+    RestartScope,
+    RunPolicy,
+    TrainingJob,
+)
 from tf_operator.planning import resizing
+from tf_operator.planning.bodies import resize_sidecar
+from tf_operator.planning.replicas import is_from_before
 from tf_operator.planning.snapshot import Snapshot
 
 
@@ -23,10 +33,14 @@ def ignored(snapshot: Snapshot) -> Snapshot:
     if not snapshot.is_under_way:
         return snapshot
     fixed = {} if job.run_policy.is_suspended else dict(_fixed_counts(snapshot))
-    problems = (*_not_tolerated(job), *_changes(job, fixed))
+    in_place = _restarts_in_place_still(snapshot)
+    problems = (*_not_tolerated(job), *_changes(job, fixed, in_place=in_place))
     if not problems:
         return snapshot
     changed = _correct(_as_made(job, fixed))
+    if in_place:
+        policy = replace(changed.run_policy, restart_scope=RestartScope.JOB, restart_method=RestartMethod.IN_PLACE)
+        changed = replace(changed, run_policy=policy)
     templates = {error for spec in job.replicas for error in validation.template_problems(spec, job.profile)}
     if not templates.issuperset(_not_tolerated(changed)):
         return snapshot
@@ -42,6 +56,23 @@ def _fixed_counts(snapshot: Snapshot) -> Iterator[tuple[ReplicaType, int]]:
         count = _plain_size(snapshot, spec)
         if count is not None and count != spec.count:
             yield spec.type, count
+
+
+def _restarts_in_place_still(snapshot: Snapshot) -> bool:
+    """Whether pods were made to restart in place, together, and the spec says nothing of it any more.
+
+    They keep their rules: a program that fails would be started again alone.
+    """
+    job = snapshot.job
+    if job.run_policy.is_suspended or job.run_policy.restart_method is RestartMethod.IN_PLACE:
+        return False
+    return any(
+        pod.restart_rules
+        and resize_sidecar.takes_attempts(pod)
+        and pod.is_there
+        and not is_from_before(pod, job.record)
+        for pod in snapshot.pods
+    )
 
 
 def _plain_size(snapshot: Snapshot, spec: ReplicaSpec) -> int | None:
@@ -72,13 +103,15 @@ def _traces(snapshot: Snapshot) -> Iterator[tuple[ReplicaType, int]]:
             yield place
 
 
-def _changes(job: TrainingJob, fixed: Mapping[ReplicaType, int]) -> Iterator[FieldError]:
+def _changes(job: TrainingJob, fixed: Mapping[ReplicaType, int], *, in_place: bool) -> Iterator[FieldError]:
     word = job.profile.words.suspended
     when = f"can only change while the job is {word}" if word else "cannot change while the job runs"
     for spec in job.replicas:
         if spec.type in fixed:
             rule = f"{when}, is {spec.count}, and the job runs with {fixed[spec.type]}"
             yield FieldError(f"{spec.path}.replicas", rule)
+    if in_place:
+        yield FieldError("spec.runPolicy.restarts.method", f"{when}, and its pods restart in place")
 
 
 def _as_made(job: TrainingJob, fixed: Mapping[ReplicaType, int]) -> TrainingJob:

@@ -11,10 +11,13 @@ MANAGED = "spec.runPolicy.managedBy"
 QUEUE = "spec.runPolicy.schedulingPolicy.queue"
 SPECS = "spec.tfReplicaSpecs"
 FORMAT = "spec.tfConfigFormat"
+METHOD = "spec.runPolicy.restarts.method"
+ONLY_SUSPENDED = "Invalid value: can only change while the job is suspended (spec.runPolicy.suspend)"
 REFUSED = {
     MANAGED: "Invalid value: cannot be set, changed or removed after creation",
     QUEUE: "Invalid value: cannot be changed or removed once it is set",
-    FORMAT: "Invalid value: can only change while the job is suspended (spec.runPolicy.suspend)",
+    FORMAT: ONLY_SUSPENDED,
+    METHOD: ONLY_SUSPENDED,
     SPECS: "Invalid value: types and numbers of replicas can only change while the job is suspended "
     "(spec.runPolicy.suspend); the number of workers also with spec.enableDynamicWorker or within spec.elasticPolicy, "
     "which has to be set before",
@@ -144,6 +147,29 @@ async def test_everything_else_may_change(changes, job, spec):
     ],
 )
 async def test_the_form_of_tf_config_changes_only_while_no_pod_runs(changes, job, spec, complaints):
+    assert await changes(job, spec) == complaints
+
+
+WHOLE, IN_PLACE = JOB.workers(2).restarts_as_a_whole(), JOB.workers(2).restarts_as_a_whole("InPlace")
+ASK_FOR_IN_PLACE = {"restarts": {"scope": "Job", "method": "InPlace"}}
+
+
+@pytest.mark.parametrize(
+    ("job", "spec", "complaints"),
+    [
+        pytest.param(WHOLE, policy(restarts={"method": "InPlace"}), {METHOD: REFUSED[METHOD]}, id="in place"),
+        pytest.param(JOB.workers(2), policy(**ASK_FOR_IN_PLACE), {METHOD: REFUSED[METHOD]}, id="with its scope"),
+        pytest.param(IN_PLACE, policy(restarts={"method": "Recreate"}), {METHOD: REFUSED[METHOD]}, id="by new pods"),
+        pytest.param(IN_PLACE, policy(restarts=None), {METHOD: REFUSED[METHOD]}, id="none"),
+        pytest.param(IN_PLACE, {"runPolicy": None}, {METHOD: REFUSED[METHOD]}, id="no policy"),
+        pytest.param(WHOLE, policy(restarts={"method": "Recreate"}), {}, id="the default"),
+        pytest.param(JOB.workers(2), policy(restarts={"scope": "Job"}), {}, id="the scope"),
+        pytest.param(WHOLE.suspended(), policy(restarts={"method": "InPlace"}), {}, id="suspended"),
+        pytest.param(IN_PLACE.suspended(), policy(restarts=None, suspend=False), {}, id="on resume"),
+        pytest.param(IN_PLACE, policy(restarts=None, suspend=True), {}, id="on suspension"),
+    ],
+)
+async def test_how_a_whole_job_restarts_changes_only_while_no_pod_runs(changes, job, spec, complaints):
     assert await changes(job, spec) == complaints
 
 

@@ -129,6 +129,7 @@ ONLY_BEFORE = ".spec.runPolicy.managedBy", "cannot be set, changed or removed af
 QUEUE = ".spec.runPolicy.schedulingPolicy.queue", "cannot be changed or removed once it is set"
 WHOLE = ".spec.runPolicy.restarts.scope", "must be Replica with enableDynamicWorker"
 METHOD = ".spec.runPolicy.restarts.method", "must be Recreate unless the scope is Job"
+HOW = METHOD[0], "can only change while the job is suspended"
 OWN_RULES = METHOD[0], "must be Recreate where a container 'tensorflow' has a restartPolicy"
 MEMORY = SPECS, "needs an oomPolicy.maxMemory that is at least the memory limit"
 LARGE = {"name": "tensorflow", "image": "x", "resources": {"limits": {"memory": "9Gi"}}}
@@ -227,6 +228,11 @@ CHANGES = [
     change(
         "restart in place by other rules", *OWN_RULES, RULED, policy(restarts={"scope": "Job", "method": "InPlace"})
     ),
+    change("restart in place only now", *HOW, JOB.restarts_as_a_whole(), policy(restarts={"method": "InPlace"})),
+    change(
+        "restart in place no longer", *HOW, JOB.restarts_as_a_whole("InPlace"), policy(restarts={"method": "Recreate"})
+    ),
+    change("no restarts in place", *HOW, JOB.restarts_as_a_whole("InPlace"), policy(restarts=None)),
     change("less memory at most", *MEMORY, GROWING, worker(oomPolicy={"maxMemory": "3Gi"})),
     change("a limit above the most", *MEMORY, GROWING, container(**LARGE)),
     change("another queue", *QUEUE, QUEUED, policy(schedulingPolicy={"queue": "b"})),

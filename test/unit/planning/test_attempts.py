@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from support.embedded.pod_events import edited, everything_runs, fails, is_deleted, restarts_in_place, time_passes
+from support.embedded.pod_events import everything_runs, fails, is_deleted, restarts_in_place, time_passes
 from support.embedded.simulator import simulate
 from support.jobs.builders import tfjob
 from tf_operator.controller import resources
@@ -108,21 +108,15 @@ def test_a_pod_that_starts_anyway_needs_no_request(step, pod, written):
     assert attempts.annotations(step, pod, NOW) == written
 
 
-@pytest.mark.parametrize(
-    ("method", "settings"),
-    [("InPlace", Settings()), ("Recreate", Settings(restarts_in_place=True))],
-    ids=["the flag comes later", "the method comes later"],
-)
-def test_pods_of_a_later_attempt_that_were_made_without_the_sidecar_stay_until_the_next_one(method, settings):
-    job = tfjob().workers(2, restart="OnFailure").restarts_as_a_whole(method)
-    simulator = simulate(job, settings)
+def test_pods_of_a_later_attempt_that_were_made_without_the_sidecar_stay_until_the_next_one():
+    job = tfjob().workers(2, restart="OnFailure").restarts_as_a_whole("InPlace")
+    simulator = simulate(job, Settings())
     simulator.settle()
     for move in (everything_runs, is_deleted("worker-0"), time_passes(10), everything_runs):
         move(simulator)
         simulator.settle()
 
     assert simulator.shown_pods == "worker-0#2:Running worker-1#2:Running"
-    edited({"spec": {"runPolicy": {"restarts": {"method": "InPlace"}}}})(simulator)
     simulator.settings = Settings(restarts_in_place=True)
     simulator.restart()
     simulator.sleep(60)

@@ -57,6 +57,11 @@ def takes_sizes(pod: Pod) -> bool:
     return bool(pod.cluster_size) and entries(pod.cluster_size).keys() != {ATTEMPT}
 
 
+def takes_attempts(pod: Pod) -> bool:
+    """Whether it was made for a job that restarts as a whole in place."""
+    return ATTEMPT in entries(pod.cluster_size)
+
+
 def signal(job: TrainingJob) -> str:
     """What the sidecar watches, as ``Worker=2,attempt=3``."""
     sizes = [f"{kind}={count}" for kind, count in resizing.sizes(job).items()] if is_for_resizes(job) else []
