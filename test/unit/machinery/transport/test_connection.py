@@ -7,7 +7,6 @@ import json
 import logging
 import socket
 import ssl
-from asyncio import sslproto
 from contextlib import asynccontextmanager, suppress
 
 import pytest
@@ -347,22 +346,6 @@ async def test_a_client_certificate_is_presented(authority):
         async with connected(server, token="", tls=trusting(authority)) as connection:
             with pytest.raises(errors.ApiError):
                 await exchange(connection)
-
-
-async def test_a_reply_counts_when_the_server_closes_the_connection_right_behind_it(authority, monkeypatch):
-    """The transport is then closed when it is lost already, and Python 3.11.2 raises when such a one is cut."""
-    abort = sslproto._SSLProtocolTransport.abort
-
-    def abort_of_python_3_11_2(transport):
-        if transport._ssl_protocol is None:
-            raise AttributeError("'NoneType' object has no attribute '_abort'")
-        abort(transport)
-
-    monkeypatch.setattr(sslproto._SSLProtocolTransport, "abort", abort_of_python_3_11_2)
-    last = cut(HEAD + b"Connection: close\r\nContent-Length: 2\r\n\r\n{}")
-    server = Loopback(last, tls=serving(authority))
-    async with server, connected(server, tls=trusting(authority)) as connection:
-        assert await exchange(connection, POST) == (200, b"{}")
 
 
 # What is sent only once, and only to the apiserver
