@@ -84,7 +84,7 @@ class OnChild(Generic[C]):
             # What follows from a reconcile that goes on is collected from its end.
             if not self.queue.is_in_work(job.metadata.key):
                 self.notes.status_batches.note_progress(job.metadata.uid)
-            self.queue.add_debounced(job.metadata.key, max(PROGRESS_WAITS, self.debounce.wait(job.metadata.uid)))
+            self.queue.add_after_work(job.metadata.key, max(PROGRESS_WAITS, self.debounce.wait(job.metadata.uid)))
 
     def job_of(self, item: Child) -> StoredJob | None:
         """The job that controls it, which can only be in the same namespace."""

@@ -96,6 +96,10 @@ async def test_what_follows_from_a_reconcile_that_goes_on_is_collected_from_its_
     await harness.clock.advance(2 * PROGRESS_WAITS)
 
     assert harness.notes.status_batches.time_left(uid, PROGRESS_WAITS) == PROGRESS_WAITS
+    assert harness.queue.depth == 0, "a plan would find that it is too early"
+    harness.queue.done(KEY)
+    await harness.clock.advance(PROGRESS_WAITS)
+    assert await queued(harness)
 
 
 @pytest.mark.parametrize(

@@ -284,6 +284,8 @@ class DelayingQueue(WorkQueue[K]):
         self._numbers = count()
         self._timer: Timer | None = None
         self._timer_at: float | None = None
+        self._after_work: dict[K, float] = {}
+        """Keys in work that are added again so many seconds after it."""
 
     def add_after(self, key: K, seconds: float) -> None:
         """Add the key when ``seconds`` have passed; zero or less adds it now.
@@ -307,9 +309,22 @@ class DelayingQueue(WorkQueue[K]):
         if self.accepts_keys and key not in self._pending:
             self._schedule(key, self._clock.monotonic() + seconds)
 
+    def add_after_work(self, key: K, seconds: float) -> None:
+        """As ``add_debounced``; but while the key is in work, which may bring about more, from the end of that on."""
+        if key in self._in_work:
+            self._after_work[key] = min(seconds, self._after_work.get(key, seconds))
+        else:
+            self.add_debounced(key, seconds)
+
+    def done(self, key: K) -> None:
+        super().done(key)
+        if key in self._after_work:
+            self.add_debounced(key, self._after_work.pop(key))
+
     def pause(self) -> None:
         """As above; what waits for its time is dropped, too."""
         self._drop_delayed()
+        self._after_work.clear()
         super().pause()
 
     @property

@@ -154,12 +154,14 @@ async def test_a_key_in_work_when_the_pause_begins_does_not_come_back(queue):
     queue.add("a")
     assert await queue.get() == "a"
     queue.add("a")
+    queue.add_after_work("a", 1)
 
     queue.pause()
-    queue.done("a")
     queue.resume()
+    queue.done("a")
 
     assert await take_all(queue) == []
+    assert queue.delayed == 0
 
 
 # --- delays -----------------------------------------------------------------------------------------------
@@ -178,6 +180,30 @@ async def test_a_debounced_key_is_reconciled_once_without_a_retry_and_not_again_
     assert (queue.depth, queue.delayed) == (1, 0), "the next reconcile will see it"
     assert await take_all(queue) == ["a"]
     measures.retried.assert_not_called()
+
+
+async def test_a_key_that_is_added_after_its_work_waits_from_the_end_of_it(clock, queue):
+    queue.add("a")
+    assert await queue.get() == "a"
+    for seconds in (2, 1, 3):
+        queue.add_after_work("a", seconds)
+    await clock.advance(5)
+    assert (queue.depth, queue.delayed) == (0, 0), "the work goes on"
+
+    queue.done("a")
+    await clock.advance(0.9)
+    assert (queue.depth, queue.delayed) == (0, 1)
+    await clock.advance(0.1)
+    assert await take_all(queue) == ["a"]
+    assert queue.delayed == 0, "once"
+
+
+async def test_a_key_that_is_not_in_work_is_added_after_its_work_as_if_that_had_just_ended(clock, queue):
+    queue.add_after_work("a", 1)
+
+    await clock.advance(1)
+
+    assert await take_all(queue) == ["a"]
 
 
 @pytest.mark.parametrize("seconds", [0, -1])
