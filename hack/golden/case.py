@@ -103,7 +103,8 @@ def _case(name: str, fields: Yaml) -> Case:
     job = api.read_object(fields["job"])
     now = _time(fields.get("now"), _NOW)
     pods = tuple(_pod(entry, job) for entry in fields.get("pods", ()))
-    of_pods = dict.fromkeys(naming.service_name(job, pod.type, pod.index) for pod in pods)
+    names = (naming.service_name(job, pod.type, pod.index) for pod in pods)
+    of_pods = dict.fromkeys(job.key.name for _ in pods) if job.has_one_service else dict.fromkeys(names)
     snapshot = Snapshot(
         job,
         now,

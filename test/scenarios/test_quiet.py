@@ -3,6 +3,8 @@
 import os
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from lab.control_plane.access import OPERATOR
 from support.audit import AuditLog
 from support.jobs import builders
@@ -15,23 +17,23 @@ from support.stopwatch import Stopwatch
 
 pytestmark = ONE_OPERATOR
 
-MOST_WRITES = 14
 JOBS = 50
 QUIET_SECONDS = float(os.environ.get("QUIET_SECONDS", "10"))
 SIMPLE = builders.tfjob("j").chief().workers(2).parameter_servers(1).clean_pods("Running")
 
 
-async def test_a_simple_life_takes_fourteen_writes(job_namespace):
+@pytest.mark.parametrize(("mode", "most"), [("Replica", 14), ("Job", 11)])
+async def test_a_simple_life_takes_few_writes(job_namespace, mode, most):
     """1 chief, 2 workers, 1 PS, policy Running, from creation to the last deletion, events included."""
     # The chief ends so soon after the workers that their end and its own are one status, and no worker is deleted.
     script = Script().on("*-ps-*", [running()]).on("*-chief-*", [running(), succeeding(after=2.25)])
     async with autopilot(job_namespace.kubelet, script.otherwise([running(), succeeding(after=1.9)])):
-        await job_namespace.submit(SIMPLE)
+        await job_namespace.submit(SIMPLE.service_mode(mode))
         await job_namespace.wait("j", "Succeeded")
         await job_namespace.wait_services()
         await job_namespace.quiet(2.0)
     writes = job_namespace.sent().writes()
-    assert len(writes) <= MOST_WRITES, _listed(writes)
+    assert len(writes) <= most, _listed(writes)
 
 
 async def test_fifty_running_jobs_cost_nothing_while_nothing_happens(job_namespace, operator_fixture):

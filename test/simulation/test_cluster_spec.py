@@ -13,12 +13,13 @@ KINDS = ["Chief", "PS", "Worker", "Evaluator"]
 
 @st.composite
 def jobs(draw):
-    """A job with any of the types, in any of the three forms."""
+    """A job with any of the types, in any of the three forms, with either kind of Services."""
     job = tfjob(draw(st.from_regex(r"[a-z]{1,20}", fullmatch=True)))
     for kind in draw(st.lists(st.sampled_from(KINDS), min_size=1, unique=True)):
         counts = [0, 1] if kind == "Chief" else [0, 1, 9, 10, 11, 123]
         job = job.replicas(kind, draw(st.sampled_from(counts)))
     job = job.dynamic_workers() if draw(st.booleans()) else job
+    job = job.service_mode(draw(st.sampled_from(["Replica", "Job"])))
     return job_of(job.tf_config_format(draw(st.sampled_from(["Full", "Sparse"]))))
 
 

@@ -68,6 +68,17 @@ def paused(*, enabled: bool):
     return edited({"spec": {"runMode": {"pause": {"enabled": enabled}}}})
 
 
+def asks_for(mode, **policy):
+    """An edit of the service mode."""
+    return edited({"spec": {"serviceMode": mode, "runPolicy": policy}})
+
+
+def changes_its_mind(simulator):
+    """Two edits that the operator sees at once."""
+    asks_for("Job", suspend=True)(simulator)
+    resume(simulator)
+
+
 def both(policy):
     """A job of a chief and a worker."""
     return tfjob("job").chief(restart=policy).workers(1, restart=policy)
@@ -184,6 +195,31 @@ LIVES = [
             ((resume,), "!Running !Suspended Created", "chief-0#2:Pending worker-0#3:Pending"),
             ((everything_runs, time_passes(90)), "Created !Suspended Running", "chief-0#2:Running worker-0#3:Running"),
             ((succeeds("chief-0"),), "Created !Suspended !Running Succeeded", "chief-0#2:Succeeded worker-0#3:Running"),
+        ),
+        restarts=1,
+    ),
+    Life(
+        "one Service for the job: suspended and resumed with one for each replica, and back",
+        both("OnFailure").service_mode("Job").clean_pods("All").body(),
+        (
+            ((everything_runs, fails("worker-0"), time_passes(2), everything_runs), "Created Running",
+             "chief-0#1:Running worker-0#2:Running"),
+            ((asks_for("Replica", suspend=True),), "Created !Running Suspended", ""),
+            ((resume, everything_runs), "Created !Suspended Running", "chief-0#2:Running worker-0#3:Running"),
+            ((asks_for("Job", suspend=True), resume, everything_runs), "Created !Suspended Running",
+             "chief-0#3:Running worker-0#4:Running"),
+            ((succeeds("chief-0"),), "Created !Suspended !Running Succeeded", ""),
+        ),
+        restarts=1,
+    ),
+    Life(
+        "a job whose mode changed before anybody saw it suspended keeps the Services of its pods",
+        both("OnFailure").body(),
+        (
+            ((everything_runs, changes_its_mind), "Created Running", "chief-0#1:Running worker-0#1:Running"),
+            ((fails("worker-0"), time_passes(2), everything_runs), "Created Running",
+             "chief-0#1:Running worker-0#2:Running"),
+            ((suspend, resume, everything_runs), "Created !Suspended Running", "chief-0#2:Running worker-0#3:Running"),
         ),
         restarts=1,
     ),

@@ -23,12 +23,13 @@ _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 
 
 def stem(job: TrainingJob, kind: ReplicaType) -> str:
-    """What the names of all Services of a type begin with; the index follows."""
+    """What the names of all Services of a type begin with, or of hosts in the Service of the job; the index follows."""
     head = f"{_job_part(job.key.name, job.profile.names)}-{kind.label}-"
     return f"{head}{job.runtime_id}-" if job.profile.names is NameStyle.GENERATED else head
 
 
 def service_name(job: TrainingJob, kind: ReplicaType, index: int) -> str:
+    """Of the Service of one replica, or of its host in the Service of the job."""
     return f"{stem(job, kind)}{index}"
 
 
@@ -76,8 +77,13 @@ def pod_labels(job: TrainingJob, kind: ReplicaType, index: int) -> dict[str, str
 
 
 def service_labels(job: TrainingJob, kind: ReplicaType, index: int) -> dict[str, str]:
-    """The labels of a Service: also the job's UID, so that no other job's Service has the same."""
+    """The labels of the Service of one replica."""
     return _extra_labels(job, kind, index) | replica_labels(job, kind, index) | {JOB_UID_LABEL: job.uid}
+
+
+def job_service_labels(job: TrainingJob) -> dict[str, str]:
+    """The labels of the Service of a job: also its UID, so that no other job's Service has the same."""
+    return job_labels(job) | {JOB_UID_LABEL: job.uid}
 
 
 def selector_of(job: TrainingJob, kind: ReplicaType) -> str:
@@ -86,7 +92,7 @@ def selector_of(job: TrainingJob, kind: ReplicaType) -> str:
 
 def services_selector(job: TrainingJob) -> str:
     """All Services of this very job."""
-    return selector_text(job_labels(job) | {JOB_UID_LABEL: job.uid})
+    return selector_text(job_service_labels(job))
 
 
 def metadata(job: TrainingJob, name: str, labels: Mapping[str, str]) -> dict[str, object]:

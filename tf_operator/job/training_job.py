@@ -74,6 +74,15 @@ class TFConfigFormat(StrEnum):
     """Only those that it needs in training with parameter servers."""
 
 
+class ServiceMode(StrEnum):
+    """By which Services the replicas of a job find each other."""
+
+    REPLICA = "Replica"
+    """Each has one of its own."""
+    JOB = "Job"
+    """One for all of them, in which each has the name of its own."""
+
+
 @dataclass(frozen=True, slots=True)
 class FieldError:
     """One thing that is wrong with a job: the field as a user would write it, and the rule it breaks."""
@@ -218,6 +227,7 @@ class TrainingJob:
     success_policy: SuccessPolicy = SuccessPolicy.DEFAULT
     has_dynamic_workers: bool = False
     tf_config_format: TFConfigFormat = TFConfigFormat.FULL
+    service_mode: ServiceMode = ServiceMode.REPLICA
     elastic: ElasticPolicy | None = None
     runtime_id: str = ""
     """Part of the names of its children under ``NameStyle.GENERATED``; never changes."""
@@ -243,6 +253,10 @@ class TrainingJob:
     def is_ours(self) -> bool:
         """Whether this operator looks after it, by ``managedBy``."""
         return self.run_policy.managed_by == OWN_MANAGER
+
+    @property
+    def has_one_service(self) -> bool:
+        return self.service_mode is ServiceMode.JOB
 
     @property
     def pod_count(self) -> int:

@@ -15,11 +15,12 @@ from tf_operator.job.naming import service_name
 from tf_operator.job.profile import FailureScope, Profile
 from tf_operator.job.progress import HangAction
 from tf_operator.job.record import ReplicaType
-from tf_operator.job.templates import containers_of, main_containers
+from tf_operator.job.templates import containers_of, main_containers, pod_of
 from tf_operator.job.training_job import FieldError, ReplicaSpec, RestartMethod, RestartScope, TrainingJob
 
 _DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _SINGLE = (ReplicaType.CHIEF, ReplicaType.MASTER)
+_HOST_NAMES = ("hostname", "subdomain")
 _OWN_RESTARTS = frozenset({"restartPolicy", "restartPolicyRules"})
 
 
@@ -136,6 +137,12 @@ def _can_start_again_in_place(job: TrainingJob) -> Iterator[FieldError]:
         yield FieldError(path, rule)
 
 
+def _may_have_one_service(job: TrainingJob) -> Iterator[FieldError]:
+    if job.has_one_service and any(pod_of(spec).get(field) for spec in job.replicas for field in _HOST_NAMES):
+        rule = "must be Replica where a template has a hostname or subdomain of its own"
+        yield FieldError("spec.serviceMode", rule)
+
+
 def _has_possible_oom_policies(job: TrainingJob) -> Iterator[FieldError]:
     for spec in job.replicas:
         policy, path = spec.oom_policy, f"{spec.path}.oomPolicy"
@@ -180,6 +187,7 @@ _RULES: tuple[Callable[[TrainingJob], Iterator[FieldError]], ...] = (
     _has_a_possible_progress_policy,
     _can_start_again_as_a_whole,
     _can_start_again_in_place,
+    _may_have_one_service,
     _has_possible_oom_policies,
     _has_a_possible_name,
     _has_the_containers,

@@ -19,6 +19,7 @@ from tf_operator.job.training_job import (
     RestartMethod,
     RestartScope,
     RunPolicy,
+    ServiceMode,
     TrainingJob,
 )
 from tf_operator.planning import resizing
@@ -34,10 +35,11 @@ def ignored(snapshot: Snapshot) -> Snapshot:
         return snapshot
     fixed = {} if job.run_policy.is_suspended else dict(_fixed_counts(snapshot))
     in_place = _restarts_in_place_still(snapshot)
-    problems = (*_not_tolerated(job), *_changes(job, fixed, in_place=in_place))
+    mode = job.service_mode if job.run_policy.is_suspended else _mode_of_its_pods(snapshot)
+    problems = (*_not_tolerated(job), *_changes(job, fixed, mode, in_place=in_place))
     if not problems:
         return snapshot
-    changed = _correct(_as_made(job, fixed))
+    changed = _correct(replace(_as_made(job, fixed), service_mode=mode))
     if in_place:
         policy = replace(changed.run_policy, restart_scope=RestartScope.JOB, restart_method=RestartMethod.IN_PLACE)
         changed = replace(changed, run_policy=policy)
@@ -103,7 +105,21 @@ def _traces(snapshot: Snapshot) -> Iterator[tuple[ReplicaType, int]]:
             yield place
 
 
-def _changes(job: TrainingJob, fixed: Mapping[ReplicaType, int], *, in_place: bool) -> Iterator[FieldError]:
+def _mode_of_its_pods(snapshot: Snapshot) -> ServiceMode:
+    """By which Services the pods find each other that are there; that of the spec, where nothing shows another one."""
+    job, services = snapshot.job, snapshot.services
+    if all(pod.is_gone for pod in snapshot.pods):
+        return job.service_mode
+    has_own = any(service.name == job.key.name for service in services)
+    have_replicas = any(naming.replica_of(job.key.name, service.name, job.profile.names) for service in services)
+    if has_own is have_replicas:
+        return job.service_mode
+    return ServiceMode.JOB if has_own else ServiceMode.REPLICA
+
+
+def _changes(
+    job: TrainingJob, fixed: Mapping[ReplicaType, int], mode: ServiceMode, *, in_place: bool
+) -> Iterator[FieldError]:
     word = job.profile.words.suspended
     when = f"can only change while the job is {word}" if word else "cannot change while the job runs"
     for spec in job.replicas:
@@ -112,6 +128,8 @@ def _changes(job: TrainingJob, fixed: Mapping[ReplicaType, int], *, in_place: bo
             yield FieldError(f"{spec.path}.replicas", rule)
     if in_place:
         yield FieldError("spec.runPolicy.restarts.method", f"{when}, and its pods restart in place")
+    if mode is not job.service_mode:
+        yield FieldError("spec.serviceMode", f"{when}, is {job.service_mode}, and the job runs with {mode}")
 
 
 def _as_made(job: TrainingJob, fixed: Mapping[ReplicaType, int]) -> TrainingJob:

@@ -135,12 +135,15 @@ def _removals(view: JobView, after: JobRecord) -> Iterator[Action]:
             yield Delete(PODS, pod.name, pod.uid, reason)
     for service in view.snapshot.services:
         place = naming.replica_of(job.key.name, service.name, job.profile.names)
-        if place and place not in places and not service.is_terminating:
+        is_of_replica = place in places and not job.has_one_service
+        is_of_job = service.name == job.key.name and job.has_one_service
+        is_ours = place is not None or service.name == job.key.name
+        if is_ours and not (is_of_replica or is_of_job or service.is_terminating):
             yield Delete(SERVICES, service.name, service.uid)
 
 
 def _creations(view: JobView, after: JobRecord) -> Iterator[Create]:
-    """A Service for each replica, and a pod for each that is vacant and whose time has come."""
+    """The Services that are missing, and a pod for each replica that is vacant and whose time has come."""
     if view.is_held or admission.is_outgrown(view.snapshot):
         return
     job = view.snapshot.job
@@ -150,9 +153,12 @@ def _creations(view: JobView, after: JobRecord) -> Iterator[Create]:
     unfit = _types_without_a_template(view)
     has_program = False
     waits = whole_job.starts_again(job) and _waits_as_one(view)
+    if job.has_one_service and view.replicas and job.key.name not in services:
+        yield builder.create_job_service()
     for replica in view.replicas:
         kind, index = replica.spec.type, replica.index
-        service = None if replica.service in services else builder.create_service(kind, index, replica.service)
+        has_service = job.has_one_service or replica.service in services
+        service = None if has_service else builder.create_service(kind, index, replica.service)
         if replica.needs_pod and not waits and _is_due(replica, view.snapshot) and kind not in unfit:
             if replica.spec.is_default_server and not has_program:
                 has_program = True

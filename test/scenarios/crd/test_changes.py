@@ -10,7 +10,7 @@ JOB = builders.tfjob("j")
 MANAGED = "spec.runPolicy.managedBy"
 QUEUE = "spec.runPolicy.schedulingPolicy.queue"
 SPECS = "spec.tfReplicaSpecs"
-FORMAT = "spec.tfConfigFormat"
+FORMAT, MODE = "spec.tfConfigFormat", "spec.serviceMode"
 METHOD = "spec.runPolicy.restarts.method"
 ONLY_SUSPENDED = "Invalid value: can only change while the job is suspended (spec.runPolicy.suspend)"
 REFUSED = {
@@ -18,6 +18,7 @@ REFUSED = {
     QUEUE: "Invalid value: cannot be changed or removed once it is set",
     FORMAT: ONLY_SUSPENDED,
     METHOD: ONLY_SUSPENDED,
+    MODE: ONLY_SUSPENDED,
     SPECS: "Invalid value: types and numbers of replicas can only change while the job is suspended "
     "(spec.runPolicy.suspend); the number of workers also with spec.enableDynamicWorker or within spec.elasticPolicy, "
     "which has to be set before",
@@ -170,6 +171,22 @@ ASK_FOR_IN_PLACE = {"restarts": {"scope": "Job", "method": "InPlace"}}
     ],
 )
 async def test_how_a_whole_job_restarts_changes_only_while_no_pod_runs(changes, job, spec, complaints):
+    assert await changes(job, spec) == complaints
+
+
+@pytest.mark.parametrize(
+    ("job", "spec", "complaints"),
+    [
+        pytest.param(JOB.workers(2), {"serviceMode": "Job"}, {MODE: REFUSED[MODE]}, id="while it runs"),
+        pytest.param(JOB.workers(2).service_mode("Job"), {"serviceMode": None}, {MODE: REFUSED[MODE]}, id="and back"),
+        pytest.param(JOB.workers(2), {"serviceMode": "Replica"}, {}, id="the default"),
+        pytest.param(JOB.workers(2).suspended(), {"serviceMode": "Job"}, {}, id="suspended"),
+        pytest.param(
+            JOB.workers(2), {"serviceMode": "Job", "runPolicy": {"suspend": True}}, {}, id="with the suspension"
+        ),
+    ],
+)
+async def test_the_service_mode_changes_only_while_no_pod_runs(changes, job, spec, complaints):
     assert await changes(job, spec) == complaints
 
 

@@ -132,6 +132,10 @@ METHOD = ".spec.runPolicy.restarts.method", "must be Recreate unless the scope i
 HOW = METHOD[0], "can only change while the job is suspended"
 OWN_RULES = METHOD[0], "must be Recreate where a container 'tensorflow' has a restartPolicy"
 MEMORY = SPECS, "needs an oomPolicy.maxMemory that is at least the memory limit"
+MODE = ".spec.serviceMode", "can only change while the job is suspended"
+HOSTS = MODE[0], "must be Replica where a template has a hostname or subdomain"
+ONE_SERVICE = JOB.service_mode("Job")
+NAMED = builders.tfjob("j").chief().workers(2, template=Template().spec(hostname="a"))
 LARGE = {"name": "tensorflow", "image": "x", "resources": {"limits": {"memory": "9Gi"}}}
 FORMAT = ".spec.tfConfigFormat", "can only change while the job is suspended"
 OLDEST = old_job(
@@ -201,6 +205,9 @@ CHANGES = [
     ),
     change("another TF_CONFIG", *FORMAT, JOB, {"tfConfigFormat": "Sparse"}),
     change("the default TF_CONFIG", *FORMAT, JOB.tf_config_format("Sparse"), {"tfConfigFormat": None}),
+    change("one Service", *MODE, JOB, {"serviceMode": "Job"}),
+    change("a Service for each replica", *MODE, ONE_SERVICE, {"serviceMode": None}),
+    change("one Service and a host name", *HOSTS, NAMED.suspended(), {"serviceMode": "Job"}),
     change("give the job away", *ONLY_BEFORE, JOB, policy(managedBy=THEIRS)),
     change("change the manager", *ONLY_BEFORE, JOB.managed_by(THEIRS), policy(managedBy=OURS)),
     change("take the job back", *ONLY_BEFORE, JOB.managed_by(THEIRS), policy(managedBy=None)),
@@ -462,6 +469,8 @@ def note(*differences):
         pytest.param(JOB.managed_by(THEIRS), note((("runPolicy", "managedBy"), OURS)), id="change the manager"),
         pytest.param(JOB, note((("tfConfigFormat",), "Sparse")), id="another TF_CONFIG"),
         pytest.param(JOB.tf_config_format("Sparse"), None, id="the default TF_CONFIG"),
+        pytest.param(JOB, note((("serviceMode",), "Job")), id="one Service"),
+        pytest.param(ONE_SERVICE, None, id="a Service for each replica"),
         pytest.param(JOB, note((("enableDynamicWorker",), True)), id="dynamic workers"),
         pytest.param(JOB, note((("elasticPolicy",), {"maxReplicas": 9})), id="an elastic policy"),
         pytest.param(ELASTIC, note((("elasticPolicy",), {"maxReplicas": 1})), id="a narrower elastic policy"),

@@ -140,6 +140,9 @@ class TFJobBuilder(ObjectBuilder):
     def tf_config_format(self, form: str) -> Self:
         return self._with_spec(tfConfigFormat=form)
 
+    def service_mode(self, mode: str) -> Self:
+        return self._with_spec(serviceMode=mode)
+
     def clean_pods(self, policy: str) -> Self:
         return self._with_run_policy(cleanPodPolicy=policy)
 

@@ -114,6 +114,8 @@ GOOD: Final = (
     _case(
         "a program that may hang", _policy(progressPolicy={"reports": True, "deadlineSeconds": 60, "action": "Fail"})
     ),
+    _case("a host name", _template(hostname="a", subdomain="b")),
+    _case("one Service", _spec(serviceMode="Job")),
     _case("a suspended job", _policy(suspend=True)),
     _case("a job of another cluster", _policy(managedBy="kueue.x-k8s.io/multikueue")),
     _case("no replicas", _worker(replicas=0)),
@@ -166,6 +168,11 @@ BROKEN_RULES: Final = (  # of the CRD, in CEL
         ),
         "spec.runPolicy.restarts.method",
     ),
+    _case(
+        "a host name in the Service of the job",
+        merge(_template(hostname="a"), {"spec": {"serviceMode": "Job"}}),
+        "spec.serviceMode",
+    ),
     _case("less memory than the limit", _grows("8Gi", maxMemory="7.9Gi"), f"{_WORKER}.oomPolicy.maxMemory"),
     _case("an empty image", _main(image=""), f"{_POD}.containers"),
     _case("a sidecar without image", _template(containers=[MAIN, {"name": "side"}]), f"{_POD}.containers"),
@@ -191,6 +198,7 @@ BAD: Final = (
     _case("a negative limit", _policy(backoffLimit=-1), "spec.runPolicy.backoffLimit"),
     _case("no time to start", _policy(startupDeadlineSeconds=0), "spec.runPolicy.startupDeadlineSeconds"),
     _case("another method", _policy(restarts={"method": "Pod"}), "spec.runPolicy.restarts.method"),
+    _case("a Service for each type", _spec(serviceMode="Type"), "spec.serviceMode"),
     _case("another scope", _policy(restarts={"scope": "Pod"}), "spec.runPolicy.restarts.scope"),
     _case("nodes that are avoided at once", _policy(avoidNodes={"afterFailures": 0}), f"{_AVOID}.afterFailures"),
     _case("nodes that are avoided too late", _policy(avoidNodes={"afterFailures": 11}), f"{_AVOID}.afterFailures"),

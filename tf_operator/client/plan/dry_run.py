@@ -70,11 +70,10 @@ def _replicas(job: TrainingJob, settings: Settings, creates: Iterable[Create]) -
     for create in creates:
         place = replica_of(job.key.name, create.name, job.profile.names)
         if place and create.resource == PODS:
-            service = create.needs.name if create.needs else create.name
             spec = next(spec for spec in job.replicas if spec.type is place[0])
-            host = ".".join(part for part in (service, job.key.namespace, "svc", settings.cluster_domain) if part)
-            address = f"{host}:{cluster_spec.port_of(job, spec)}"
-            yield PlannedReplica(*place, create, address, job.profile.container)
+            address = cluster_spec.address(job, spec, place[1], domain=settings.cluster_domain)
+            service = create.needs.name if create.needs else job.key.name
+            yield PlannedReplica(*place, create, service, address, job.profile.container)
 
 
 def _admitted(group: Create) -> PodGroup:

@@ -17,6 +17,7 @@ from tf_operator.job.training_job import TrainingJob
 from tf_operator.meta import Body
 from tf_operator.planning.actions import Create
 from tf_operator.planning.bodies import gang_schedulers
+from tf_operator.planning.bodies.children import SERVICES
 from tf_operator.planning.snapshot import Settings
 
 MOST_LISTED: Final = 8
@@ -32,7 +33,9 @@ class PlannedReplica:
     type: ReplicaType
     index: int
     create: Create
-    """Of the pod, which needs the Service."""
+    """Of the pod, which may need a Service of its own."""
+    service: str
+    """The name of its Service, or of that of the job."""
     address: str
     """Where the other replicas reach it."""
     container: str
@@ -42,11 +45,6 @@ class PlannedReplica:
     def name(self) -> str:
         """Of the pod."""
         return self.create.name
-
-    @property
-    def service(self) -> str:
-        """The name of the Service."""
-        return self.create.needs.name if self.create.needs else self.name
 
     @property
     def pod(self) -> dict[str, Any]:
@@ -111,7 +109,7 @@ class JobPlan:
         yield from _table([("TYPE", "REPLICAS", "RESTART POLICY"), *rows])
         yield "\n"
         if self.replicas:
-            yield from self._wide() if wide else _table([("POD AND SERVICE", "ADDRESS"), *self._places()])
+            yield from self._wide() if wide else _table([(self._children.upper(), "ADDRESS"), *self._places()])
             yield "\n"
         yield from _table([(f"{heading}:", sentence) for heading, sentence in self.sentences])
 
@@ -122,19 +120,25 @@ class JobPlan:
         title = f"<p>{escape(self._title)}</p>"
         if not self.job.is_ours:
             return title
-        pods = display.html_table(("Pod and Service", "Address"), self._places())
+        pods = display.html_table((self._children, "Address"), self._places())
         return f"{title}{pods}{display.html_table((), self.sentences)}"
 
     @property
+    def _children(self) -> str:
+        """What has the name of a replica."""
+        return "Pod" if self.job.has_one_service else "Pod and Service"
+
+    @property
     def _title(self) -> str:
-        job, number = self.job, len(self.replicas)
+        job, services = self.job, {replica.service for replica in self.replicas}
         name = f"{job.profile.kind} {job.key}"
         if not job.is_ours:
             return f"{name} is managed by {job.run_policy.managed_by}: this operator makes nothing for it"
-        group = "".join(f"1 {create.resource.kind}, " for create in self.dependencies)
+        others = (create for create in self.dependencies if create.resource != SERVICES)
+        group = "".join(f"1 {create.resource.kind}, " for create in others)
         kinds = " and ".join(f"a {kind.resource.kind}" for kind, _ in groupby(self.extras, sentences.kind_of))
         extras = f" with {kinds}" if kinds else ""
-        return f"{name}: {group}{_counted(number, 'pod')} and {_counted(number, 'Service')}{extras}"
+        return f"{name}: {group}{_counted(len(self.replicas), 'pod')} and {_counted(len(services), 'Service')}{extras}"
 
     def _places(self) -> Iterator[tuple[str, str]]:
         for spec in self.job.replicas:

@@ -1,11 +1,12 @@
 """Where the pods of a node are reached: ports of the loopback interface in place of names and ports of a cluster.
 
-In a cluster every pod has an address, and Services give it a name. Here all pods share 127.0.0.1, so each has ports of
-its own: one for each pair of a Service's name and port that any of the processes mentions, or that the pod has as a
-container port. Wherever such a pair reaches a process, the address takes its place (pure, but for the question whether
-a port is free):
+In a cluster every pod has an address, and Services give it a name; one with a hostname and a subdomain has its own
+name in the Service called as its subdomain. Here all pods share 127.0.0.1, so each has ports of its own: one for each
+pair of such a name and port that any of the processes mentions, or that the pod has as a container port. Wherever such
+a pair reaches a process, the address takes its place (pure, but for the question whether a port is free):
 
     job-worker-0.ns.svc:2222    job-worker-0.ns.svc.cluster.local:2222    job-worker-0.ns:2222    job-worker-0:2222
+    job-worker-0.job.ns.svc:2222    job-worker-0.job.ns.svc.cluster.local:2222    job-worker-0.job:2222
     localhost:2222, 0.0.0.0:2222 (in the pod that has this container port)
 
 A pair gets its port when it is seen first, whichever pod it is that mentions it, so all pods agree. It is kept until no
@@ -24,7 +25,8 @@ from tf_operator.meta import ObjectKey
 LOOPBACK = "127.0.0.1"
 _LABEL = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
 _HOST = re.compile(
-    rf"(?<![\w.\-])(?P<name>{_LABEL})(?:\.(?P<namespace>{_LABEL})(?P<svc>\.svc(?:\.{_LABEL}){{0,8}})?)?"
+    rf"(?<![\w.\-])(?P<name>{_LABEL})(?:\.(?P<service>{_LABEL}))??"
+    rf"(?:\.(?P<namespace>{_LABEL})(?P<svc>\.svc(?:\.{_LABEL}){{0,8}})?)?"
     r"(?::(?P<port>[0-9]{1,5}))?(?![\w\-]|\.\w)"
 )
 _OWN = re.compile(r"(?<![\w.\-:])(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1?\]):(?P<port>[0-9]{1,5})(?![\w\-.])")
@@ -33,7 +35,7 @@ RANGE = range(20_000, 32_000)
 
 
 class ServicePort(NamedTuple):
-    """A port of a Service, or of a pod without one, as the cluster knows it."""
+    """A port of a Service, of a host in one (``host.service``), or of a pod without one, as the cluster knows it."""
 
     host: ObjectKey
     port: int
@@ -99,14 +101,24 @@ class PodNames(NamedTuple):
         return f"{LOOPBACK}:{self.port_of(port)}" if port in self.own_ports else match[0]
 
     def _host(self, match: re.Match[str]) -> str:
-        name, namespace, port = match["name"], match["namespace"] or self.namespace, match["port"]
-        is_local = namespace == self.namespace
-        is_known = bool(match["svc"]) or (is_local and name in self.hosts)
-        if not is_known or not (port or match["svc"]):
+        host, port = self._key(match), match["port"]
+        if host is None or not (port or match["svc"]):
             return match[0]
         if not port:
             return LOOPBACK
-        return f"{LOOPBACK}:{self.addresses.port(ServicePort(ObjectKey(namespace, name), int(port)), self.uid)}"
+        return f"{LOOPBACK}:{self.addresses.port(ServicePort(host, int(port)), self.uid)}"
+
+    def _key(self, match: re.Match[str]) -> ObjectKey | None:
+        """What a name means; ``None`` where it is no name of a pod. ``a.b`` may be in namespace b, or in Service b."""
+        name, service, namespace = match["name"], match["service"], match["namespace"]
+        if match["svc"]:
+            return ObjectKey(namespace, f"{name}.{service}" if service else name)
+        if service is None and namespace in {None, self.namespace} and name in self.hosts:
+            return ObjectKey(self.namespace, name)
+        if service is None:
+            service, namespace = namespace, None
+        is_host = service is not None and namespace in {None, self.namespace} and service in self.hosts
+        return ObjectKey(self.namespace, f"{name}.{service}") if is_host else None
 
 
 def is_port_free(port: int) -> bool:

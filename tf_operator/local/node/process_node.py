@@ -306,12 +306,15 @@ class ProcessNode:
             await self._parts.client.merge_patch(PODS, pod.key, patch, subresource="status")
 
     def _service_of(self, pod: LocalPod) -> ObjectKey | None:
-        labels = pod.metadata.labels
+        """The Service of the pod, or the pod as a host in it."""
+        labels, host = pod.metadata.labels, pod.spec.hostname
         for service in self._services.store:
             selector = service.spec.selector
             is_same = service.metadata.namespace == pod.key.namespace
             if is_same and selector and all(labels.get(name) == value for name, value in selector.items()):
-                return service.metadata.key
+                key = service.metadata.key
+                is_host = host and key.name == pod.spec.subdomain
+                return ObjectKey(key.namespace, f"{host}.{key.name}") if is_host else key
         return None
 
     async def _bind(self, item: LocalPod) -> None:

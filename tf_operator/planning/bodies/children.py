@@ -7,7 +7,7 @@ The template is the user's. What we add is what makes it a replica: name, labels
 policy and, for a gang scheduler, the membership in the PodGroup.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain, count
@@ -56,6 +56,10 @@ class ChildBuilder:
         body = partial(self.service, kind, index, name=name)
         return Create(SERVICES, name, f"Service {name}", body, Stage.PODS, replica=self._title(kind, index))
 
+    def create_job_service(self) -> Create:
+        name = self.job.key.name
+        return Create(SERVICES, name, f"Service {name}", self._job_service)
+
     def create_pod(self, kind: ReplicaType, index: int, name: str, *, needs: Create | None) -> Create:
         """Make the pod of one replica, and its Service if that is needed."""
         return Create(
@@ -75,6 +79,8 @@ class ChildBuilder:
 
     def pod(self, kind: ReplicaType, index: int, *, name: str) -> dict[str, Any]:
         pod = self._pod(self._spec(kind), index, name, self._config(kind, index))
+        if self.job.has_one_service:
+            pod["spec"] |= {"hostname": naming.service_name(self.job, kind, index), "subdomain": self.job.key.name}
         server = progress_reporting.server_of(self.job, kind, index, self.settings.progress)
         return progress_reporting.added(pod, self.job, server) if server else pod
 
@@ -95,14 +101,15 @@ class ChildBuilder:
 
     def service(self, kind: ReplicaType, index: int, *, name: str) -> dict[str, Any]:
         """The headless Service of one replica: its name in the cluster's DNS, from before the pod is ready."""
-        spec = {
-            "clusterIP": "None",
-            "publishNotReadyAddresses": True,
-            "selector": naming.replica_labels(self.job, kind, index),
-            "ports": self._ports[kind],
-        }
         metadata = naming.metadata(self.job, name, naming.service_labels(self.job, kind, index))
-        return {"metadata": metadata, "spec": {field: value for field, value in spec.items() if value != []}}
+        spec = _headless(naming.replica_labels(self.job, kind, index), self._ports[kind])
+        return {"metadata": metadata, "spec": spec}
+
+    def _job_service(self) -> dict[str, Any]:
+        """The headless Service of all replicas, in whose domain each pod has the name of its host."""
+        metadata = naming.metadata(self.job, self.job.key.name, naming.job_service_labels(self.job))
+        ports = _service_ports(self.job.replicas, self.job.profile)
+        return {"metadata": metadata, "spec": _headless(naming.job_labels(self.job), ports)}
 
     @cached_property
     def _gang(self) -> GangScheduler | None:
@@ -114,7 +121,7 @@ class ChildBuilder:
 
     @cached_property
     def _ports(self) -> Mapping[ReplicaType, list[dict[str, Any]]]:
-        return {spec.type: _service_ports(spec, self.job.profile) for spec in self.job.replicas}
+        return {spec.type: _service_ports([spec], self.job.profile) for spec in self.job.replicas}
 
     def _spec(self, kind: ReplicaType) -> ReplicaSpec:
         return next(spec for spec in self.job.replicas if spec.type is kind)
@@ -239,19 +246,25 @@ def types_with_other_scheduler(job: TrainingJob, scheduler: str) -> list[Replica
     ]
 
 
-def _service_ports(spec: ReplicaSpec, profile: Profile) -> list[dict[str, Any]]:
-    """One port for each of the container's, sorted, so that they are the same every time. No two are the same."""
+def _headless(selector: Mapping[str, str], ports: list[dict[str, Any]]) -> dict[str, Any]:
+    spec = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": dict(selector)}
+    return spec | ({"ports": ports} if ports else {})
+
+
+def _service_ports(specs: Iterable[ReplicaSpec], profile: Profile) -> list[dict[str, Any]]:
+    """One port for each of the containers', sorted, so that they are the same every time. No two are the same."""
     by_port: dict[tuple[int, str], str] = {}
-    for port in main_ports(spec, profile.container):
+    for port in chain.from_iterable(main_ports(spec, profile.container) for spec in specs):
         number, protocol, own = port.get("containerPort"), port.get("protocol") or "TCP", port.get("name")
         if own == profile.port_name:
             own = profile.service_port_name or own
         if isinstance(number, int) and isinstance(protocol, str):
             by_port.setdefault((number, protocol), own if isinstance(own, str) else "")
     taken = {name for name in by_port.values() if name}
-    ports = []
+    ports: list[dict[str, Any]] = []
     for (number, protocol), own in sorted(by_port.items(), key=lambda entry: entry[0]):
-        name = own or _free_name(number, protocol, taken)
+        is_free = bool(own) and all(port["name"] != own for port in ports)
+        name = own if is_free else _free_name(number, protocol, taken)
         taken.add(name)
         ports.append({"name": name, "port": number, "protocol": protocol})
     return ports

@@ -50,6 +50,11 @@ def size(job: TrainingJob, kind: ReplicaType, *, domain: str = "") -> int:
     return frame + _size(_seen_by(job, kind, index), job, domain)
 
 
+def address(job: TrainingJob, spec: ReplicaSpec, index: int, *, domain: str = "") -> str:
+    """Where the other replicas reach one of this type."""
+    return f"{service_name(job, spec.type, index)}{_suffix(job, spec, domain)}"
+
+
 def port_of(job: TrainingJob, spec: ReplicaSpec) -> int:
     """The port under which the replicas of a type are reached."""
     ports = main_ports(spec, job.profile.container)
@@ -159,7 +164,7 @@ def _size_of(members: _Members, job: TrainingJob, domain: str) -> int:
     if spec is None or not count:
         return len("[]")
     digits = _digits_below(members.indexes.stop) - _digits_below(members.indexes.start)
-    quoted = len(_compact(f"{service_name(job, spec.type, 0)}{_suffix(job, spec, domain)}")) - len("0")
+    quoted = len(_compact(address(job, spec, 0, domain=domain))) - len("0")
     keys = digits + count * len('"":') if members.form is _Form.MAP else 0
     return len("[]") + count - 1 + count * quoted + digits + keys
 
@@ -175,4 +180,5 @@ def _with_at_least(length: int, count: int) -> int:
 
 
 def _suffix(job: TrainingJob, spec: ReplicaSpec, domain: str) -> str:
-    return f".{job.key.namespace}.svc{'.' if domain else ''}{domain}:{port_of(job, spec)}"
+    service = f".{job.key.name}" if job.has_one_service else ""
+    return f"{service}.{job.key.namespace}.svc{'.' if domain else ''}{domain}:{port_of(job, spec)}"

@@ -36,6 +36,16 @@ def test_a_job_is_summed_up():
     )
 
 
+def test_a_job_with_one_service_is_summed_up():
+    plan = dry_run.run(validate.check(tfjob("j").workers(2).service_mode("Job").body()).job, DEFAULT_SETTINGS)
+
+    assert str(plan).startswith("TFJob default/j: 2 pods and 1 Service\n")
+    assert "  POD          ADDRESS\n  j-worker-0   j-worker-0.j.default.svc:2222\n" in str(plan)
+    assert "<th>Pod</th>" in plan._repr_html_()
+    assert [body["metadata"]["name"] for body in plan.objects()] == ["j", "j-worker-0", "j-worker-1"]
+    assert [replica.service for replica in plan.replicas] == ["j", "j"]
+
+
 def test_many_replicas_are_not_all_listed():
     text = summarised(tfjob("j").workers(100))
 

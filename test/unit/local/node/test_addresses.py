@@ -29,6 +29,13 @@ def names(addresses=None, *, uid="u", own=WORKER, own_ports=(2222,)):
         ("unseen:80 unseen.ns:80", "unseen:80 unseen.ns:80"),
         ("example.org:443 a.b.svcx:1", "example.org:443 a.b.svcx:1"),
         ("/data/seen:ro my-seen:80", "/data/seen:ro my-seen:80"),
+        ("a.job.ns.svc:2222 b.job.ns.svc.cluster.local:2222", "127.0.0.1:20000 127.0.0.1:20001"),
+        ("a.seen.ns.svc:80,a.seen.ns:80,a.seen:80 seen.ns:80", ",".join(["127.0.0.1:20000"] * 3) + " 127.0.0.1:20001"),
+        (
+            "a.seen.other:80 a.unseen:80 a.unseen.ns:80 www.seen.org:80",
+            "a.seen.other:80 a.unseen:80 a.unseen.ns:80 www.seen.org:80",
+        ),
+        ("a.job.ns.svc", "127.0.0.1"),
     ],
 )
 def test_a_name_that_reaches_a_process_becomes_an_address(text, expected):

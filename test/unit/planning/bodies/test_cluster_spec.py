@@ -87,20 +87,23 @@ def test_a_template_with_its_own_tf_config_has_no_limit():
     assert spec_problems.of_new(job_of(tfjob().workers(10_000, template=own))) == ()
 
 
-def test_the_number_that_is_said_to_fit_is_the_last_that_does():
-    (problem,) = spec_problems.of_new(job_of(tfjob("a-name").workers(10_000).parameter_servers(20)))
+@pytest.mark.parametrize("mode", ["Replica", "Job"])
+def test_the_number_that_is_said_to_fit_is_the_last_that_does(mode):
+    builder = tfjob("a-name").parameter_servers(20).service_mode(mode)
+    (problem,) = spec_problems.of_new(job_of(builder.workers(10_000)))
     fitting = int(re.search(r"at most (\d+)", problem.rule)[1])
 
     for count, fits in ((fitting, True), (fitting + 1, False)):
-        job = job_of(tfjob("a-name").workers(count).parameter_servers(20))
+        job = job_of(builder.workers(count))
         longest = cluster_spec.tf_config(job, ReplicaType.WORKER, count - 1)
         assert (len(longest.encode()) <= cluster_spec.MOST_BYTES) is fits
         assert (spec_problems.of_new(job) == ()) is fits
 
 
+@pytest.mark.parametrize("mode", ["Replica", "Job"])
 @pytest.mark.parametrize("is_sparse", [False, True])
-def test_a_job_that_is_not_measured_fits_with_the_longest_names(is_sparse):
-    builder = tfjob("j" * 63).workers(spec_problems.FITS_ALWAYS)
+def test_a_job_that_is_not_measured_fits_with_the_longest_names(is_sparse, mode):
+    builder = tfjob("j" * 63).workers(spec_problems.FITS_ALWAYS).service_mode(mode)
     job = job_of(builder.dynamic_workers() if is_sparse else builder)
     job = replace(job, key=replace(job.key, namespace="n" * 63))
     size = cluster_spec.size(job, ReplicaType.WORKER, domain=".".join(["d" * 61] * 4))
