@@ -86,7 +86,7 @@ def state_of(pod: JobPod) -> str:
         return f"ended with exit code {pod.main.exit_code}"
     if pod.is_running:
         return f"is running, restarted {pod.restarts} times" if pod.restarts else "is running"
-    if pod.phase == "Running":
+    if pod.phase == "Running" and not pod.pending_reason:
         return "waits to be restarted"
     return f"waits: {pod.pending_reason}" if pod.pending_reason else pod.phase.lower()
 

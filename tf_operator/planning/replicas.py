@@ -148,9 +148,13 @@ class Replica:
         return self.pod is None and not (self.is_completed or self.loss or self.was_failed)
 
     @property
+    def _is_in_back_off(self) -> bool:
+        return self.outcome is PodState.RUNNING and self.pod is not None and bool(self.pod.pending_reason)
+
+    @property
     def waits_since(self) -> datetime | None:
-        """Since when its pod has been Pending for the same reason; ``None`` when it is not."""
-        if self.pod is None or self.outcome is not PodState.PENDING:
+        """Since when its pod, or the next start of its program, waits for the same reason; ``None`` when none does."""
+        if self.pod is None or (self.outcome is not PodState.PENDING and not self._is_in_back_off):
             return None
         return self.pod.waits_since or self.pod.created_at
 

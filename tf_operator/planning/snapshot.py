@@ -108,7 +108,8 @@ class Pod:
     is_stopped: bool = False
     """Its time is over: its kubelet ends it, or has."""
     pending_reason: str = ""
-    """While it is Pending: why, in the words of the kubelet or the scheduler."""
+    """While it is Pending: why, in the words of the kubelet or the scheduler. While it is Running, and of a job that
+    restarts as a whole in place: why its program is not started again yet."""
     waits_since: datetime | None = None
     """When this stage of its start began, such as its scheduling; ``None`` for its creation."""
     is_starting: bool = False

@@ -28,6 +28,7 @@ from tf_operator.meta import parse_time
 from tf_operator.planning.bodies import resize_sidecar
 from tf_operator.planning.pods import termination_message
 from tf_operator.planning.snapshot import NOWHERE, STOP_AFTER, Container, Host, MainContainer, Pod
+from tf_operator.projections import pod_parts
 from tf_operator.projections.children import Child, ChildMeta, Owner, owner_reader
 
 _LONGEST_AVOIDED: Final = MOST_AVOIDED * 254
@@ -38,88 +39,6 @@ _RESTART_POLICIES: Final = {str(policy): policy for policy in RestartPolicy}
 _OVER: Final = frozenset({"Succeeded", "Failed"})
 _STARTING: Final = frozenset({"", "ContainerCreating", "PodInitializing", restart_rules.RESTARTING_ALL})
 """Reasons for waiting that every pod has while its node prepares it."""
-
-
-class _Terminated(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    exit_code: int = 0
-    reason: Interned[str] = ""
-    message: str = ""
-    started_at: datetime | None = None
-    finished_at: datetime | None = None
-
-
-class _Waiting(msgspec.Struct, frozen=True, gc=False):
-    reason: str = ""
-    message: str = ""
-
-
-class _Running(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    started_at: datetime | None = None
-
-
-class _State(msgspec.Struct, frozen=True):
-    waiting: _Waiting | None = None
-    running: _Running | None = None
-    terminated: _Terminated | None = None
-
-
-class _Device(msgspec.Struct, frozen=True, gc=False):
-    health: str = ""
-
-
-class _AllocatedResource(msgspec.Struct, frozen=True):
-    resources: tuple[_Device, ...] = ()
-
-
-class _ContainerStatus(msgspec.Struct, frozen=True, rename="camel"):
-    name: str = ""
-    restart_count: int = 0
-    state: _State = _State()
-    last_state: _State = _State()
-    allocated_resources_status: tuple[_AllocatedResource, ...] = ()
-
-
-class _PodCondition(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    type: str = ""
-    status: str = ""
-    reason: str = ""
-    message: str = ""
-    last_transition_time: str | None = None
-
-
-class _ExitCodes(msgspec.Struct, frozen=True):
-    operator: str = ""
-    values: tuple[int, ...] | None = None
-
-
-class _RestartRule(msgspec.Struct, frozen=True, rename="camel"):
-    action: str = ""
-    exit_codes: _ExitCodes | None = None
-
-
-class _ContainerSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """Of a container, what it says itself about its restarts. Nothing of it is kept, so nothing is interned."""
-
-    name: str = ""
-    restart_policy: str = ""
-    restart_policy_rules: tuple[_RestartRule, ...] | None = None
-
-
-class _PodSpec(msgspec.Struct, frozen=True, rename="camel"):
-    node_name: str = ""
-    scheduler_name: str = ""
-    restart_policy: str = ""
-    active_deadline_seconds: int | None = None
-    containers: tuple[_ContainerSpec, ...] = ()
-
-
-class _PodStatus(msgspec.Struct, frozen=True, rename="camel"):
-    phase: Interned[str] = "Pending"
-    reason: Interned[str] = ""
-    message: str = ""
-    conditions: tuple[_PodCondition, ...] = ()
-    container_statuses: tuple[_ContainerStatus, ...] = ()
-    init_container_statuses: tuple[_ContainerStatus, ...] = ()
 
 
 class _Annotations(msgspec.Struct, frozen=True, gc=False):
@@ -137,8 +56,8 @@ class _PodMeta(ChildMeta, frozen=True, rename="camel"):
 
 class _RawPod(msgspec.Struct, frozen=True):
     metadata: _PodMeta
-    spec: _PodSpec = _PodSpec()
-    status: _PodStatus = _PodStatus()
+    spec: pod_parts.RawPodSpec = pod_parts.RawPodSpec()
+    status: pod_parts.RawPodStatus = pod_parts.RawPodStatus()
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +123,8 @@ def _pod(raw_pod: _RawPod, kind: Any, index: int, deciding: Mapping[str, str], c
     main = containers[0] if containers else None
     disruption = _disruption(status)
     wait = _NO_WAIT if is_restarting else wait
+    if resize_sidecar.ATTEMPT in resize_sidecar.entries(size) and status.phase == "Running":
+        wait = _back_off(deciders)
     return Pod(
         name=core.name,
         uid=core.uid,
@@ -253,39 +174,41 @@ def _shared(host: Host) -> Host:
     return host
 
 
-def _has_unhealthy_device(status: _PodStatus) -> bool:
+def _has_unhealthy_device(status: pod_parts.RawPodStatus) -> bool:
     allocated = (entry for container in status.container_statuses for entry in container.allocated_resources_status)
     return any(device.health == "Unhealthy" for entry in allocated for device in entry.resources)
 
 
-def _restart_of_all(status: _PodStatus) -> str:
+def _restart_of_all(status: pod_parts.RawPodStatus) -> str:
     """Whether the kubelet has ended all containers to start them again; empty in pods without a rule for that."""
     return next((entry.status for entry in status.conditions if entry.type == "AllContainersRestarting"), "")
 
 
-def _begins_again(deciders: Sequence[_ContainerStatus], wait: "_Wait") -> bool:
+def _begins_again(deciders: Sequence[pod_parts.RawContainerStatus], wait: "_Wait") -> bool:
     """Whether a Pending pod has run before, and its init containers run again, without any trouble."""
     return wait is not _NO_WAIT and not wait.is_in_trouble and any(entry.last_state.terminated for entry in deciders)
 
 
-def _decider(entry: _ContainerStatus, spec: _PodSpec, *, ends: bool, resizes: int, has_rules: bool) -> Container:
+def _decider(
+    entry: pod_parts.RawContainerStatus, spec: pod_parts.RawPodSpec, *, ends: bool, resizes: int, has_rules: bool
+) -> Container:
     """A container that decides; unless ``ends``, the kubelet has ended it, and starts it again."""
     rules = next((_restart_rules(container) for container in spec.containers if container.name == entry.name), None)
     by_rule = max(entry.restart_count - resizes, 0) if rules or has_rules else 0
     return Container(entry.name, _main(entry.state) if ends else None, _last_end(entry), rules, by_rule)
 
 
-def _restart_rules(container: _ContainerSpec) -> RestartRules | None:
+def _restart_rules(container: pod_parts.RawContainerSpec) -> RestartRules | None:
     return _read_rules(container.restart_policy, container.restart_policy_rules) if container.restart_policy else None
 
 
 @lru_cache(maxsize=256)
-def _read_rules(policy: str, rules: tuple[_RestartRule, ...] | None) -> RestartRules | None:
+def _read_rules(policy: str, rules: tuple[pod_parts.RawRestartRule, ...] | None) -> RestartRules | None:
     """Pods of all jobs have the same few: one of equal ones is kept."""
     return restart_rules.read({"restartPolicy": policy, "restartPolicyRules": msgspec.to_builtins(rules)})
 
 
-def _resizes(status: _PodStatus) -> int:
+def _resizes(status: pod_parts.RawPodStatus) -> int:
     """How often the sidecar of resizes has had the kubelet restart all containers; it is counted when it has exited."""
     for entry in status.init_container_statuses:
         if entry.name == resize_sidecar.SIDECAR:
@@ -294,7 +217,7 @@ def _resizes(status: _PodStatus) -> int:
     return 0
 
 
-def _restarts(status: _PodStatus, *, resizes: int) -> int:
+def _restarts(status: pod_parts.RawPodStatus, *, resizes: int) -> int:
     """Of all containers, without those by resizes. What restarted all of them together, is one."""
     containers = (*status.container_statuses, *status.init_container_statuses)
     counts = [max(entry.restart_count - resizes, 0) for entry in containers]
@@ -302,7 +225,7 @@ def _restarts(status: _PodStatus, *, resizes: int) -> int:
     return sum(count - together for count in counts) + together
 
 
-def _main(state: _State) -> MainContainer | None:
+def _main(state: pod_parts.RawState) -> MainContainer | None:
     if state.terminated:
         ended = state.terminated
         message = "" if ended.reason == restart_rules.RESTARTING_ALL else ended.message
@@ -310,11 +233,11 @@ def _main(state: _State) -> MainContainer | None:
     return MainContainer(started_at=state.running.started_at) if state.running else None
 
 
-def _last_end(container: _ContainerStatus) -> MainContainer | None:
+def _last_end(container: pod_parts.RawContainerStatus) -> MainContainer | None:
     return _main(container.last_state) if container.last_state.terminated else None
 
 
-def _lines(containers: Sequence[_ContainerStatus]) -> tuple[ContainerLine, ...]:
+def _lines(containers: Sequence[pod_parts.RawContainerStatus]) -> tuple[ContainerLine, ...]:
     return _share(tuple(ContainerLine(intern(entry.name), *_line_state(entry.state)) for entry in containers))
 
 
@@ -324,24 +247,24 @@ def _share(lines: tuple[ContainerLine, ...]) -> tuple[ContainerLine, ...]:
     return lines
 
 
-def _line_state(state: _State) -> tuple[str, int | None]:
+def _line_state(state: pod_parts.RawState) -> tuple[str, int | None]:
     if state.terminated:
         return "Terminated", state.terminated.exit_code
     return ("Running" if state.running else "Waiting"), None
 
 
-def _worst_exit(containers: Sequence[_ContainerStatus]) -> int | None:
+def _worst_exit(containers: Sequence[pod_parts.RawContainerStatus]) -> int | None:
     ends = [entry.state.terminated for entry in containers if entry.state.terminated]
     return max(end.exit_code for end in ends) if ends and len(ends) == len(containers) else None
 
 
-def _disruption(status: _PodStatus) -> _PodCondition | None:
+def _disruption(status: pod_parts.RawPodStatus) -> pod_parts.RawPodCondition | None:
     """Who is about to end the pod, or has, for a reason outside of it; none of which the pod's own status may tell."""
     targets = (entry for entry in status.conditions if entry.type == "DisruptionTarget" and entry.status == "True")
     return next(targets, None)
 
 
-def _failed_init(status: _PodStatus) -> str:
+def _failed_init(status: pod_parts.RawPodStatus) -> str:
     """Which init container failed a pod, whose deciding container then never began."""
     for entry in status.init_container_statuses if status.phase == "Failed" else ():
         if (ended := entry.state.terminated) and ended.exit_code:
@@ -367,7 +290,7 @@ class _Wait(NamedTuple):
 _NO_WAIT: Final = _Wait()
 
 
-def _wait(status: _PodStatus, spec: _PodSpec) -> _Wait:
+def _wait(status: pod_parts.RawPodStatus, spec: pod_parts.RawPodSpec) -> _Wait:
     scheduled = next((entry for entry in status.conditions if entry.type == "PodScheduled"), None)
     if scheduled is None and not spec.node_name:
         return _Wait(f"no scheduler has taken the pod (schedulerName {spec.scheduler_name})")
@@ -385,12 +308,21 @@ def _wait(status: _PodStatus, spec: _PodSpec) -> _Wait:
     return _Wait(reason, since, is_starting=True)
 
 
-def _init_ends(status: _PodStatus) -> Iterator[datetime]:
+def _back_off(deciders: Sequence[pod_parts.RawContainerStatus]) -> _Wait:
+    """Why a program that has failed is not started again yet. Its pod is Running all the same."""
+    for entry in deciders:
+        waiting, ended = entry.state.waiting, entry.last_state.terminated
+        if waiting and ended and waiting.reason not in _STARTING:
+            return _Wait(_sentence(waiting.reason, waiting.message), ended.finished_at)
+    return _NO_WAIT
+
+
+def _init_ends(status: pod_parts.RawPodStatus) -> Iterator[datetime]:
     ends = (entry.state.terminated for entry in status.init_container_statuses)
     return (end.finished_at for end in ends if end and not end.exit_code and end.finished_at)
 
 
-def _is_past_its_node(state: _State) -> bool:
+def _is_past_its_node(state: pod_parts.RawState) -> bool:
     """Whether an init container runs, or has failed and will be started again."""
     return bool(state.running or (state.terminated and state.terminated.exit_code))
 

@@ -516,6 +516,31 @@ def test_why_a_pod_is_pending_is_in_the_words_of_the_scheduler_or_kubelet(status
     assert (pod.pending_reason, pod.waits_since, pod.is_starting) == expected
 
 
+@pytest.mark.parametrize(
+    ("size", "main", "expected"),
+    [
+        (
+            "attempt=2",
+            {"state": waits("CrashLoopBackOff", "20s"), "lastState": ended(137)},
+            ("CrashLoopBackOff: 20s", PREPARED),
+        ),
+        ("attempt=2", {"state": waits("CrashLoopBackOff", "20s")}, ("", None)),
+        ("attempt=2", {"state": waits("PodInitializing"), "lastState": ended(137)}, ("", None)),
+        ("attempt=2", {"state": RUNS, "lastState": ended(137)}, ("", None)),
+        ("Worker=2", {"state": waits("CrashLoopBackOff", "20s"), "lastState": ended(137)}, ("", None)),
+        ("", {"state": waits("CrashLoopBackOff", "20s"), "lastState": ended(137)}, ("", None)),
+    ],
+    ids=["in back-off", "never ended", "being started", "runs", "for resizes", "of another job"],
+)
+def test_a_job_that_restarts_in_place_knows_why_a_kubelet_does_not_start_a_program_again(size, main, expected):
+    sidecar = {"name": "sidecar", "state": waits("CrashLoopBackOff", "5m"), "lastState": ended(1)}
+    body = pod(phase="Running", containerStatuses=[sidecar, {"name": "tensorflow", "restartCount": 2, **main}])
+    body["metadata"]["annotations"] = {resize_sidecar.SIZES_ANNOTATION: size} if size else {}
+
+    observed_pod = READ_POD(raw(body)).pod
+    assert (observed_pod.pending_reason, observed_pod.waits_since) == expected
+
+
 def test_the_scheduler_that_does_not_take_a_pod_is_named():
     body = {**pod(phase="Pending"), "spec": {"schedulerName": "nobody"}}
 
