@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+import trustme
 
 from lab.control_plane.plane import ControlPlane
 from lab.tools.get import programs
@@ -46,10 +47,12 @@ def plane(plane_programs: dict[str, str]) -> Iterator[ControlPlane]:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def monitored(plane: ControlPlane, prometheus: Prometheus) -> AsyncIterator[Monitored]:
+async def monitored(
+    plane: ControlPlane, prometheus: Prometheus, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Monitored]:
     """It leads, serves two namespaces, and has had jobs of every fate in one of them; they go on as they are."""
     namespaces = [plane.make_namespace("busy"), plane.make_namespace("idle")]
-    arguments = ("--restart-delay-base=200ms",)
+    arguments = ("--restart-delay-base=200ms", *_progress(tmp_path_factory.mktemp("progress")))
     async with operator(plane, namespaces=namespaces, arguments=arguments) as process:
         address = await process.address()
         prometheus.scrape(Target("tf-operator", address, LABELS))
@@ -60,6 +63,17 @@ async def monitored(plane: ControlPlane, prometheus: Prometheus) -> AsyncIterato
             ended = "sum(training_operator_jobs_successful_total) + sum(training_operator_jobs_failed_total) >= 12"
             await eventually(lambda: prometheus.query(ended), within=30)
             yield Monitored(plane, process, prometheus, address, namespaces[0])
+
+
+def _progress(folder: Path) -> tuple[str, ...]:
+    """The flags of an operator that takes reports of progress."""
+    authority = trustme.CA()
+    issued = authority.issue_cert("127.0.0.1")
+    issued.private_key_pem.write_to_path(folder / "tls.key")
+    issued.cert_chain_pems[0].write_to_path(folder / "tls.crt")
+    authority.cert_pem.write_to_path(folder / "ca.crt")
+    flags = {"bind-address": "127.0.0.1:0", "url": "https://127.0.0.1", "cert-path": folder}
+    return tuple(f"--progress-{name}={value}" for name, value in flags.items())
 
 
 @pytest.fixture(scope="session")

@@ -91,6 +91,8 @@ class Endpoint(NamedTuple):
     """``None`` for that of pages, or of reviews."""
     longest: int = LARGEST
     """Bytes of a body."""
+    on_refused: Callable[[], object] = lambda: None
+    """Called for each connection for whose TLS handshake there is no time."""
     on_end: Callable[[], object] = lambda: None
     """Called on the server's loop when it ends."""
 
@@ -189,7 +191,7 @@ class _Site(web.Server):
         self._room = BodyRoom(clock)
         self._longest = endpoint.longest
         policy = endpoint.policy or (policies.REVIEWS if self._answers else policies.PAGES)
-        self.open = Connections(self, policy, clock, tasks=tasks, tls=endpoint.tls)
+        self.open = Connections(self, policy, clock, tasks=tasks, tls=endpoint.tls, on_refused=endpoint.on_refused)
 
     def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
         super().connection_lost(handler, exc)

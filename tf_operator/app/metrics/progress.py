@@ -16,6 +16,15 @@ class ProgressMetrics:
             ["code"],
             registry=registry,
         )
+        self._refused = Counter(
+            "tf_operator_progress_handshakes_refused_total",
+            "Connections for reports of progress that were closed because there were too many TLS handshakes.",
+            registry=registry,
+        )
+
+    def handshake_refused(self) -> None:
+        """``tf_operator_progress_handshakes_refused_total``."""
+        self._refused.inc()
 
     def replied(self, code: int) -> None:
         """``tf_operator_progress_reports_total``."""

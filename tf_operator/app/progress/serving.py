@@ -81,7 +81,10 @@ def serving(
     relay = Relay(clock, options, lambda: election.lease if election else None)
     answer = ProgressAnswer(clock, authenticate, submit, count=reports.replied, relay=relay)
     endpoint = answer.endpoint(options.address)._replace(
-        tls=certificate.context, policy=policies.REPORTS, on_end=relay.close
+        tls=certificate.context,
+        policy=policies.REPORTS,
+        on_refused=reports.handshake_refused,
+        on_end=relay.close,
     )
     with server.serving(endpoint):
         yield

@@ -130,12 +130,17 @@ class Connections:
         *,
         tasks: asyncio.TaskGroup,
         tls: Callable[[], ssl.SSLContext] | None = None,
+        on_refused: Callable[[], object] = lambda: None,
     ) -> None:
-        """``tls`` is called for each connection, so a renewed certificate is used from the next one on."""
+        """``tls`` is called for each connection, so a renewed certificate is used from the next one on.
+
+        ``on_refused`` is called for each connection that will not have its handshake in time.
+        """
         self._make_protocol = make_protocol
         self._clock = clock
         self._tasks = tasks
         self._tls = tls
+        self._on_refused = on_refused
         self._policy = policy
         self._handshakes = HandshakeShare(clock, policy)
         self._is_reported = False
@@ -268,6 +273,8 @@ class Connections:
     async def _start(self, connection: AcceptedConnection) -> None:
         """Shake hands, where there is TLS, and let the protocol read the request."""
         if self._tls and (pause := self._handshakes.pause(connection.client)):
+            if pause >= self._policy.request_within:
+                self._on_refused()
             await self._clock.sleep(pause)
         context = self._tls() if self._tls else None
         connection.transport, _ = await asyncio.get_running_loop().connect_accepted_socket(

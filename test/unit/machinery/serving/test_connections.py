@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import ssl
 from dataclasses import replace
 
 import pytest
@@ -230,6 +231,21 @@ async def test_handshakes_of_one_address_wait_for_their_share_of_the_time_and_ot
 
         await clock.advance(9 / HANDSHAKES)
     assert len(begun) == len(addresses)
+
+
+async def test_a_connection_that_will_have_no_handshake_in_time_is_counted(clock, monkeypatch):
+    monkeypatch.setattr(connections, "_client_of", lambda _accepted: "flood")
+    policy, refused = replace(POLICY, most=HANDSHAKES_AT_ONCE * 2, request_within=1.5 / HANDSHAKES), []
+    async with asyncio.TaskGroup() as tasks:
+        arguments = {"tls": lambda: ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), "on_refused": lambda: refused.append(1)}
+        served = Connections(asyncio.Protocol, policy, clock, tasks=tasks, **arguments)
+        for _ in range(HANDSHAKES_AT_ONCE + 5):
+            accepted, client = socket.socketpair()
+            served.add(accepted)
+            client.close()
+        await clock.advance(1)
+
+    assert len(refused) == 3
 
 
 async def test_an_address_that_waits_too_long_for_a_handshake_does_not_wait_for_ever(clock):
