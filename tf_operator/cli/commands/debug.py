@@ -29,7 +29,7 @@ _LONGEST_LINE: Final = 2000
 def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "debug",
-        help="collect what is known of a job, for a ticket",
+        help="collect all information about a job, for a ticket",
         description="Prints one text for a ticket: versions, explanation, plan, status, replicas, events, the first"
         f" failure and the last {_TEXT_LINES} lines of every replica. Values of environment variables, command lines,"
         " annotations and Secrets are left out; logs are as the programs wrote them, so read the text before you pass"

@@ -36,14 +36,14 @@ def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "exec",
         help="run a command beside a replica on this machine",
-        description="Runs a command in the folder and with the variables of a replica that runs on this machine, also"
-        " in your terminal: tfjob exec JOB -- bash. In a cluster, kubectl exec does it. Needs Linux.",
+        description="Runs a command in the folder and with the variables of a replica on this machine, as in"
+        " tfjob exec JOB -- bash. Needs Linux. In a cluster, use kubectl exec.",
         epilog="exit codes: that of the command; 126 or 127 if it cannot be started",
         allow_abbrev=False,
     )
     parser.add_argument("name", metavar="JOB", help="name of the job")
     parser.add_argument("command", nargs="+", metavar="COMMAND", help="the command, after --")
-    parser.add_argument("--replica", default="", metavar="REPLICA", help="which one, as in worker-0")
+    parser.add_argument("--replica", default="", metavar="REPLICA", help="only this replica, as in worker-0")
     parser.add_argument(
         "-c", "--container", default="", metavar="NAME", help="container; default: the training container"
     )

@@ -50,7 +50,7 @@ Runs training jobs without a cluster: a Kubernetes API server, the operator, and
 processes. kubectl works with it: export KUBECONFIG=$(tfjob local kubeconfig)."""
 
 _ABOUT_UP: Final = """
-Pods use the environment variables, the virtual environment and the working directory of this shell, as they are now. To
+Pods use the environment variables, the virtual environment and the working directory of this shell, as they are at this moment. To
 set variables for one job, use tfjob run --env-file, or env in the manifest; to change them for all jobs, 'down' and
 'up' again."""
 
@@ -67,7 +67,7 @@ def add_command(commands: Commands) -> None:
         up.add_argument(name, type=int, default=-1, help=argparse.SUPPRESS)
     down = _add_verb(verbs, "down", _down, "stop the server and everything it runs; its jobs stay for the next 'up'")
     down.add_argument("--purge", action="store_true", help="also delete all jobs, logs and volumes")
-    _add_verb(verbs, "status", _status, "report whether the server is running, and where, and who has which GPU")
+    _add_verb(verbs, "status", _status, "report whether and where the server is running, and which pod has which GPU")
     _add_verb(verbs, "kubeconfig", _kubeconfig, "print the path of the kubeconfig")
 
 

@@ -26,7 +26,7 @@ and when its terminal closes (129): its programs get their grace period, and a s
 def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "run",
-        help="run a job to its end",
+        help="run a job to completion",
         description="Submits a job, streams its progress and logs, and exits with the job's exit code. Runs locally"
         " unless you name a cluster.",
         epilog=_EPILOG,

@@ -36,8 +36,8 @@ def add_command(commands: Commands) -> None:
         "ui",
         help="show jobs in a browser, as they run",
         description="Shows jobs in a browser, as they run: a table, and for each job its replicas, events, logs and"
-        " first failure. Serves this machine only, with your own permissions, until Ctrl-C, and changes nothing."
-        " Shows all kinds and namespaces that you may list, or those that --kind and --namespace name.",
+        " first failure. Serves this machine only, with your own permissions, until Ctrl-C. Shows all kinds and"
+        " namespaces that you may list, or those of --kind and --namespace.",
         allow_abbrev=False,
     )
     parser.add_argument("--port", type=_port, default=0, metavar="PORT", help="loopback port; default: a free one")

@@ -23,12 +23,11 @@ if TYPE_CHECKING:
 
 _READY_WITHIN: Final = 180.0
 _DESCRIPTION: Final = """\
-Installs the operator: the CRD, its rights and its Deployment, as kubectl would by manifests/. Then waits until it is
-at work, and ends with the findings of tfjob doctor. Done again, it is an upgrade: name all values again; what is no
-longer part of it is removed. Nothing is changed if any of it would be refused, or beside another operator for the same
-jobs.
+Installs the operator (CRD, permissions and Deployment), waits until it runs, and prints the findings of tfjob doctor. To
+upgrade, repeat it with all options; objects that are no longer part of it are removed. Nothing is changed if the API
+server would reject any of it, or beside another operator for the same jobs.
 
-Helm has more values than these."""
+Helm has more options."""
 
 
 def add_command(commands: Commands) -> None:
@@ -36,17 +35,19 @@ def add_command(commands: Commands) -> None:
         "install",
         help="install the operator in a cluster, or upgrade it",
         description=_DESCRIPTION,
-        epilog="exit codes: 0 the operator is at work; 1 it is not; 124 it is installed, and was not ready in time",
+        epilog="exit codes: 0 the operator runs; 1 it does not; 124 it is installed, but was not ready in time",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("--image", default="", metavar="IMAGE", help="the operator's image, as the nodes name it")
+    which.add_argument(
+        "--image", default="", metavar="IMAGE", help="the operator's image, by the name under which nodes pull it"
+    )
     which.add_argument(
         "--registry",
         default="",
         metavar="REGISTRY",
-        help="make the image, push it to this registry, as in registry.example.com/team, and install that",
+        help="build the image, push it to this registry, as in registry.example.com/team, and install it",
     )
     parser.add_argument(
         "--base",
@@ -60,7 +61,7 @@ def add_command(commands: Commands) -> None:
         action="append",
         default=[],
         metavar="NAMESPACE",
-        help="serve jobs in this namespace only, and have no rights in others; may be repeated; default: serve all",
+        help="serve jobs in this namespace only, without permissions in others; may be repeated; default: serve all",
     )
     names = objects.features()
     parser.add_argument(
@@ -73,7 +74,7 @@ def add_command(commands: Commands) -> None:
         help=f"one of {', '.join(names)}; may be repeated",
     )
     parser.add_argument("--dry-run", action="store_true", help="check, print the objects as YAML, and change nothing")
-    parser.add_argument("--no-wait", dest="waits", action="store_false", help="do not wait until it is at work")
+    parser.add_argument("--no-wait", dest="waits", action="store_false", help="do not wait until it runs")
     parser.add_argument(
         "--timeout",
         type=seconds,
@@ -120,7 +121,7 @@ def _values(arguments: argparse.Namespace) -> Values:
     everywhere = [name for name in arguments.features if objects.needs_everywhere(name)]
     if arguments.watch and everywhere:
         raise NotPossible(
-            f"--with {everywhere[0]} needs rights in all namespaces, and --watch {arguments.watch[0]} is for one:"
+            f"--with {everywhere[0]} needs permissions in all namespaces, and --watch {arguments.watch[0]} is for one:"
             " leave out either, or install with Helm, which has both (watch.namespaces)"
         )
     if arguments.image and (arguments.base or arguments.ca):
@@ -150,7 +151,7 @@ def _print(plan: "InstallationPlan") -> None:
 async def _wait(jobs: AsyncTFJobs, arguments: argparse.Namespace, choice: ClusterChoice) -> int:
     from tf_operator.client.installation import readiness  # noqa: PLC0415 (as above)
 
-    session.say("Waiting until the operator is at work ...")
+    session.say("Waiting until the operator runs ...")
     try:
         await readiness.wait_ready(jobs.client, arguments.namespace, SystemClock(), within=arguments.timeout)
     except readiness.NotReady as error:

@@ -16,14 +16,12 @@ def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "uninstall",
         help="remove the operator that tfjob install has installed",
-        description="Removes what tfjob install has made, and nothing else. Jobs, their pods and the CRD stay: pods"
-        " go on, without restarts or status updates, and a new installation takes them over. The namespace stays if it"
-        " has anything else in it.",
+        description="Removes what tfjob install has created. Jobs, their pods and the CRD stay: pods keep running,"
+        " without restarts or status updates, and a new installation takes them over. The namespace stays if it contains"
+        " anything else.",
         allow_abbrev=False,
     )
-    parser.add_argument(
-        "--crds", action="store_true", help="delete the CRD, too, and with it all its jobs and their pods"
-    )
+    parser.add_argument("--crds", action="store_true", help="delete the CRD, too, and with it all jobs and their pods")
     parser.add_argument("--yes", action="store_true", help="do not ask before jobs are deleted")
     target.add_arguments(parser, changes=True, of_operator=NAME)
     parser.set_defaults(run=run)
