@@ -24,6 +24,7 @@ HIDDEN: Final = (
     "status.replicaStatuses.<Type>.clusterSize",
     "status.replicaStatuses.<Type>.labelSelector",
     "status.lastReconcileTime",
+    "status.progressClock",
     "status.allRunningTime",
     "status.firstRunTime",
     "status.cleanUpTime",
