@@ -7,11 +7,11 @@ its workers are on these nodes.
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import yaml
 
-from golden.case import INPUT, PLAN, Malformed
+from golden.case import HEADER, INPUT, PLAN, Yaml, refuse_others
 from tf_operator.job.record import ReplicaType, UnfitRecord
 from tf_operator.job.training_job import ElasticRange
 from tf_operator.meta import ObjectKey
@@ -21,30 +21,13 @@ from tf_operator.planning.job_queue.jobs import Admit, BoundPod, Decision, FitNo
 from tf_operator.planning.job_queue.schedule import Cluster, QueueRules
 
 FOLDER: Final = Path("test/golden/job_queue")
-_HEADER: Final = "# Written by hack/generate golden. A change here is a change of behaviour: say why it is right.\n"
 _BEGINNING: Final = datetime(2026, 3, 1, 8, tzinfo=UTC)
 _ROOM: Final = {"pods": "110"}
 _OF_NODES: Final = {"labels", "taints", "cordoned", "used", "has"}
 _OF_JOBS: Final = {
-    *(
-        "workers",
-        "min",
-        "max",
-        "ps",
-        "asks",
-        "pod",
-        "psPod",
-        "priority",
-        "created",
-        "queued",
-        "at",
-        "started",
-        "resized",
-    ),
-    *("placed", "namespace", "done", "deadline", "wants", "wantsPs", "holds", "unfit"),
+    *("workers", "min", "max", "ps", "asks", "pod", "psPod", "priority", "created", "queued", "at", "started"),
+    *("resized", "placed", "namespace", "done", "deadline", "wants", "wantsPs", "holds", "unfit"),
 }
-
-Yaml = dict[str, Any]
 
 
 def names(root: Path) -> list[str]:
@@ -57,7 +40,7 @@ def plans(root: Path) -> dict[Path, str]:
 
 def read(root: Path, name: str) -> Cluster:
     entries = yaml.safe_load((root / FOLDER / f"{name}{INPUT}").read_text(encoding="utf-8"))
-    _refuse_others(entries, {"title", "now", "nodes", "jobs", "resizes", "reserves"}, name)
+    refuse_others(entries, {"title", "now", "nodes", "jobs", "resizes", "reserves"}, name)
     return Cluster(
         now=_moment(entries["now"]),
         nodes=tuple(_node(node, entry) for node, entry in entries["nodes"].items()),
@@ -80,7 +63,7 @@ def text(cluster: Cluster) -> str:
         content["room is kept for"] = decided.kept_for.key.name
     if decided.wake_at:
         content["again"] = (decided.wake_at - _BEGINNING).total_seconds()
-    return _HEADER + yaml.safe_dump(content, sort_keys=False, width=120)
+    return HEADER + yaml.safe_dump(content, sort_keys=False, width=120)
 
 
 def _sentence(decision: Decision) -> str:
@@ -102,7 +85,7 @@ def _note(note: FitNote) -> str:
 
 
 def _node(name: str, entry: Yaml) -> Node:
-    _refuse_others(entry, _OF_NODES, name)
+    refuse_others(entry, _OF_NODES, name)
     return Node(
         name,
         shapes.amounts_of(_ROOM | entry.get("has", {})),
@@ -114,7 +97,7 @@ def _node(name: str, entry: Yaml) -> Node:
 
 
 def _job(name: str, entry: Yaml) -> QueueJob:
-    _refuse_others(entry, _OF_JOBS, name)
+    refuse_others(entry, _OF_JOBS, name)
     pods = [entry.get("pod", {}), entry.get("psPod") or entry.get("pod", {})]
     containers = [{"resources": {"requests": entry["asks"]}}]
     shape, of_servers = (shapes.shape_of({"containers": containers, **pod}) for pod in pods)
@@ -149,8 +132,3 @@ def _job(name: str, entry: Yaml) -> QueueJob:
 
 def _moment(seconds: float) -> datetime:
     return _BEGINNING + timedelta(seconds=seconds)
-
-
-def _refuse_others(entry: Yaml, fields: set[str], where: str) -> None:
-    if others := sorted(set(entry) - fields):
-        raise Malformed(f"{where}: nothing reads {', '.join(others)}")

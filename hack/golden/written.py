@@ -13,16 +13,14 @@ from typing import Any, Final
 
 import yaml
 
-from golden.case import FOLDER, PLAN, Case, read, topics, with_short_conditions
+from golden.case import FOLDER, HEADER, PLAN, Case, Yaml, read, topics, with_short_conditions
 from tf_operator.dialects import merge_patch
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.meta import GroupVersionResource
 from tf_operator.planning.actions import Action, Count, Create, Delete, DeleteCollection, Event, Patch, Plan
 from tf_operator.planning.plan import make_plan
 
-Yaml = dict[str, Any]
 _WIDTH: Final = 130
-_HEADER: Final = "# Written by hack/generate golden. A change here is a change of behaviour: say why it is right.\n"
 
 
 def plans(root: Path) -> dict[Path, str]:
@@ -30,7 +28,7 @@ def plans(root: Path) -> dict[Path, str]:
 
 
 def plans_text(cases: Mapping[str, Case]) -> str:
-    return _HEADER + "\n".join(compact({name: plan_of(case)}) for name, case in cases.items())
+    return HEADER + "\n".join(compact({name: plan_of(case)}) for name, case in cases.items())
 
 
 def plan_of(case: Case) -> Yaml:

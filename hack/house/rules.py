@@ -8,10 +8,11 @@ import re
 import statistics
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from configparser import ConfigParser
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any, Final
 
 PACKAGE = "tf_operator"
 
@@ -51,21 +52,7 @@ class Limits:
         """Read the section; a missing key raises ``KeyError`` with its name."""
         config = ConfigParser()
         config.read_string(setup_cfg.read_text())
-        house = config["house"]
-        return cls(
-            max_files_in_folder=int(house["max_files_in_folder"]),
-            max_file_lines=int(house["max_file_lines"]),
-            max_test_file_lines=int(house["max_test_file_lines"]),
-            max_function_lines=int(house["max_function_lines"]),
-            p90_function_lines=int(house["p90_function_lines"]),
-            median_function_lines=int(house["median_function_lines"]),
-            forbidden_names=_names(house["forbidden_names"]),
-            pure_packages=_names(house["pure_packages"]),
-            pure_third_party=_names(house["pure_third_party"]),
-            vague_names=_names(house["vague_names"]),
-            max_vague_names_per_1000=float(house["max_vague_names_per_1000"]),
-            retired_words=tuple(house["retired_words"].split("\n")[1:]),
-        )
+        return cls(**{field.name: _READERS[field.type](config["house"][field.name]) for field in fields(cls)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +84,9 @@ class Source:
 def check_names(source: Source, limits: Limits) -> Iterator[Violation]:
     """No room for leftovers: a module is named after what it is."""
     for part in source.path.parts:
-        bad = limits.forbidden_names.intersection(part.removesuffix(".py").split("_"))
-        if bad:
-            yield Violation(
-                str(source.path),
-                1,
-                "house-names",
-                f"nothing is called {min(bad)!r}: name it after what it does",
-            )
+        if bad := limits.forbidden_names.intersection(part.removesuffix(".py").split("_")):
+            message = f"nothing is called {min(bad)!r}: name it after what it does"
+            yield Violation(str(source.path), 1, "house-names", message)
 
 
 def check_file_size(source: Source, limits: Limits) -> Iterator[Violation]:
@@ -151,14 +133,11 @@ def check_function_sizes_overall(sources: list[Source], limits: Limits) -> Itera
         return
     median = statistics.median(lengths)
     p90 = lengths[int(0.9 * (len(lengths) - 1))]
-    for name, length, most in (
-        ("median", median, limits.median_function_lines),
-        ("90th percentile", p90, limits.p90_function_lines),
-    ):
+    habits = (("median", median, limits.median_function_lines), ("90th percentile", p90, limits.p90_function_lines))
+    for name, length, most in habits:
         if length > most:
-            yield Violation(
-                PACKAGE, 1, "house-function-habit", f"{name} of function lengths is {length}, at most {most}"
-            )
+            message = f"{name} of function lengths is {length}, at most {most}"
+            yield Violation(PACKAGE, 1, "house-function-habit", message)
 
 
 def check_class_names(sources: list[Source]) -> Iterator[Violation]:
@@ -208,19 +187,21 @@ def check_tree(root: Path, paths: list[Path]) -> list[Violation]:
     limits = Limits.read(root / "setup.cfg")
     sources = [Source.read(root, path) for path in paths]
     violations = [violation for source in sources for check in EVERY_FILE for violation in check(source, limits)]
-    return sorted(
-        [
-            *violations,
-            *check_folder_sizes(sources, limits),
-            *check_function_sizes_overall(sources, limits),
-            *check_class_names(sources),
-            *check_vague_names(sources, limits),
-        ]
-    )
+    violations += [*check_folder_sizes(sources, limits), *check_function_sizes_overall(sources, limits)]
+    return sorted([*violations, *check_class_names(sources), *check_vague_names(sources, limits)])
 
 
 def _names(text: str) -> frozenset[str]:
     return frozenset(name.strip() for name in text.split(",") if name.strip())
+
+
+_READERS: Final[Mapping[Any, Callable[[str], Any]]] = {
+    int: int,
+    float: float,
+    frozenset[str]: _names,
+    tuple[str, ...]: lambda text: tuple(text.split("\n")[1:]),
+}
+"""How a limit is read, by its type."""
 
 
 def _length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:

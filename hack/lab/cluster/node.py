@@ -21,7 +21,6 @@ from typing import Final
 
 _BIND, _REC, _SHARED = 0x1000, 0x4000, 0x100000
 _CONTAINERD_SECONDS: Final = 60.0
-_SOCKET: Final = "/run/containerd/containerd.sock"
 # What lies in the node's folder, as the node itself sees it.
 OWN: Final = Path("/run/node")
 # What kubelet would otherwise write into the kernel.

@@ -30,7 +30,7 @@ def fields(schema, path=""):
 
 
 # The manifest and the packaged form of each API.
-APIS = {packaged.parent.name: (manifest, packaged) for _, manifest, packaged in outputs.FURTHER}
+APIS = {name: (manifest, outputs.PACKAGES / name / "crd.json") for name, manifest in outputs.FURTHER.items()}
 APIS["kubeflow"] = (outputs.MANIFEST, outputs.PACKAGED)
 apis = pytest.mark.parametrize(("manifest", "packaged"), APIS.values(), ids=APIS)
 
