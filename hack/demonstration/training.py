@@ -20,10 +20,8 @@ import time
 import venv
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
-from demonstration import interruption
-from demonstration.interruption import Interrupted
 from lab.control_plane.process import die_with
 from lab.tools.progress import Progress, Step, duration
 
@@ -61,6 +59,15 @@ _OF_DOWNLOADS: Final = {
     "NETRC": ".netrc",
 }
 _END_SECONDS: Final = 20.0
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Interrupted(BaseException):
+    """A signal asked us to stop. Like KeyboardInterrupt, only the outermost caller catches it."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.exit_code = 128 + number
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -71,7 +78,7 @@ def main(arguments: Sequence[str]) -> int:
     os.chdir(ROOT)
     progress = Progress(sys.stdout, prefix="demo")
     try:
-        with interruption.interruptible():
+        with _interruptible():
             print(OVERTURE, flush=True)
             prepare(progress)
             code = _run(progress)
@@ -83,6 +90,23 @@ def main(arguments: Sequence[str]) -> int:
     progress.say(f"it took {duration(time.monotonic() - began)}; nothing runs any more")
     print(NEXT, flush=True)
     return code
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """Have the first signal raise Interrupted, so that all is ended in order; meanwhile further ones are not heard."""
+    old_handlers = {number: signal.signal(number, _interrupt) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in old_handlers.items():
+            signal.signal(number, handler)
+
+
+def _interrupt(number: int, _frame: object) -> NoReturn:
+    for other in _SIGNALS:
+        signal.signal(other, signal.SIG_IGN)
+    raise Interrupted(number)
 
 
 def prepare(progress: Progress) -> Path:

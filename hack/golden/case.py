@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import yaml
 
-from golden import kueue, profiles
+from golden import profiles
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.job import naming, restart_rules
@@ -26,6 +26,8 @@ from tf_operator.meta import parse_time
 from tf_operator.planning.bodies.accelerators import Accelerator, HostVolume
 from tf_operator.planning.child_kinds import kinds
 from tf_operator.planning.child_kinds.kind import ChildKind, digest
+from tf_operator.planning.kueue import state, workload
+from tf_operator.planning.kueue.state import Flavor, KueueState, Priority, Workload
 from tf_operator.planning.snapshot import (
     Cause,
     ChildObject,
@@ -115,7 +117,7 @@ def _case(name: str, fields: Yaml) -> Case:
         rejected=_refusal(fields.get("rejected"), now),
         extras=_extras(fields.get("extras", {}), job, now),
         settings=_settings(fields.get("settings", {})),
-        kueue=kueue.read(fields["kueue"], job) if "kueue" in fields else None,
+        kueue=_kueue(fields["kueue"], job) if "kueue" in fields else None,
         hold=Hold(*fields["hold"]) if "hold" in fields else None,
     )
     return Case(name, fields["title"], snapshot, api, tuple(fields.get("bodies", ())))
@@ -279,6 +281,29 @@ def _refusal(entry: Yaml | None, now: datetime) -> RejectedWrite | None:
         cause=Cause(entry.get("cause", "refused")),
         resource=entry.get("resource", ""),
     )
+
+
+def _kueue(entry: Yaml, job: TrainingJob) -> KueueState:
+    """Kueue as it is observed; a class of priority is its name, value, and whether it is one of pods."""
+    fields: Yaml = {"version": state.VERSIONS[0], "priority": ["", 0], "flavors": {}} | entry
+    flavors = fields["flavors"].items()
+    priority = fields["priority"]
+    return KueueState(
+        **fields
+        | {
+            "workload": _workload(entry["workload"], job) if "workload" in entry else None,
+            "priority": None if priority is None else Priority(*priority),
+            "flavors": {name: Flavor(flavor["nodeLabels"], tuple(flavor["tolerations"])) for name, flavor in flavors},
+        }
+    )
+
+
+def _workload(entry: Yaml, job: TrainingJob) -> Workload:
+    """That of the job; made for what it asks for now, if the case does not say otherwise."""
+    defaults: Yaml = {"digest": workload.digest(job), "spec": workload.place(job, KueueState()), "status": {}}
+    fields = defaults | entry
+    finalizers = tuple(fields.get("finalizers", ()))
+    return Workload(workload.name_of(job), "uid-of-the-workload", "9", **fields | {"finalizers": finalizers})
 
 
 def _settings(entry: Yaml) -> Settings:
