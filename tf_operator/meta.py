@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
+
 Body = Mapping[str, Any]
 """An object as the apiserver sends it: parsed JSON, to be read and never changed."""
 
@@ -19,9 +21,11 @@ _RFC3339 = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class ObjectKey:
-    """Where an object lives. The same key can be taken by another object later: only a UID is for ever."""
+class ObjectKey(msgspec.Struct, frozen=True, order=True, gc=False):
+    """Where an object lives. The same key can be taken by another object later: only a UID is for ever.
+
+    A struct, because dictionaries compare keys all the time, and a dataclass does that in Python.
+    """
 
     namespace: str
     name: str
