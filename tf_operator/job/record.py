@@ -327,6 +327,9 @@ class JobRecord:
         return self.replicas.get(kind, _NO_REPLICAS)
 
     def changed(self, **fields: object) -> Self:
+        """The same record with these values; itself where it has them already, as at most steps of a plan."""
+        if all(getattr(self, name) is value for name, value in fields.items()):
+            return self
         return replace(self, **fields)  # type: ignore[arg-type]
 
 

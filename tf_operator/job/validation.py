@@ -31,10 +31,10 @@ def validate(job: TrainingJob) -> tuple[FieldError, ...]:
 
 def template_problems(spec: ReplicaSpec, profile: Profile) -> Iterator[FieldError]:
     """Why no pod can be made from the template of one replica type; nothing when one can."""
-    path = f"{spec.path}.template.spec.containers"
-    if not main_containers(spec, profile.container):
+    path, containers = f"{spec.path}.template.spec.containers", containers_of(spec)
+    if all(container.get("name") != profile.container for container in containers):
         yield FieldError(path, f"must have a container named {profile.container!r}")
-    for container in containers_of(spec):
+    for container in containers:
         if not isinstance(container.get("image"), str) or not container["image"]:
             name = container.get("name")
             which = f"the container {name!r}" if name else "a container without a name"

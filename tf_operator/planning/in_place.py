@@ -41,9 +41,9 @@ def with_resize_time(snapshot: Snapshot, resizes: Iterable[SizeChange], record: 
 
 def actions(snapshot: Snapshot, replicas: Sequence[Replica], after: JobRecord) -> Iterator[Patch]:
     """Tell each pod that stays in which cluster it trains now, and which attempt this is, as they are recorded."""
-    job, domain = replace(snapshot.job, record=after), snapshot.settings.cluster_domain
-    if not resize_sidecar.is_offered(job, snapshot.settings):
+    if not resize_sidecar.is_offered(snapshot.job, snapshot.settings):
         return
+    job, domain = replace(snapshot.job, record=after), snapshot.settings.cluster_domain
     cluster = cache(partial(cluster_spec.full_cluster, job, domain))
     steps = _attempt_steps(snapshot, replicas, after)
     for replica in replicas:

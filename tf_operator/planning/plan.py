@@ -39,7 +39,7 @@ from tf_operator.planning.verdict import Phase, Verdict
 def make_plan(snapshot: Snapshot) -> Plan:
     """What is to be done for this job now."""
     followed = invalid_edits.ignored(snapshot)
-    requested = replace(followed, job=followed.job.with_memory())
+    requested = followed.changed(job=followed.job.with_memory())
     snapshot = protocol.queued(requested).decided()
     job = snapshot.job
     if job.is_being_deleted or not job.is_ours:
@@ -47,7 +47,7 @@ def make_plan(snapshot: Snapshot) -> Plan:
     if job.record.is_finished:
         return _after_end(snapshot)
     digest = pod_needs.digest(requested.job) if snapshot.settings.has_job_queue else ""
-    snapshot = replace(snapshot, hold=snapshot.hold or admission.hold(snapshot), pods_digest=digest)
+    snapshot = snapshot.changed(hold=snapshot.hold or admission.hold(snapshot), pods_digest=digest)
     view = _in_queue(job_view.view(snapshot))
     if names := absences.unconfirmed(view):
         return Plan(looks_for=names)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from tf_operator.job import constants
 from tf_operator.job.progress import Progress
@@ -335,6 +335,12 @@ class Snapshot:
     """``None`` if nobody listens."""
     status_time: datetime | None = None
     """When the status was last changed, by the clock of the API server; ``None`` where it does not say so."""
+
+    def changed(self, **fields: object) -> Self:
+        """The same with these values; itself where it has them already."""
+        if all(getattr(self, name) is value for name, value in fields.items()):
+            return self
+        return replace(self, **fields)  # type: ignore[arg-type]
 
     @property
     def is_under_way(self) -> bool:

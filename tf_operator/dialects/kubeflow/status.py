@@ -137,8 +137,7 @@ def _with_conditions(record: JobRecord, stored: Conditions) -> JobRecord:
             record = replace(record, failure=words.cause_of(end.reason))
     if record.phase is JobPhase.NEW and record.start_time:
         record = replace(record, phase=JobPhase.CREATED)  # 1.9 loses the conditions of some that it has started
-    return replace(
-        record,
+    return record.changed(
         resumed_time=_left_at(stored, ConditionType.SUSPENDED),
         dequeued_time=_left_at(stored, ConditionType.QUEUED),
     )
