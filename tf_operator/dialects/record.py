@@ -34,11 +34,10 @@ from tf_operator.job.record import (
     UnfitCause,
     UnfitRecord,
 )
-from tf_operator.meta import Body, list_of, objects_of, parse_time, rfc3339, text_of
+from tf_operator.meta import Body, list_of, mapping_of, objects_of, parse_time, rfc3339, text_of
 from tf_operator.text import one_line
 
 E = TypeVar("E", bound=StrEnum)
-_NOTHING: Body = {}
 _NODE_NAME: Final = re.compile(r"(?!.{254})[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _MOST_COUNT: Final = 2**28
 """Somebody has written more: one that counts on, or a sum of all types, would not fit into the int32 of a status."""
@@ -51,7 +50,7 @@ _QUEUE_FIELDS: Final = frozenset({"queuedTime", "admittedTime", _WORKERS, _SERVE
 
 def read(stored: object) -> JobRecord:
     """The record, as far as it can be understood."""
-    body = stored if isinstance(stored, Mapping) else _NOTHING
+    body = mapping_of(stored)
     replicas = object_of(body, "replicas")
     return JobRecord(
         phase=_one_of(JobPhase, body.get("phase")) or JobPhase.NEW,
@@ -340,8 +339,7 @@ def write_elastic(elastic: ElasticRecord) -> dict[str, Any]:
 
 def object_of(body: Body, name: str) -> Body:
     """The object in a field; an empty one when there is none."""
-    value = body.get(name)
-    return value if isinstance(value, Mapping) else _NOTHING
+    return mapping_of(body.get(name))
 
 
 def count_of(body: Body, name: str) -> int:

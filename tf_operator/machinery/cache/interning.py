@@ -98,11 +98,12 @@ class _Field:
 
     def intern(self, owner: msgspec.Struct) -> None:
         value = getattr(owner, self.name, None)
-        if value is None:
-            return
-        for part in value if isinstance(value, tuple) else (value,):
-            for field in self.inside:
-                field.intern(part)
+        if not value:
+            return  # there is none, or it is empty, and takes no room
+        if self.inside:
+            for part in value if isinstance(value, tuple) else (value,):
+                for field in self.inside:
+                    field.intern(part)
         # Frozen for all others, which have not seen this struct yet.
         if self.pool is not None:
             msgspec.structs.force_setattr(owner, self.name, self.pool.intern(value))
