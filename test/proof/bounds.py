@@ -37,6 +37,7 @@ EDITS: Final[Mapping[str, Callable[[Spec], Spec]]] = {
     "sets the limit to 0": lambda spec: (*spec[:2], 0, spec[3] + 1),
     "sets the limit to 3": lambda spec: (*spec[:2], 3, spec[3] + 1),
     "lets its pods be on all nodes": lambda spec: (*spec[:2], wordings.EVERYWHERE, spec[3] + 1),
+    "suspends the job and asks for one Service": lambda spec: (1, spec[1], wordings.ONE_SERVICE, spec[3] + 1),
 }
 """What people change."""
 
@@ -73,6 +74,10 @@ class Bound:
             spec.get("tfReplicaSpecs", {}).get("Worker", {}).get("replicas", -1),
         )
         return int(policy.get("suspend", False)), workers, policy.get("backoffLimit", -1), 1
+
+    @property
+    def may_have_one_service(self) -> bool:
+        return "serviceMode" in self.job.body()["spec"] or any("one Service" in name for name in self.people)
 
     def generation(self, spec: Spec) -> int:
         return spec[3]
@@ -332,6 +337,28 @@ BOUNDS: Final = (
         people=SUSPENSION,
         may=frozenset({"needs more memory", "is killed"}),
     ),
+    Bound(
+        "one Service, ExitCode",
+        PAIR.backoff_limit(1).service_mode("Job").clean_pods("All"),
+        faults=1,
+        may=SPARE | {"loses a reply", "is refused", "lags"},
+    ),
+    Bound(
+        "one Service, asked for with the suspension",
+        PAIR,
+        faults=1,
+        edits=2,
+        people=("suspends the job and asks for one Service", "resumes the job"),
+        may=frozenset({"fails", "loses a reply"}),
+    ),
+    Bound(
+        "one Service, and the job is made again",
+        PAIR.service_mode("Job"),
+        faults=1,
+        edits=1,
+        people=(AGAIN,),
+        may=SPARE | {"exceeds a quota"},
+    ),
     Bound("the job is made again", PAIR, edits=1, people=(AGAIN,), may=SPARE | {"exceeds a quota"}, faults=1),
 )
 BY_NAME: Final = {bound.name: bound for bound in BOUNDS}
@@ -360,6 +387,7 @@ QUICK: Final = (
     "creates are refused",
     "v1alpha1",
     "an invalid edit",
+    "one Service, ExitCode",
 )
 LIGHT: Final = replace(FEW["suspended and resumed, ExitCode"], may=FEWER["suspended and resumed, ExitCode"])
 SIZES: Final[Mapping[str, tuple[Bound, ...]]] = {

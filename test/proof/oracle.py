@@ -72,6 +72,8 @@ class Look(NamedTuple):
     """Its program was killed for its memory: in the end, or before its last restart in place."""
     is_unwatched: bool = False
     """It lacks the label by which pods are watched, so nobody has to know how it is."""
+    is_host: bool = False
+    """Whether its name is one in the Service of the job."""
 
     @property
     def replica(self) -> Replica:
@@ -113,6 +115,8 @@ class Job:
     """``activeDeadlineSeconds``"""
     expires_after: int | None = None
     """``ttlSecondsAfterFinished``"""
+    has_one_service: bool = False
+    """``serviceMode: Job``"""
 
     @property
     def has_counts(self) -> bool:
@@ -536,8 +540,6 @@ def on_create(now: Children, replica: Replica) -> Iterator[str]:
 
 def _is_its_turn(now: Children, replica: Replica) -> Iterator[str]:
     """What there has to be before a pod, and what no longer."""
-    if replica not in now.services:
-        yield "the Service is created first"
     if any(pod.replica == replica and pod.phase not in ENDS for pod in now.pods):
         yield "a replica has two live pods"
     if any(pod.replica == replica and pod.is_terminating for pod in now.pods):
@@ -586,17 +588,6 @@ def _on_replaced(now: Children, pod: Look) -> Iterator[str]:
     is_suspended = now.job.is_suspended or state_of(now.status) == "Suspended"
     if not (is_suspended or pod.is_from_before or is_surplus or is_replaced):
         yield "a pod is deleted for no reason"
-
-
-def on_delete_services(now: Children, services: Iterable[Replica]) -> Iterator[str]:
-    """Sentences about every Service that the operator deletes."""
-    if end_of(now.status):
-        if now.job.clean == "None":
-            yield "cleanPodPolicy None: Services stay"
-        return
-    is_idle = now.job.is_suspended or state_of(now.status) == "Suspended"
-    if not is_idle and set(services) & set(now.job.all_replicas()):
-        yield "the Service of a replica is deleted for no reason"
 
 
 # --- Where nothing is left to do
@@ -701,8 +692,6 @@ def _every_replica_has_a_pod(now: Rest) -> Iterator[str]:
         yield "a pod of an earlier attempt stays"
     if now.wait is None and not now.is_rejected and replicas - pods - done:
         yield f"{min(replicas - pods - done)} has no pod, and nothing is waited for"
-    if not now.is_rejected and replicas - now.services:
-        yield "each replica has a Service"
     for pod in now.pods:
         kinds = {fact.outcome for fact in facts(now.job, pod)}
         if not (now.is_rejected and pod.is_unwatched) and kinds & {"failed", "lost", "outgrown"}:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from proof import oracle
 from proof.bounds import Bound
 from proof.pods import JOB, NAMESPACE, OURS, UID, PodState, look, value
+from proof.policies.service_oracle import OF_JOB
 from support.jobs.builders import merge
 from support.resources import Json
 from tf_operator.controller.writing.steps import Act, DeleteJob, StoreStatus, steps
@@ -76,6 +77,7 @@ class Planner:
 
     def __init__(self, bound: Bound) -> None:
         self.bound = bound
+        self._reads_pods = bool(bound.nodes) or bound.may_have_one_service
         self.statuses: list[Json] = []
         self.told: list[Json] = []
         """The same statuses in the words of the oracle."""
@@ -194,11 +196,12 @@ class Planner:
         raise AssertionError(f"this world has no {action}")
 
     def _create(self, child: Create, job: TrainingJob) -> Step:
-        """Of a pod, too, the nodes on which it must not be, and its memory."""
+        """Of a pod, too, the nodes on which it must not be, its memory, and whether it is a host in a Service."""
         if child.resource != PODS:
             return (MAKE_SERVICE, *_place(child.name, job), child.name)
-        avoided = _avoided(child.body()["spec"]) if self.bound.nodes else ()
-        return (MAKE_POD, *_place(child.name, job), child.name, avoided, _memory(child.name, job))
+        spec = child.body()["spec"] if self._reads_pods else {}
+        place = _place(child.name, job)
+        return (MAKE_POD, *place, child.name, _avoided(spec), _memory(child.name, job), "subdomain" in spec)
 
     def _facts(self, view: Seen, pods: tuple[PodState, ...], *, resumes: bool) -> oracle.Facts:
         """What nobody can miss. What it has deleted itself, it has a reason for; nothing that becomes of it counts."""
@@ -258,13 +261,15 @@ def _memory(name: str, job: TrainingJob) -> str:
 
 
 def _place(name: str, job: TrainingJob) -> oracle.Replica:
+    if name == JOB:
+        return OF_JOB
     place = naming.replica_of(JOB, name, job.profile.names)
     assert place, name
     return str(place[0]), place[1]
 
 
 def _service_name(job: TrainingJob, kind: str, index: int) -> str:
-    return naming.service_name(job, ReplicaType(kind), index)
+    return JOB if (kind, index) == OF_JOB else naming.service_name(job, ReplicaType(kind), index)
 
 
 def _moved(status: Any, change: Any, *, key: str = "") -> Any:  # noqa: ANN401

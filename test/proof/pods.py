@@ -54,6 +54,8 @@ class PodState(NamedTuple):
     """The nodes on which it must not be."""
     memory: str = ""
     """To what the memory of its type had grown by then."""
+    is_host: bool = False
+    """Whether its name is one in the Service of the job."""
     how: str = PENDING
     """What its program does, or how it has ended: ``exit 137``, or ``exit 137 beside a sidecar``."""
     restarts: int = 0
@@ -121,6 +123,7 @@ def look(pod: PodState, *, is_gone: bool = False) -> Look:
         ended_first=pod.ended_first or (pod.has_ended and not pod.is_terminating and pod.how not in TAKEN),
         is_from_before=pod.is_old,
         is_unwatched=pod.is_hidden,
+        is_host=pod.is_host,
         attempt=pod.attempt,
         node=pod.node,
         is_refused=pod.how == REJECTED,

@@ -7,7 +7,7 @@ import pytest
 
 from proof import bounds, engine, oracle
 from proof.bounds import AGAIN
-from proof.policies import whole_job_oracle
+from proof.policies import service_oracle, whole_job_oracle
 from proof.world import JobWorld
 
 NEAREST, ALL = 2500, 10_000
@@ -65,7 +65,7 @@ def search():
     """The sentences of the oracle, those that applied, and the moves that happened."""
     noted, applied, moves = Noted(), set(), set()
     with pytest.MonkeyPatch.context() as patch:
-        for module in (oracle, whole_job_oracle):
+        for module in (oracle, whole_job_oracle, service_oracle):
             tree = ast.fix_missing_locations(noted.visit(ast.parse(inspect.getsource(module))))
             namespace = {"__name__": module.__name__, "note": lambda sentence: applied.add(sentence) is None}
             exec(compile(tree, module.__file__, "exec"), namespace)

@@ -15,6 +15,8 @@ Spec = tuple[int, int, int, int]
 
 EVERYWHERE = -2
 """In place of a limit: the job has none, and avoids no node."""
+ONE_SERVICE = -3
+"""In place of a limit: the job has none, and one Service for all its replicas."""
 REPLACED = "replaced"
 """Every pod that fails gets a successor, and its kubelet restarts nothing."""
 
@@ -48,6 +50,7 @@ def _v1_job(spec: Json) -> oracle.Job:
         is_dynamic=spec.get("enableDynamicWorker", False),
         deadline=policy.get("activeDeadlineSeconds"),
         expires_after=policy.get("ttlSecondsAfterFinished"),
+        has_one_service=spec.get("serviceMode") == "Job",
     )
 
 
@@ -65,7 +68,8 @@ def _v1_edit(spec: Spec) -> Json:
     policy: dict[str, Any] = {"suspend": bool(spec[0])} | ({"backoffLimit": spec[2]} if spec[2] >= 0 else {})
     policy |= {"avoidNodes": None} if spec[2] == EVERYWHERE else {}
     replicas = {"tfReplicaSpecs": {"Worker": {"replicas": spec[1]}}} if spec[1] >= 0 else {}
-    return {"runPolicy": policy, **replicas}
+    mode = {"serviceMode": "Job"} if spec[2] == ONE_SERVICE else {}
+    return {"runPolicy": policy, **replicas, **mode}
 
 
 # --- batch.tensorstack.dev: "How its jobs run"

@@ -15,7 +15,7 @@ from proof.engine import State as Packed
 from proof.oracle import Facts
 from proof.planner import DELETE_POD, DELETE_SERVICES, MAKE_POD, MAKE_SERVICE, NOW, STORE, Entry, Planner, Seen, Step
 from proof.pods import OURS, UNPLACED, Notes, PodState
-from proof.policies import memory_oracle, node_oracle, whole_job_oracle
+from proof.policies import memory_oracle, node_oracle, service_oracle, whole_job_oracle
 from proof.wordings import Spec
 
 NOTHING, QUIET = -1, ()
@@ -98,6 +98,7 @@ class JobWorld:
         )
         yield from oracle.on_rest(rest)
         yield from node_oracle.on_rest(rest)
+        yield from service_oracle.on_rest(rest)
 
     def moves(self, packed: Packed) -> Iterator[Move]:
         state = State._make(packed)
@@ -241,7 +242,9 @@ class JobWorld:
                 return self._deleted(state, uid, entry)
             case (str() as verb, places) if verb == DELETE_SERVICES:
                 left = tuple(service for service in state.services if service not in places)
-                broken = () if state.is_outdated else tuple(oracle.on_delete_services(self._children(state), places))
+                broken = (
+                    () if state.is_outdated else tuple(service_oracle.on_delete_services(self._children(state), places))
+                )
                 return state._replace(services=left), broken
             case _:
                 status = self.planner.told[state.status]
@@ -277,19 +280,23 @@ class JobWorld:
         return stored, broken
 
     def _created(self, state: State, step: Step, *, is_late: bool) -> tuple[State, tuple[str, ...]]:
-        _, kind, index, name, avoids, memory = step
+        _, kind, index, name, avoids, memory, is_host = step
         state = self._caught_up(state)
         if any(pod[3] == name for pod in state.pods):
             return state, ()  # it is ours, and there already
         children = self._children(state)
-        broken = (*oracle.on_create(children, (kind, index)), *node_oracle.on_create(children, avoids))
+        broken = (
+            *oracle.on_create(children, (kind, index)),
+            *node_oracle.on_create(children, avoids),
+            *service_oracle.on_create(children, (kind, index), is_host=is_host),
+        )
         births = dict(state.births)
         births[kind, index] = birth = births.get((kind, index), 0) + 1
         policy = self.planner.spec(state.spec).policy(kind)
         policy = policy if policy in oracle.IN_PLACE else "Never"
         # A pod that comes late may be new to whoever begins the next attempt at this moment.
         attempt = oracle.ANY_ATTEMPT if is_late else oracle.attempt_of(self.planner.told[state.status])
-        pod = PodState(kind, index, birth, name, policy, attempt, memory=memory)
+        pod = PodState(kind, index, birth, name, policy, attempt, memory=memory, is_host=is_host)
         if self.bound.nodes:
             pod = pod._replace(node="", avoids=avoids, how=UNPLACED)
         created = _without_late(state, name)._replace(

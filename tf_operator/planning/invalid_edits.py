@@ -106,9 +106,9 @@ def _traces(snapshot: Snapshot) -> Iterator[tuple[ReplicaType, int]]:
 
 
 def _mode_of_its_pods(snapshot: Snapshot) -> ServiceMode:
-    """By which Services the pods find each other that are there; that of the spec, where nothing shows another one."""
+    """By which Services the pods find each other that have not ended; what the spec says, where nothing shows that."""
     job, services = snapshot.job, snapshot.services
-    if all(pod.is_gone for pod in snapshot.pods):
+    if all(pod.is_gone or pod.phase in {"Succeeded", "Failed"} for pod in snapshot.pods):
         return job.service_mode
     has_own = any(service.name == job.key.name for service in services)
     have_replicas = any(naming.replica_of(job.key.name, service.name, job.profile.names) for service in services)
