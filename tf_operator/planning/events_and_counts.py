@@ -219,15 +219,16 @@ def _restart_of_all(view: JobView, after: JobRecord, used: str) -> Event:
     """Who was lost first, and that the others start again with it."""
     others, stay = len(_given_up(view)), len(_in_place(view))
     begins, budget = f"attempt {after.attempt} begins", used
+    in_place = f" with new pods for {others} other replica(s)" if others else " in place"
     if view.snapshot.job.run_policy.restarts_in_place and (entries := view.restarts_in_place):
         (entry,) = entries
         first = failure_evidence.describe_exit(entry.replica, entry.pod)
-        begins += f" with new pods for {others} other replica(s)" if others else " in place"
+        begins += in_place
     else:
         (loss,) = restarts.replaced(view, after.phase)
         first = failure_evidence.describe(loss)
         pods = f"new pods for it and {others} other replica(s)" if others else "a new pod for it"
-        begins += f"{_when(view, after, loss.outcome)} with {pods}"
+        begins += in_place if loss.keeps_pod else f"{_when(view, after, loss.outcome)} with {pods}"
         budget = "; this does not count as a restart" if loss.outcome is PodState.DISRUPTED else used
     kept = f"; {stay} other replica(s) restart in place" if stay else ""
     return Event(EventKind.JOB_RESTARTED, f"{first}; {begins}{kept}{budget}", is_warning=True)

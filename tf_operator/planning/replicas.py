@@ -43,6 +43,8 @@ class ReplicaLoss:
     """Whether its kubelet has started it again: that is no restart in place of its own."""
     hang: str = ""
     """For messages: that its program makes no progress; empty where its pod has ended."""
+    keeps_pod: bool = False
+    """Whether its pod does not end either, and is told to start again."""
     at_maximum: str = ""
     """For messages: that it was killed with the most memory that it may have."""
 
@@ -116,6 +118,10 @@ class Replica:
         if self.is_completed or not (self.last_pod or self.loss):
             return self
         return replace(self, outcome=PodState.TERMINATING if self.pod else None, loss=None, is_given_up=True)
+
+    def kept(self) -> Self:
+        """The same replica, lost because its program hangs, which is started again in its pod."""
+        return replace(self, outcome=PodState.RUNNING, loss=self.loss and replace(self.loss, keeps_pod=True))
 
     @property
     def last_pod(self) -> Pod | None:

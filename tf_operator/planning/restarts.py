@@ -46,7 +46,7 @@ def totals(view: JobView) -> Totals:
 
 
 def replaced(view: JobView, phase: JobPhase) -> tuple[ReplicaLoss, ...]:
-    """The losses after which a new pod is created, if the job is in this phase from now on.
+    """The losses after which a replica starts again, if the job is in this phase from now on.
 
     The failure that ends a job is no restart. A suspended or queued job loses all pods, so a disruption then is none
     either; a failure is, also if it is first seen then: it is recorded before its pod is deleted.
@@ -164,14 +164,15 @@ class RestartTracker:
         attempts = 0 if has_run_long else max((entry.attempts for entry in together.values()), default=0)
         self._records |= {place: replace(entry, attempts=0) for place, entry in together.items()}
         uid, in_place = (loss.pod.uid, loss.pod.restarts) if loss.pod else ("", 0)
-        self._records[key] = RestartRecord(
-            *key, uid, in_place, replaced=True, attempts=attempts + 1, time=_whole(self._snapshot.now)
-        )
+        record = RestartRecord(*key, uid, in_place)
         if loss.outcome is PodState.DISRUPTED:
             self._disruptions += 1
         else:
             self.count(loss.type, 1, outgrown=loss.is_outgrown)
-        self._forget_start(loss.type, loss.index)
+        if not loss.keeps_pod:
+            record = replace(record, replaced=True, attempts=attempts + 1, time=_whole(self._snapshot.now))
+            self._forget_start(loss.type, loss.index)
+        self._records[key] = record
 
     def give_up(self, replica: Replica, pod: Pod | None) -> None:
         """Let a pod be replaced at once that nothing is wrong with. Failures in a row before it are remembered."""

@@ -4,8 +4,9 @@ The loss that came first counts, as one restart or one disruption. All other pod
 and in the same write, so how those end counts nowhere: most of them fail because the first one is gone. The next pods
 are made when the last of these is gone, because they would train with what is left of the run before.
 
-In place, what came first may be a program that its kubelet has started again. The other pods stay, and are told
-to begin the attempt (``attempts``); how one ends that has not begun it is a consequence of what came first.
+In place, what came first may be a program that its kubelet has started again, or one that hangs, in a pod that stays.
+The other pods stay, too, and are told to begin the attempt (``attempts``); how one ends that has not begun it is a
+consequence of what came first.
 """
 
 from collections.abc import Callable, Iterable
@@ -72,10 +73,11 @@ def _restarted_in_place(snapshot: Snapshot, groups: Groups, restarts: Restarts) 
 
     def next_of(replica: Replica) -> Replica:
         pod = replica.pod
+        may_stay = pod is not None and pod.is_there and pod.host.node not in nodes
+        can_be_told = pod is not None and may_stay and resize_sidecar.takes_signals(pod, snapshot.settings)
         if restart is None and replica.loss is first and first:
-            return replica
-        may_stay = pod is not None and pod.is_there and replica.loss is None and pod.host.node not in nodes
-        if pod and may_stay and (pod.uid in themselves or resize_sidecar.takes_signals(pod, snapshot.settings)):
+            return replica.kept() if first.hang and can_be_told else replica
+        if replica.loss is None and (can_be_told or (pod and may_stay and pod.uid in themselves)):
             return replica
         return replica.restarted()
 
@@ -178,7 +180,7 @@ def has_failed(replica: Replica) -> bool:
 
 def has_old_pods(replicas: Iterable[Replica]) -> bool:
     """Whether pods of the run before are still there, which may end with this plan."""
-    return any(replica.loss or _is_leaving(replica) for replica in replicas)
+    return any((replica.loss and not replica.loss.keeps_pod) or _is_leaving(replica) for replica in replicas)
 
 
 def _is_leaving(replica: Replica) -> bool:

@@ -1,8 +1,9 @@
 """A job that restarts as a whole in place: the plan, the status and the order of writes are real.
 
 Kubelets are a model: what a program and the sidecar do, and that a change of annotations may be seen late. So are the
-clock, which only makes requests old, and the operator that is killed between any two writes. The sentences are those of
-docs/behaviour.md, Restarts of the whole job.
+clock, which only makes requests old, and the operator that is killed between any two writes. A program that hangs does
+so until it is started again, and its deadline is over as soon as all run. The sentences are those of docs/behaviour.md,
+Restarts of the whole job.
 """
 
 import json
@@ -22,14 +23,19 @@ from tf_operator.dialects.kubeflow import v1
 from tf_operator.meta import rfc3339
 from tf_operator.planning.actions import Create, Delete, Patch
 from tf_operator.planning.bodies.children import PODS
+from tf_operator.planning.bodies.progress_reporting import ProgressServer
 from tf_operator.planning.plan import make_plan
-from tf_operator.planning.snapshot import Service, Settings, Snapshot
+from tf_operator.planning.snapshot import Hearing, Service, Settings, Snapshot
 from tf_operator.projections.pods import pod_reader
 
 _NOW: Final = datetime(2026, 3, 1, 8, tzinfo=UTC)
 _LONG_AGO: Final = _NOW - timedelta(days=1)
 _CLUSTER_SIZE, _REQUEST = "tf-operator.kubeflow.org/cluster-size", "tf-operator.kubeflow.org/restart-request"
-_SETTINGS: Final = Settings(restarts_in_place=True, restart_delay=timedelta(0))
+_SETTINGS: Final = Settings(
+    restarts_in_place=True,
+    restart_delay=timedelta(0),
+    progress=ProgressServer("https://operator", authority="a certificate"),
+)
 _LATE, _TOO_LATE = 5, 30
 _CONFLICT: Final = ("the pod is not as it was",)
 """A write has met one; no sentence."""
@@ -76,8 +82,15 @@ class State(NamedTuple):
     status: int = 0
     run: int = 0
     """How many programs have failed, not counting those that ended because another one had."""
+    hung: int = 0
+    """How many had, when the program of worker 0 last hung: that is one of them."""
     plan: int = -1
     at: int = 0
+
+    @property
+    def hangs(self) -> bool:
+        """Whether it has not been started again since."""
+        return any(pod.ordinal == 0 and pod.life == RUNS and pod.run < self.hung for pod in _pods(self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +101,19 @@ class AttemptsBound:
     workers: int = 2
     faults: int = 2
     restart: str = "ExitCode"
+    may_hang: bool = False
 
 
 TWO: Final = AttemptsBound("two workers")
 ON_FAILURE: Final = AttemptsBound("two workers, OnFailure", restart="OnFailure")
+HANGING: Final = AttemptsBound("two workers that may hang", faults=1, may_hang=True)
 SIZES: Final = {
-    "quick": (TWO,),
-    "gate": (TWO, ON_FAILURE, AttemptsBound("three workers", workers=3, faults=1)),
-    "night": (replace(TWO, faults=3), replace(ON_FAILURE, faults=3), AttemptsBound("three workers", workers=3)),
+    "quick": (TWO, HANGING),
+    "gate": (TWO, ON_FAILURE, AttemptsBound("three workers", workers=3, faults=1), HANGING),
+    "night": (
+        *(replace(bound, faults=3) for bound in (TWO, ON_FAILURE, HANGING)),
+        AttemptsBound("three workers", workers=3),
+    ),
 }
 
 
@@ -109,7 +127,8 @@ class AttemptsWorld:
 
     def __init__(self, bound: AttemptsBound) -> None:
         self.bound = bound
-        self._body = tfjob("job").workers(bound.workers, restart=bound.restart).restarts_as_a_whole("InPlace").body()
+        job = tfjob("job").workers(bound.workers, restart=bound.restart).restarts_as_a_whole("InPlace")
+        self._body = (job.progress_deadline(60, "Restart") if bound.may_hang else job).body()
         self._statuses: list[Json] = []
         self._status_numbers: dict[str, int] = {}
         self._plans: list[_Plan] = []
@@ -151,7 +170,16 @@ class AttemptsWorld:
         yield from self._operator(state)
         for number, pod in enumerate(_pods(state)):
             yield from self._kubelet(state, number, pod)
+        if self.bound.may_hang and state.faults and self._all_run(state):
+            hung = state._replace(run=state.run + 1, hung=state.run + 1, faults=state.faults - 1)
+            yield _move("the program of worker-0 hangs", hung, is_fair=False)
         yield from _time(state)
+
+    def _all_run(self, state: State) -> bool:
+        """Whether all programs of the last run do, and none is about to be restarted."""
+        pods = _pods(state)
+        runs = (pod.life == RUNS and pod.run == state.run and not self._is_doomed(state, pod) for pod in pods)
+        return len(pods) == self.bound.workers and all(runs)
 
     # --- The operator
 
@@ -173,7 +201,7 @@ class AttemptsWorld:
 
     def _planned(self, state: State) -> int:
         """The number of the plan for what there is. Every attempt has a time of its own."""
-        key = state.status, state.pods
+        key = state.status, state.pods, state.hangs
         number = self._plan_numbers.get(key)
         if number is None:
             number = self._plan_numbers[key] = len(self._plans)
@@ -183,11 +211,14 @@ class AttemptsWorld:
     def _steps(self, state: State) -> Iterator[tuple[Any, ...]]:
         status = self._statuses[state.status]
         now = _NOW + timedelta(hours=status.get("attempt", 1))
+        if state.hangs and status.get("progressClock", {}).get("startTime"):
+            status = merge(status, {"progressClock": {"startTime": rfc3339(_LONG_AGO), "hasReported": True}})
         metadata = {"name": "job", "namespace": "n", "uid": "u", "resourceVersion": "1", "generation": 1}
         job = v1.API.read_object(merge(self._body, {"metadata": metadata}) | {"status": status})
         pods = tuple(self._value(pod, now) for pod in _pods(state))
         services = tuple(Service(f"job-worker-{index}", f"s{index}") for index in range(self.bound.workers))
-        plan = make_plan(Snapshot(job, now, pods=pods, services=services, settings=_SETTINGS))
+        hearing = Hearing(_LONG_AGO if state.hangs else now)
+        plan = make_plan(Snapshot(job, now, pods=pods, services=services, settings=_SETTINGS, hearing=hearing))
         for step in steps(plan, v1.API.status_patch(plan.report)):
             match step:
                 case StoreStatus() if step.patch:
@@ -246,6 +277,9 @@ class AttemptsWorld:
         if pod.life == RUNS and state.faults:
             yield from self._faults(state._replace(faults=state.faults - 1), number, pod, name)
 
+    def _is_doomed(self, state: State, pod: PodState) -> bool:
+        return pod.is_pending or self._is_to_be_told(state, pod) or self._is_given_up(state, pod)
+
     def _is_to_be_told(self, state: State, pod: PodState) -> bool:
         """Whether an attempt is stored, or is about to be, that it has not begun, as far as the operator knows."""
         left = self._plans[state.plan].steps[state.at :] if state.plan >= 0 else ()
@@ -265,7 +299,7 @@ class AttemptsWorld:
 
     def _faults(self, state: State, number: int, pod: PodState, name: str) -> Iterator[Move]:
         """What ends that was not about to be restarted, and was of the last run, has failed by itself."""
-        is_doomed = pod.is_pending or self._is_to_be_told(state, pod) or self._is_given_up(state, pod)
+        is_doomed = self._is_doomed(state, pod)
         is_cause = pod.run == state.run and not is_doomed
         is_mixed = any(other.run < state.run for other in _pods(state) if other.life == RUNS)
         state = state._replace(run=state.run + is_cause)
@@ -274,7 +308,8 @@ class AttemptsWorld:
         yield _move(
             f"the node of {name} is lost", _with(state, number, pod._replace(life=LOST, end=state.run)), is_fair=False
         )
-        if (is_mixed or not is_cause) and self.bound.restart == "ExitCode":
+        may_be_final = is_doomed or not state.hangs
+        if (is_mixed or not is_cause) and may_be_final and self.bound.restart == "ExitCode":
             failed = pod._replace(life=FAILED, end=state.run)
             yield _move(f"{name} exits with 1", _with(state, number, failed), is_fair=False)
 

@@ -22,6 +22,7 @@ from support.embedded.pod_events import (
 from support.embedded.progress import LISTENING, is_taken_over, reports
 from support.embedded.simulator import simulate
 from support.jobs.builders import tfjob
+from tf_operator.controller.resources import PODS
 from tf_operator.job.progress import NO_CLOCK, NOWHERE
 from tf_operator.job.record import ElasticRecord
 from tf_operator.job.report import EventKind
@@ -30,6 +31,8 @@ from tf_operator.planning.plan import make_plan
 from tf_operator.planning.snapshot import Settings
 
 JOB = tfjob().chief(restart="OnFailure").workers(1, restart="OnFailure")
+IN_PLACE_JOB = JOB.restarts_as_a_whole("InPlace")
+IN_PLACE = replace(LISTENING, restarts_in_place=True)
 TRAINS = (everything_runs, time_passes(5), reports(3400, 34))
 """A job that has begun to report."""
 TEXT = "no progress for more than 1 min; last: step 3400, 34 %"
@@ -217,10 +220,63 @@ def starts_again_in_place(pod, _now):
     return pod["status"] | {"containerStatuses": [main], "initContainerStatuses": [sidecar]}
 
 
+def all_start_again_in_place(simulator):
+    for name in ("job-chief-0", "job-worker-0"):
+        simulator.set_pod(name, starts_again_in_place)
+
+
+def hung_in_place(*moves, policy="OnFailure", settings=IN_PLACE):
+    job = tfjob().chief(restart=policy).workers(1, restart=policy).restarts_as_a_whole("InPlace")
+    return lived(*TRAINS, time_passes(61), *moves, job=job, action="Restart", settings=settings)
+
+
+@pytest.mark.parametrize("policy", ["Never", "OnFailure", "ExitCode"])
+def test_with_restart_in_place_all_programs_start_again_in_their_pods_once(policy):
+    simulator = hung_in_place(policy=policy)
+
+    assert simulator.conditions == "Created Restarting"
+    told = [pod["metadata"]["annotations"][resize_sidecar.SIZES_ANNOTATION] for pod in simulator.of(PODS)]
+    assert told == ["attempt=2"] * 2
+    begins = "attempt 2 begins in place; 1 other replica(s) restart in place"
+    assert f"JobRestarted: chief-0 (pod job-chief-0): {TEXT}; {begins}" in events(simulator)
+    all_start_again_in_place(simulator)
+    simulator.sleep(3600)
+    assert simulator.shown_pods == "chief-0#1:Running worker-0#1:Running"
+    assert simulator.conditions == "Created Running"
+    assert (simulator.record.attempt, simulator.record.restarts, simulator.record.disruptions) == (2, 1, 0)
+    assert (simulator.status["firstFailure"]["reason"], is_hung(simulator)) == ("Hung", False)
+
+
+@pytest.mark.parametrize(
+    ("settings", "seconds"),
+    [(IN_PLACE, 45), (replace(IN_PLACE, restarts_in_place=False), 10)],
+    ids=["its containers do not start again", "the operator cannot tell it"],
+)
+def test_a_hung_program_that_cannot_start_again_in_its_pod_gets_a_new_one(settings, seconds):
+    simulator = hung_in_place(settings=settings)
+    for _ in range(seconds):
+        simulator.sleep(1)
+    everything_runs(simulator)
+    simulator.sleep(3600)
+
+    assert simulator.shown_pods == "chief-0#2:Running worker-0#2:Running"
+    assert (simulator.record.attempt, simulator.record.restarts) == (2, 1)
+
+
+@pytest.mark.parametrize("write", range(1, 6))
+def test_an_operator_that_is_killed_at_any_write_restarts_a_hung_job_in_place_once(write):
+    simulator = lived(*TRAINS, job=IN_PLACE_JOB, action="Restart", settings=IN_PLACE)
+    simulator.crash_after = simulator.writes + write
+    for move in (time_passes(61), all_start_again_in_place, time_passes(10), time_passes(3600)):
+        move(simulator)
+        simulator.settle()
+
+    assert simulator.shown_pods == "chief-0#1:Running worker-0#1:Running"
+    assert (simulator.record.attempt, simulator.record.restarts) == (2, 1)
+
+
 def test_a_program_that_was_started_again_in_place_does_not_hang_before_its_first_report():
-    settings = replace(LISTENING, restarts_in_place=True)
-    job = tfjob().chief(restart="OnFailure").workers(1, restart="OnFailure").restarts_as_a_whole("InPlace")
-    simulator = lived(*TRAINS, job=job, action="Restart", settings=settings)
+    simulator = lived(*TRAINS, job=IN_PLACE_JOB, action="Restart", settings=IN_PLACE)
     restarts_in_place("worker-0")(simulator)
     assert make_plan(simulator.observe()).report.record.progress_clock == NO_CLOCK
     simulator.settle()
