@@ -129,7 +129,11 @@ def _restarts(view: JobView, after: JobRecord) -> Iterator[Event]:
     used = f" ({after.counted_restarts} of {limit} restarts used)" if limit is not None else ""
     if late := _stuck(view):
         seconds = attempts.GIVEN_UP_AFTER.total_seconds()
-        message = f"{_list(late)}: told to restart in place, and has not within {seconds:.0f} s; replacing"
+        cause = f"has not within {seconds:.0f} s"
+        if any(replica.pod and replica.pod.is_deaf for replica in late):
+            cause = "only its sidecar has, as on a node before Kubernetes 1.36"
+        names = _list([replica.title for replica in late])
+        message = f"{names}: told to restart in place, and {cause}; replacing"
         yield Event(EventKind.RESTARTING, message, is_warning=True)
     if restarts.begins_attempt(view, after.phase):
         yield _restart_of_all(view, after, used)
@@ -238,11 +242,11 @@ def _given_up(view: JobView) -> list[Replica]:
     return [replica for replica in view.replicas if replica.is_given_up]
 
 
-def _stuck(view: JobView) -> list[str]:
-    """Whose pods are given up, because they have not begun the attempt."""
+def _stuck(view: JobView) -> list[Replica]:
+    """The replicas whose pods are given up, because they have not begun the attempt."""
     record, now = view.snapshot.job.record, view.snapshot.now
     return [
-        replica.title
+        replica
         for replica in _given_up(view)
         if replica.pod and attempts.next_step(record, replica.pod, replica.record, now=now) is NextStep.GIVE_UP
     ]

@@ -122,7 +122,9 @@ class Pod:
     restart_request: str = ""
     """When it was told to start its containers again for an attempt of its job."""
     restarts_together: int = 0
-    """How often its sidecar has had all its containers start again."""
+    """How often its sidecar has had all its containers start again, as long as the kubelet does that."""
+    is_deaf: bool = False
+    """Whether its sidecar was started after its program: alone, because it was killed, or the kubelet is too old."""
     memory_limit: str = ""
     """Of its deciding container, as it was made; only of a type whose memory may grow."""
     version: str = field(default="", compare=False)

@@ -156,6 +156,7 @@ def _pod(raw_pod: _RawPod, kind: Any, index: int, deciding: Mapping[str, str], c
         cluster_size=size,
         restart_request=raw_pod.metadata.annotations.restart_request[:_LONGEST_REQUEST],
         restarts_together=resizes,
+        is_deaf=bool(size) and _is_deaf(status, deciders),
         memory_limit=raw_pod.metadata.annotations.memory_limit,
         version=core.resource_version,
     )
@@ -215,6 +216,14 @@ def _resizes(status: pod_parts.RawPodStatus) -> int:
             ended = entry.state.terminated
             return entry.restart_count + (ended is not None and ended.exit_code == resize_sidecar.EXIT_CODE)
     return 0
+
+
+def _is_deaf(status: pod_parts.RawPodStatus, deciders: Sequence[pod_parts.RawContainerStatus]) -> bool:
+    """A kubelet that starts all containers again begins with the sidecar; both times are its own."""
+    sidecars = [entry for entry in status.init_container_statuses if entry.name == resize_sidecar.SIDECAR]
+    runs = [next((it.state.running for it in each if it.state.running), None) for each in (sidecars, deciders)]
+    sidecar, program = (run.started_at if run else None for run in runs)
+    return sidecar is not None and program is not None and sidecar > program
 
 
 def _restarts(status: pod_parts.RawPodStatus, *, resizes: int) -> int:

@@ -58,6 +58,11 @@ class PodState(NamedTuple):
     own: int = 0
     """How often its program was restarted after it had failed."""
     together: int = 0
+    """How often its sidecar was restarted."""
+    alone: int = 0
+    """How often of these nothing else was, because its kubelet is too old to restart all containers."""
+    is_deaf: bool = False
+    """Whether its program was not started since."""
     is_own_last: bool = False
     """Whether its program failed before it was started last."""
     request: tuple[int, ...] = ()
@@ -242,7 +247,7 @@ class AttemptsWorld:
             return state, ()
         pod = _pods(state)[number]
         if verb == "deletes":
-            is_late = planned.request[1:2] == (_TOO_LATE,)
+            is_late = planned.request[1:2] == (_TOO_LATE,) or planned.is_deaf
             broken = (
                 () if planned.life in {FAILED, LOST} or is_late else ("a pod that can restart in place is deleted",)
             )
@@ -273,12 +278,16 @@ class AttemptsWorld:
             yield _move(f"{name} is gone", state._replace(pods=gone))
         elif pod.is_pending:
             heard = pod._replace(env=pod.told, together=pod.together + 1, is_own_last=False, run=state.run)
+            alone = pod._replace(env=pod.told, together=pod.together + 1, alone=pod.alone + 1, is_deaf=True)
             yield _move(f"{name} hears of the attempt", _with(state, number, heard))
+            if state.faults:
+                deaf = _with(state._replace(faults=state.faults - 1), number, alone)
+                yield _move(f"only the sidecar of {name} is restarted", deaf, is_fair=False)
         if pod.life == RUNS and state.faults:
             yield from self._faults(state._replace(faults=state.faults - 1), number, pod, name)
 
     def _is_doomed(self, state: State, pod: PodState) -> bool:
-        return pod.is_pending or self._is_to_be_told(state, pod) or self._is_given_up(state, pod)
+        return pod.is_pending or pod.is_deaf or self._is_to_be_told(state, pod) or self._is_given_up(state, pod)
 
     def _is_to_be_told(self, state: State, pod: PodState) -> bool:
         """Whether an attempt is stored, or is about to be, that it has not begun, as far as the operator knows."""
@@ -303,7 +312,7 @@ class AttemptsWorld:
         is_cause = pod.run == state.run and not is_doomed
         is_mixed = any(other.run < state.run for other in _pods(state) if other.life == RUNS)
         state = state._replace(run=state.run + is_cause)
-        restarted = pod._replace(own=pod.own + 1, is_own_last=True, run=state.run)
+        restarted = pod._replace(own=pod.own + 1, is_own_last=True, is_deaf=False, run=state.run)
         yield _move(f"{name} exits with 137", _with(state, number, restarted), is_fair=False)
         yield _move(
             f"the node of {name} is lost", _with(state, number, pod._replace(life=LOST, end=state.run)), is_fair=False
@@ -391,13 +400,15 @@ def _status(pod: PodState, now: datetime) -> Json:
     if pod.life == FAILED:
         ended = {"exitCode": 1, "startedAt": _moment(pod.run), "finishedAt": _moment(pod.end)}
         state = {"terminated": ended}
-    main = {"name": "tensorflow", "restartCount": pod.own + pod.together, "state": state}
+    together = pod.together - pod.alone
+    main = {"name": "tensorflow", "restartCount": pod.own + together, "state": state}
     if pod.is_own_last:
         ended = {"exitCode": 137, "finishedAt": _moment(pod.run)}
         main["lastState"] = {"terminated": ended}
-    elif pod.together:
+    elif together:
         main["lastState"] = {"terminated": {"exitCode": 137, "reason": "RestartingAllContainers"}}
-    sidecar = {"name": "tf-operator-resize", "restartCount": pod.together, "state": {"running": {}}}
+    began = _moment(pod.run + 1 if pod.is_deaf else pod.run)
+    sidecar = {"name": "tf-operator-resize", "restartCount": pod.together, "state": {"running": {"startedAt": began}}}
     reason: Json = {}
     if pod.life == LOST:
         target = {"type": "DisruptionTarget", "status": "True", "lastTransitionTime": _moment(pod.end)}

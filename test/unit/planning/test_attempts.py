@@ -37,6 +37,8 @@ def told(seconds_ago, *, restarts=0, again=False):
         pytest.param(replace(POD, cluster_size=""), replace(ITSELF, replaced=True), False, id="given up without one"),
         pytest.param(told(1), None, False, id="told"),
         pytest.param(replace(told(1), restarts_together=1), None, True, id="restarted since"),
+        pytest.param(replace(told(1), restarts_together=1, is_deaf=True), None, False, id="without its program"),
+        pytest.param(replace(told(1), restarts_together=2, is_deaf=True), None, True, id="its sidecar again later"),
         pytest.param(told(1, restarts=3), None, False, id="restarted only before"),
         pytest.param(replace(POD, cluster_size="attempt=1"), ITSELF, True, id="by itself"),
         pytest.param(replace(POD, uid="v", cluster_size="attempt=1"), ITSELF, False, id="another pod by itself"),
@@ -63,6 +65,8 @@ def test_a_pod_has_begun_an_attempt_when_its_program_was_started_for_it(pod, res
         (told(30), NextStep.GIVE_UP, -25),
         (told(30, again=True), NextStep.GIVE_UP, 0),
         (told(-3600), NextStep.REQUEST, 3605),
+        (replace(told(1), is_deaf=True), NextStep.NOTHING, 4),
+        (replace(told(1), restarts_together=1, is_deaf=True), NextStep.GIVE_UP, 4),
     ],
 )
 def test_a_pod_is_told_twice_and_then_given_up(pod, step, seconds):

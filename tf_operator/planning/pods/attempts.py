@@ -5,7 +5,7 @@ in its restart record, by the time of the attempt. All others are told by an ann
 kubelet restart all their containers. The request says how often it had done so before: one more, and it was heard.
 
 A kubelet may miss a change of annotations. Any other change has it look again; if that does not help either, the pod is
-given up.
+given up. So is one of which only the sidecar has started again: its kubelet does not know the rule.
 """
 
 import re
@@ -70,7 +70,13 @@ def has_begun(record: JobRecord, pod: Pod, restart: RestartRecord | None) -> boo
     if not pod.cluster_size:
         return True  # it cannot be told, so it was made for this attempt: for another one it is given up
     request = RestartRequest.parse(pod.restart_request)
-    return is_told(record, pod) and (request is None or pod.restarts_together > request.restarts)
+    return is_told(record, pod) and (request is None or _has_heard(pod, request))
+
+
+def _has_heard(pod: Pod, request: RestartRequest) -> bool:
+    """Whether all its containers were started again because of this; what its sidecar did later does not matter."""
+    restarts = pod.restarts_together - request.restarts
+    return restarts > 1 or (restarts == 1 and not pod.is_deaf)
 
 
 def is_told(record: JobRecord, pod: Pod) -> bool:
@@ -85,7 +91,8 @@ def next_step(record: JobRecord, pod: Pod, restart: RestartRecord | None, *, now
     request = RestartRequest.parse(pod.restart_request) if is_told(record, pod) else None
     if request is None or is_ahead(request.time, now):
         return NextStep.REQUEST
-    if now >= request.time + GIVEN_UP_AFTER:
+    # A sidecar that is started again alone with the new attempt never exits because of it.
+    if now >= request.time + GIVEN_UP_AFTER or pod.restarts_together > request.restarts:
         return NextStep.GIVE_UP
     is_late = now >= request.time + REPEATED_AFTER and not request.is_repeated
     return NextStep.REPEAT if is_late else NextStep.NOTHING
