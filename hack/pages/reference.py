@@ -51,6 +51,7 @@ MEANINGS: Final[Mapping[EventKind, str]] = {
     EventKind.OUTDATED_FIELDS: "fields have values that are invalid today; the job continues",
     EventKind.PROGRESS_NOT_SERVED: "the job asks for reports of progress, and the operator takes none",
     EventKind.NO_PROGRESS: "the program makes no progress for longer than `runPolicy.progressPolicy.deadlineSeconds`",
+    EventKind.RESUMED_BEHIND_CHECKPOINT: "the program has started again, from a step before its last checkpoint",
     EventKind.UNUSED_FIELDS: "fields have no effect, such as those of schedulingPolicy that the gang scheduler lacks",
     EventKind.EDIT_IGNORED: "an edit made the spec of a running job invalid; the operator ignores what is invalid",
 }

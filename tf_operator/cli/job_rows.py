@@ -39,5 +39,7 @@ class JobRows:
 
     def _cells(self, job: Job) -> tuple[object, ...]:
         """What is shown of a job, but for times, which go on by themselves."""
+        report = job.spec.record.progress
         cells = (job.phase, job.ready, job.restarts, *progress.cells(job)[:1])
-        return (*cells, job.spec.record.attempt, job.message) if self._form == "wide" else cells
+        wide = (job.spec.record.attempt, report.checkpoint if report else None, job.message)
+        return (*cells, *wide) if self._form == "wide" else cells

@@ -62,16 +62,19 @@ def job_table(
     names = (["NAMESPACE"] if shows_namespace else []) + ["NAME", "STATE", "READY", "RESTARTS", "AGE"]
     shows_progress = any(job.spec.record.progress for job in listed)
     names += ["PROGRESS", "ETA"] if shows_progress else []
+    shows_checkpoints = is_wide and any(progress.checkpoint(job, now) for job in listed)
     rows = []
     for job in listed:
         row = [job.namespace] if shows_namespace else []
         row += [job.name, job.phase or "-", job.ready, str(job.restarts), age(job.created, now)]
         row += progress.cells(job) if shows_progress else ()
         if is_wide:
+            row += [progress.checkpoint(job, now) or "-"] if shows_checkpoints else []
             row += [str(job.spec.record.attempt), age(job.started, now), age(job.finished, now)]
         if is_wide or notes:
             row.append(notes.get(job.uid) or (job.message if is_wide else ""))
         rows.append(row)
+    names += ["CHECKPOINT"] if shows_checkpoints else []
     names += ["ATTEMPT", "STARTED", "FINISHED"] if is_wide else []
     return table([*names, "MESSAGE"] if is_wide or notes else names, rows)
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from tf_operator.client import display
 from tf_operator.client.job import Job
+from tf_operator.text import printable
 
 _WIDTH: Final = 30
 _MOST_METRICS: Final = 4
@@ -27,6 +28,20 @@ def sentences(job: Job, now: datetime) -> Iterator[str]:
         yield f"no progress for more than {seconds} s (progressPolicy.deadlineSeconds)"
     if report and (content := line(job)):
         yield f"last report {display.age(report.time, now)} ago: {content}"
+    if report and report.checkpoint:
+        path = f", in {printable(report.checkpoint.path)}" if report.checkpoint.path else ""
+        yield f"last checkpoint: {checkpoint(job, now)}{path}"
+    if report and report.resumed_from is not None:
+        yield f"it went on from step {report.resumed_from}"
+
+
+def checkpoint(job: Job, now: datetime) -> str:
+    """The last one, as in ``step 3400, 4m ago``; empty without one."""
+    report = job.spec.record.progress
+    if report is None or report.checkpoint is None:
+        return ""
+    step, time, _ = report.checkpoint
+    return f"step {step}, {display.age(time, now)} ago" if time else f"step {step}"
 
 
 def line(job: Job) -> str:

@@ -53,6 +53,8 @@ class PlanReporter:
                 measures.created(namespace)
             case Transition.RUNNING:
                 measures.time_to_running(namespace, count.seconds or 0.0)
+            case Transition.RESUMED_BEHIND_CHECKPOINT:
+                measures.resumed_behind(namespace)
             case Transition.RESTARTED | Transition.NODE_AVOIDED | Transition.MEMORY_GROWN:
                 self._report_another_try(namespace, count)
             case Transition.SUCCEEDED:

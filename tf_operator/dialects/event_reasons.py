@@ -26,5 +26,6 @@ SHARED: Final[Mapping[EventKind, str]] = {
     EventKind.UNUSED_FIELDS: "UnusedFields",
     EventKind.PROGRESS_NOT_SERVED: "ProgressNotServed",
     EventKind.NO_PROGRESS: "NoProgress",
+    EventKind.RESUMED_BEHIND_CHECKPOINT: "ResumedBehindCheckpoint",
     EventKind.EDIT_IGNORED: "InvalidEditIgnored",
 }

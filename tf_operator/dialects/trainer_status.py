@@ -1,5 +1,8 @@
 """``trainerStatus``, as Kubeflow Trainer has it (KEP-2779): in the reports of programs, and in the status of a job.
 
+Reports may also have a step, a checkpoint, and the step from which the program has gone on. In a status, what is known
+of checkpoints stands beside ``trainerStatus``.
+
 Anybody's program writes a report, so everything in it has a bound, and one wrong field refuses all of it. Keys that are
 unknown are left out. A stored status was written by an operator: what cannot be understood of it is passed over.
 """
@@ -12,18 +15,21 @@ import msgspec
 
 from tf_operator.dialects.fields import Fields, kind_of
 from tf_operator.dialects.record import present, write_time
-from tf_operator.job.progress import MOST_REMAINING, Metric, Progress
+from tf_operator.job.progress import MOST_REMAINING, Checkpoint, Metric, Progress
 from tf_operator.job.training_job import FieldError
-from tf_operator.meta import objects_of, parse_time, text_of
+from tf_operator.meta import Body, objects_of, parse_time, text_of
 
 LONGEST_REPORT: Final = 16 * 1024
 MOST_METRICS: Final = 32
 LONGEST_TEXT: Final = 64
+LONGEST_PATH: Final = 256
 MOST_STEPS: Final = 2**53
 """JSON numbers are exact up to there."""
 MOST_BYTES: Final = 2048
 """Of the metrics that are stored; those behind are left out."""
 _FIELD: Final = "trainerStatus"
+FIELDS: Final = (_FIELD, "checkpoint", "resumedFromStep", "reportedBy")
+"""Of a status."""
 
 
 def read_report(body: bytes, now: datetime) -> Progress | FieldError:
@@ -41,11 +47,31 @@ def read_report(body: bytes, now: datetime) -> Progress | FieldError:
         step=_integer(fields, "step", MOST_STEPS),
         metrics=tuple(_metrics(fields)),
         time=now.replace(microsecond=0),
+        checkpoint=_checkpoint(fields),
+        resumed_from=_integer(fields, "resumedFromStep", MOST_STEPS),
     )
-    updated = fields.body.get("lastUpdatedTime")
-    if updated is not None and parse_time(updated) is None:
-        fields.wrong("lastUpdatedTime", f"must be a time as in RFC 3339, is {kind_of(updated)}")
+    _time(fields, "lastUpdatedTime")
     return fields.problems[0] if fields.problems else progress
+
+
+def _checkpoint(fields: Fields) -> Checkpoint | None:
+    if fields.body.get("checkpoint") is None:
+        return None
+    saved = fields.below("checkpoint")
+    path = saved.text("path")
+    if len(path) > LONGEST_PATH or not path.isprintable():
+        saved.wrong("path", f"must be up to {LONGEST_PATH} printable characters")
+    if saved.body.get("step") is None:
+        saved.wrong("step", "is required")
+    return Checkpoint(_integer(saved, "step", MOST_STEPS) or 0, _time(saved, "time"), path)
+
+
+def _time(fields: Fields, name: str) -> datetime | None:
+    value = fields.body.get(name)
+    moment = parse_time(value)
+    if value is not None and moment is None:
+        fields.wrong(name, f"must be a time as in RFC 3339, is {kind_of(value)}")
+    return moment.replace(microsecond=0) if moment else None
 
 
 def _integer(fields: Fields, name: str, most: int) -> int | None:
@@ -75,11 +101,14 @@ def _text(entry: Fields, name: str) -> str:
     return text
 
 
-def read(stored: object) -> Progress | None:
+def read(status: Body) -> Progress | None:
     """What is stored in a status; ``None`` if nothing is."""
+    stored = status.get(_FIELD)
     if not isinstance(stored, Mapping) or not stored:
         return None
-    fields = Fields(stored)
+    fields, others = Fields(stored), Fields(status)
+    saved = others.below("checkpoint")
+    step = saved.integer("step")
     metrics = (Metric(text_of(entry, "name"), text_of(entry, "value")) for entry in objects_of(stored.get("metrics")))
     return Progress(
         percentage=fields.integer("progressPercentage"),
@@ -87,12 +116,27 @@ def read(stored: object) -> Progress | None:
         step=fields.integer("step"),
         metrics=tuple(metrics),
         time=parse_time(stored.get("lastUpdatedTime")),
+        checkpoint=None if step is None else Checkpoint(step, parse_time(saved.body.get("time")), saved.text("path")),
+        resumed_from=others.integer("resumedFromStep"),
+        run=others.text("reportedBy"),
     )
 
 
 def write(progress: Progress | None) -> dict[str, Any]:
+    """The fields of a status. Who has reported is of no interest before there is a checkpoint."""
     if progress is None:
         return {}
+    checkpoint, resumed_from = progress.checkpoint, progress.resumed_from
+    fields: dict[str, Any] = {_FIELD: _trainer_status(progress)}
+    if checkpoint:
+        fields["checkpoint"] = {"step": checkpoint.step} | present(
+            time=write_time(checkpoint.time), path=checkpoint.path
+        )
+        fields |= present(reportedBy=progress.run)
+    return fields if resumed_from is None else fields | {"resumedFromStep": resumed_from}
+
+
+def _trainer_status(progress: Progress) -> dict[str, Any]:
     fields = present(
         metrics=[{"name": metric.name, "value": metric.value} for metric in progress.metrics],
         lastUpdatedTime=write_time(progress.time),

@@ -1,7 +1,12 @@
-"""How far a training is, as its program says: what of it is news, how long the rest may take, and whether it hangs."""
+"""How far a training is, as its program says: what of it is news, how long the rest may take, and whether it hangs.
+
+A program that is started again goes on from its last checkpoint. If it does not, its volume is not the one of before,
+or it looks in another folder; nobody else notices. So the first report of each run that says where it begins is
+compared with the last checkpoint that was reported before it.
+"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -20,9 +25,25 @@ class Metric(NamedTuple):
     """As the program has written it: nothing is calculated with it."""
 
 
+class Checkpoint(NamedTuple):
+    """What a program has saved, as it says. Nobody opens it."""
+
+    step: int
+    time: datetime | None = None
+    """By the program's clock."""
+    path: str = ""
+
+
+class WrongStart(NamedTuple):
+    """Of a run that has gone on from a step before the last checkpoint."""
+
+    step: int
+    checkpoint: Checkpoint
+
+
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The last report of a program: at most 2 kB of metrics, and 100 bytes."""
+    """The last report of a program, with what still holds of those before: at most 2 kB of metrics, and 500 bytes."""
 
     percentage: int | None = None
     remaining: int | None = None
@@ -31,6 +52,35 @@ class Progress:
     metrics: tuple[Metric, ...] = ()
     time: datetime | None = None
     """When it was received, by the operator's clock: those of programs may be wrong."""
+    checkpoint: Checkpoint | None = None
+    """The last one that was reported, by whichever run of the program."""
+    resumed_from: int | None = None
+    """The step from which this run of the program has gone on, if it says so."""
+    run: str = ""
+    """Which run of the program has said where it begins: its pod, and when the run before in this pod ended."""
+    wrong_start: WrongStart | None = None
+
+    @property
+    def begin(self) -> int | None:
+        """Where a run begins whose first report this is, if it says so: there, or a little later."""
+        if self.resumed_from is not None:
+            return self.resumed_from
+        return self.step if self.step is not None or self.checkpoint is None else self.checkpoint.step
+
+    def after(self, earlier: "Progress | None", run: str) -> "Progress":
+        """This report of a run, with what still holds of the one before."""
+        if earlier is None:
+            return replace(self, run=run)
+        checkpoint = self.checkpoint or earlier.checkpoint
+        if run == earlier.run:
+            resumed_from = earlier.resumed_from if self.resumed_from is None else self.resumed_from
+            start = earlier.wrong_start
+            return replace(self, checkpoint=checkpoint, resumed_from=resumed_from, run=run, wrong_start=start)
+        if self.begin is None:
+            return replace(self, checkpoint=checkpoint, run=earlier.run, wrong_start=earlier.wrong_start)
+        saved = earlier.checkpoint
+        start = WrongStart(self.begin, saved) if saved and self.begin < saved.step else None
+        return replace(self, checkpoint=checkpoint, run=run, wrong_start=start)
 
     @property
     def position(self) -> "Position":

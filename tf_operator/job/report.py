@@ -146,4 +146,5 @@ class EventKind(Enum):
     UNUSED_FIELDS = auto()
     PROGRESS_NOT_SERVED = auto()
     NO_PROGRESS = auto()
+    RESUMED_BEHIND_CHECKPOINT = auto()
     EDIT_IGNORED = auto()

@@ -125,6 +125,7 @@ class Transition(Enum):
     RESTARTED = auto()
     """``reason`` is ``failed``, ``completed``, ``disrupted``, ``in-place`` or ``job``."""
     NODE_AVOIDED = auto()
+    RESUMED_BEHIND_CHECKPOINT = auto()
     MEMORY_GROWN = auto()
     """The next pods of a type have more memory."""
     SUCCEEDED = auto()

@@ -12,6 +12,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from tf_operator import quantity
+from tf_operator.job.progress import WrongStart
 from tf_operator.job.record import JobPhase, JobRecord, NodeRecord, PendingKind, ReplicaType
 from tf_operator.job.report import EventKind, JobReport
 from tf_operator.job.training_job import TrainingJob
@@ -57,6 +58,12 @@ def events(view: JobView, report: JobReport) -> Iterator[Event]:
         yield from _growths(view, after)
         yield from _pending(view, after)
         yield from _hang(view)
+    if start := _wrong_start(view, report):
+        path = f" in {start.checkpoint.path}" if start.checkpoint.path else ""
+        message = (
+            f"went on from step {start.step}, although there is a checkpoint of step {start.checkpoint.step}{path}"
+        )
+        yield Event(EventKind.RESUMED_BEHIND_CHECKPOINT, message, is_warning=True)
     if (kind := _OF_PHASES.get(after.phase)) and after.phase is not previous.phase:
         yield Event(kind, report.message, is_warning=kind is EventKind.FAILED, cause=after.failure)
     if after.resumed_time and after.resumed_time != previous.resumed_time:
@@ -72,9 +79,11 @@ def left_alone(view: JobView) -> Iterator[Event]:
         yield Event(EventKind.EDIT_IGNORED, remark, is_warning=True)
 
 
-def counts(view: JobView, after: JobRecord) -> Iterator[Count]:
+def counts(view: JobView, report: JobReport) -> Iterator[Count]:
     """For metrics."""
-    previous = view.snapshot.job.record
+    previous, after = view.snapshot.job.record, report.record
+    if _wrong_start(view, report):
+        yield Count(Transition.RESUMED_BEHIND_CHECKPOINT)
     if _is_new(previous):
         yield Count(Transition.CREATED)
     # 1.9 writes no generation, and nobody knows since when what it ran has been running.
@@ -307,6 +316,15 @@ def _hang(view: JobView) -> Iterator[Event]:
     is_doubtful = hang.action is not policy.action
     doubt = "; reports may be lost, so nothing is done about it yet" if is_doubtful else ""
     yield Event(EventKind.NO_PROGRESS, f"{hang.text}{doubt}", is_warning=True)
+
+
+def _wrong_start(view: JobView, report: JobReport) -> WrongStart | None:
+    """Where a run of the program has begun, if that is behind the last checkpoint; once for each run.
+
+    It is stored with whatever else is, and told then.
+    """
+    stored, latest = view.snapshot.job.record.progress, report.waiting_progress or report.record.progress
+    return latest.wrong_start if latest and not (stored and stored.run == latest.run) else None
 
 
 def _remarks(job: TrainingJob, settings: Settings) -> Iterator[Event]:

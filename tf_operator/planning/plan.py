@@ -64,7 +64,7 @@ def make_plan(snapshot: Snapshot) -> Plan:
         actions=(*_actions(view, decision, after), *_extras(view, decision, requested)),
         resumes_job=protocol.resumes(requested),
         events=tuple(events_and_counts.events(view, job_report)),
-        counts=tuple(events_and_counts.counts(view, after)),
+        counts=tuple(events_and_counts.counts(view, job_report)),
         requeue_after=_soonest(snapshot.now, _moments(view, decision, after)),
     )
 

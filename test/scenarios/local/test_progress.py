@@ -89,7 +89,9 @@ async def test_the_example_of_the_page_reports_to_its_end(machine):
         output, errors = await process.communicate()
         assert process.returncode == 0, errors.decode()
         assert b"was not reported" not in output
-        status = json.loads((await machine.run("get", "progress", "-o", "json"))[1])["status"]["trainerStatus"]
+        whole_status = json.loads((await machine.run("get", "progress", "-o", "json"))[1])["status"]
+        status = whole_status["trainerStatus"]
+        assert whole_status["checkpoint"] == {"step": 8000, "path": "/checkpoint/model.keras"}
         assert (status["progressPercentage"], status["step"]) == (100, 8000)
         assert [metric["name"] for metric in status["metrics"]] == ["loss"]
     finally:

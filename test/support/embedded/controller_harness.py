@@ -75,6 +75,7 @@ class Counts(JobInstruments):
     failed = _counted("failed {} {}")
     restarted = _counted("restarted {} {replica_type} {reason}")
     deleted = _counted("deleted {}")
+    resumed_behind = _counted("resumed behind {}")
     backoff_exceeded = _counted("backoff {}")
     deadline_exceeded = _counted("deadline {}")
     time_to_running = _counted("running {} {:g}")

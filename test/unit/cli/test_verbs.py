@@ -133,6 +133,17 @@ def test_a_verb_says_what_it_has_done_and_how_it_ended(cluster, call, line, outc
     assert (code, outcome[1] in printed) == (outcome[0], True), printed
 
 
+def test_the_last_checkpoint_is_a_column_of_wide_tables_once_a_job_has_one(cluster, call):
+    two_jobs(cluster)
+    assert "CHECKPOINT" not in call("get -o wide")[1]
+    cluster.report("a", "Running", trainerStatus={"step": 3500}, checkpoint={"step": 3400})
+
+    header, first, second = call("get -o wide")[1].splitlines()
+    place = header.index("CHECKPOINT")
+    assert (first[place:].startswith("step 3400 "), second[place]) == (True, "-")
+    assert "CHECKPOINT" not in call("get")[1]
+
+
 def test_programs_get_jobs_in_full(cluster, call):
     two_jobs(cluster)
 

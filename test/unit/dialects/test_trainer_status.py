@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from tf_operator.dialects import trainer_status
-from tf_operator.job.progress import Metric, Progress
+from tf_operator.job.progress import Checkpoint, Metric, Progress
 from tf_operator.job.training_job import FieldError
 
 NOW = datetime(2026, 3, 1, 8, 10, 0, 123456, tzinfo=UTC)
@@ -34,7 +34,7 @@ def test_a_report_of_kubeflows_sdk_is_read_with_the_time_at_which_it_came():
 
 
 def test_a_report_may_have_the_step_and_keys_that_nobody_knows():
-    assert read(step=3400, checkpoint={"step": 3000}) == Progress(step=3400, time=RECEIVED)
+    assert read(step=3400, epoch={"step": 3000}) == Progress(step=3400, time=RECEIVED)
     assert read() == Progress(time=RECEIVED)
 
 
@@ -67,6 +67,25 @@ def test_a_text_may_be_as_long_as_its_bound():
             "trainerStatus.metrics[0].name: must be 1 to 64 printable characters",
         ),
         ({"metrics": [{"name": "loss", "value": 0.2}]}, "trainerStatus.metrics[0].value: must be a string, is 0.2"),
+        ({"resumedFromStep": -1}, f"trainerStatus.resumedFromStep: must be from 0 to {2**53}, is -1"),
+        ({"checkpoint": 3400}, "trainerStatus.checkpoint: must be an object, is 3400"),
+        ({"checkpoint": {}}, "trainerStatus.checkpoint.step: is required"),
+        (
+            {"checkpoint": {"step": 2**53 + 1}},
+            f"trainerStatus.checkpoint.step: must be from 0 to {2**53}, is {2**53 + 1}",
+        ),
+        ({"checkpoint": {"step": 1.5}}, "trainerStatus.checkpoint.step: must be a whole number, is 1.5"),
+        (
+            {"checkpoint": {"step": 1, "time": "today"}},
+            "trainerStatus.checkpoint.time: must be a time as in RFC 3339, is 'today'",
+        ),
+        *(
+            (
+                {"checkpoint": {"step": 1, "path": path}},
+                "trainerStatus.checkpoint.path: must be up to 256 printable characters",
+            )
+            for path in ("x" * 257, "/data\n/etc", "\x1b[2J")
+        ),
         ({"lastUpdatedTime": "today"}, "trainerStatus.lastUpdatedTime: must be a time as in RFC 3339, is 'today'"),
     ],
 )
@@ -86,17 +105,39 @@ def test_of_long_metrics_so_many_are_taken_as_two_kilobytes_hold():
     report = read(metrics=metrics(32, name="é" * 20, value="1" * 58))
 
     assert [metric.name[20:] for metric in report.metrics] == [str(number) for number in range(20)]
-    assert len(trainer_status.write(report)["metrics"]) == 20
+    assert len(trainer_status.write(report)["trainerStatus"]["metrics"]) == 20
 
 
 def test_what_is_written_into_a_status_is_read_again():
-    for progress in (Progress(0, 0, 0, (), RECEIVED), Progress(34, 7200, 3400, (Metric("loss", "0.21"),), RECEIVED)):
+    saved = Checkpoint(3400, RECEIVED, "/data/é")
+    for progress in (
+        Progress(0, 0, 0, (), RECEIVED),
+        Progress(34, 7200, 3400, (Metric("loss", "0.21"),), RECEIVED),
+        Progress(0, 0, 0, (), RECEIVED, Checkpoint(0), resumed_from=0, run="pod"),
+        Progress(time=RECEIVED, checkpoint=saved, resumed_from=3000, run="pod/2026-03-01T08:00:00Z"),
+    ):
         assert trainer_status.read(trainer_status.write(progress)) == progress
     assert trainer_status.read(trainer_status.write(None)) is None
 
 
+def test_who_has_reported_is_stored_only_where_there_is_a_checkpoint_to_compare():
+    assert "reportedBy" not in trainer_status.write(Progress(1, time=RECEIVED, run="pod"))
+
+
+def test_a_report_may_have_a_checkpoint_and_say_where_its_run_began():
+    saved = {"step": 3400, "time": "2026-03-01T08:09:59.5Z", "path": "/data/model"}
+    report = read(checkpoint=saved, resumedFromStep=0)
+
+    time = NOW.replace(minute=9, second=59, microsecond=0)
+    assert (report.checkpoint, report.resumed_from) == (Checkpoint(3400, time, "/data/model"), 0)
+    assert read(checkpoint={"step": 0}).checkpoint == Checkpoint(0)
+    assert read(checkpoint=None, resumedFromStep=None) == Progress(time=RECEIVED)
+
+
 def test_whatever_somebody_has_written_into_a_status_is_passed_over():
-    assert trainer_status.read([]) is None
-    assert trainer_status.read({"progressPercentage": "x", "metrics": [1, {}], "lastUpdatedTime": 3}) == Progress(
-        metrics=(Metric("", ""),)
-    )
+    assert trainer_status.read({"trainerStatus": []}) is None
+    stored = {"progressPercentage": "x", "metrics": [1, {}], "lastUpdatedTime": 3}
+    others = {"checkpoint": {"step": "x"}, "resumedFromStep": "x", "reportedBy": 3}
+    assert trainer_status.read({"trainerStatus": stored, **others}) == Progress(metrics=(Metric("", ""),))
+    odd = {"checkpoint": {"step": 1, "time": 3, "path": 4}}
+    assert trainer_status.read({"trainerStatus": stored, **odd}).checkpoint == Checkpoint(1)

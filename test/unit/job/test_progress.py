@@ -1,8 +1,12 @@
 """How long the rest of a training takes, and what is news of it."""
 
+import random
+from dataclasses import replace
+
 import pytest
 
-from tf_operator.job.progress import Metric, Point, Progress, remaining
+from tf_operator.dialects import trainer_status
+from tf_operator.job.progress import Checkpoint, Metric, Point, Progress, WrongStart, remaining
 
 
 @pytest.mark.parametrize(
@@ -34,3 +38,102 @@ def test_a_report_that_repeats_the_one_before_at_another_time_is_no_progress():
     for other in (Progress(35, step=3400, metrics=first.metrics), Progress(34, step=3401, metrics=first.metrics)):
         assert first.has_moved_from(other)
     assert first.has_moved_from(Progress(34, step=3400))
+
+
+SAVED = Checkpoint(3400, path="/data")
+BEFORE = Progress(step=3500, checkpoint=SAVED, run="first")
+
+
+@pytest.mark.parametrize(
+    ("report", "start"),
+    [
+        (Progress(resumed_from=0), 0),
+        (Progress(step=9000, resumed_from=3399), 3399),
+        (Progress(step=7), 7),
+        (Progress(checkpoint=Checkpoint(100)), 100),
+        (Progress(step=1, resumed_from=3400), None),
+        (Progress(step=3400), None),
+        (Progress(percentage=1), None),
+    ],
+)
+def test_a_run_that_begins_before_the_last_checkpoint_has_a_wrong_start(report, start):
+    later = report.after(BEFORE, "second")
+
+    assert later.wrong_start == (None if start is None else WrongStart(start, SAVED))
+    assert report.after(BEFORE, "first").wrong_start is None
+    assert report.after(None, "second").wrong_start is None
+    assert report.after(replace(BEFORE, checkpoint=None), "second").wrong_start is None
+
+
+def test_a_run_is_compared_when_it_first_says_where_it_begins_and_then_no_more():
+    silent = Progress(percentage=1).after(BEFORE, "second")
+    assert (silent.run, silent.checkpoint) == ("first", SAVED)
+    begun = Progress(step=5).after(silent, "second")
+    assert begun.wrong_start == WrongStart(5, SAVED)
+    later = Progress(step=9, checkpoint=Checkpoint(8)).after(begun, "second")
+    assert (later.wrong_start, later.checkpoint) == (begun.wrong_start, Checkpoint(8))
+
+
+def test_what_a_run_does_not_repeat_still_holds():
+    begun = Progress(step=3400, resumed_from=3400).after(BEFORE, "second")
+    later = Progress(step=3500).after(begun, "second")
+
+    assert (later.resumed_from, later.checkpoint) == (3400, SAVED)
+    assert Progress(step=3600).after(later, "third").resumed_from is None
+
+
+class Training:
+    """A random program, in runs, and the operators that hear it: now and then another one, which knows the status."""
+
+    def __init__(self, seed):
+        self.chance = random.Random(seed)
+        self.step = self.saved = 0
+        self.heard = self.stored = None
+        self.has_field = self.chance.choice(("never", "first", "always"))
+
+    def begin(self, number, step):
+        self.run, self.step, self.first, self.has_saved = f"run {number}", step, step, False
+
+    def goes_on(self):
+        self.step += self.chance.randrange(100)
+        if self.chance.random() < 0.3:
+            self.saved, self.has_saved = self.step, True
+
+    def report(self, *, is_first):
+        """What the operator that leads knows then."""
+        chance = self.chance
+        report = Progress(
+            percentage=7,
+            step=self.step if chance.random() < 0.8 else None,
+            checkpoint=Checkpoint(self.saved) if self.has_saved and chance.random() < 0.9 else None,
+            resumed_from=self.first if self.has_field == "always" or (is_first and self.has_field == "first") else None,
+        )
+        if chance.random() < 0.1:
+            self.heard = trainer_status.read(trainer_status.write(self.stored))
+        self.heard = report.after(self.heard, self.run)
+        if chance.random() < 0.4:
+            self.stored = self.heard
+        return self.heard
+
+
+def test_of_a_thousand_trainings_that_go_on_where_they_should_none_has_a_wrong_start():
+    for seed in range(1000):
+        training = Training(seed)
+        for number in range(training.chance.randrange(2, 8)):
+            training.begin(number, training.saved)
+            for count in range(training.chance.randrange(12)):
+                assert training.report(is_first=not count).wrong_start is None, seed
+                training.goes_on()
+
+
+def test_of_a_hundred_trainings_that_go_on_from_behind_all_are_told_with_the_first_report_that_says_where():
+    for seed in range(100):
+        training = Training(seed)
+        training.begin(0, 0)
+        while not (training.heard and training.heard.checkpoint and training.heard.checkpoint.step):
+            training.goes_on()
+            training.report(is_first=False)
+        saved = training.heard.checkpoint
+        training.begin(1, training.chance.randrange(saved.step))
+        report = Progress(step=training.step, resumed_from=training.chance.choice((training.first, None)))
+        assert report.after(training.heard, "run 1").wrong_start == WrongStart(training.first, saved), seed

@@ -64,6 +64,9 @@ class JobFamilies:
         self.conflicts = counter("tf_operator_jobs_conflicting_writes_total", "Statuses that others have changed.")
         self.reasons = counter("tf_operator_jobs_failed_by_reason_total", "Jobs that have failed.", "reason")
         self.nodes_avoided = counter("tf_operator_nodes_avoided_total", "Nodes that jobs began to avoid.")
+        self.resumed_behind = counter(
+            "tf_operator_jobs_resumed_behind_total", "Starts of a program from behind its last checkpoint."
+        )
         self.restarts = counter(
             "tf_operator_replica_restarts_total", "Starts of a replica after its first.", "replica_type", "reason"
         )
@@ -90,7 +93,8 @@ class JobFamilies:
     def plain_counters(self) -> tuple[Counter, ...]:
         """Those without further labels."""
         go_operators = (self.created, self.succeeded, self.failed, self.restarted, self.deleted)
-        return (*go_operators, self.backoff, self.deadline, self.conflicts, self.nodes_avoided)
+        own = (self.backoff, self.deadline, self.conflicts, self.nodes_avoided, self.resumed_behind)
+        return (*go_operators, *own)
 
 
 class NamespaceSeries:
@@ -194,6 +198,10 @@ class JobMetrics(JobInstruments):
     def node_avoided(self, namespace: str, *, nodes: int) -> None:
         """``tf_operator_nodes_avoided_total``."""
         self._in(namespace).of(self._families.nodes_avoided).inc(nodes)
+
+    def resumed_behind(self, namespace: str) -> None:
+        """``tf_operator_jobs_resumed_behind_total``."""
+        self._in(namespace).of(self._families.resumed_behind).inc()
 
     def memory_grown(self, namespace: str, *, replica_type: str) -> None:
         """``tf_operator_memory_growths_total``."""

@@ -50,9 +50,9 @@ Runs training jobs without a cluster: a Kubernetes API server, the operator, and
 processes. kubectl works with it: export KUBECONFIG=$(tfjob local kubeconfig)."""
 
 _ABOUT_UP: Final = """
-Pods use the environment variables, the virtual environment and the working directory of this shell, as they are at this moment. To
-set variables for one job, use tfjob run --env-file, or env in the manifest; to change them for all jobs, 'down' and
-'up' again."""
+Pods use the environment variables, the virtual environment and the working directory of this shell, as they are at this
+moment. To set variables for one job, use tfjob run --env-file, or env in the manifest; to change them for all jobs,
+'down' and 'up' again."""
 
 
 def add_command(commands: Commands) -> None:

@@ -6,14 +6,16 @@ for each report, so a large one costs no more than others.
 
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Final
+from typing import Final, NamedTuple
 
+from tf_operator.controller.caches import OWNER, owner_value
 from tf_operator.controller.progress.reports import ProgressReports
 from tf_operator.job.progress import Progress
 from tf_operator.job.record import ReplicaType
 from tf_operator.machinery.cache.store import Store
 from tf_operator.machinery.queue.workqueue import RateLimitedQueue
 from tf_operator.meta import ObjectKey
+from tf_operator.planning.snapshot import Pod
 from tf_operator.projections.jobs import DecodedJobs, StoredJob
 from tf_operator.projections.pods import CachedPod
 
@@ -43,6 +45,16 @@ class TokenOwner:
     """Of the pod."""
 
 
+class _Reporter(NamedTuple):
+    """Who reports about a job."""
+
+    generation: int
+    """Of the job."""
+    place: tuple[ReplicaType, int] | None
+    """``None`` for nobody."""
+    container: str
+
+
 @dataclass(frozen=True, slots=True)
 class ProgressIntake:
     """Takes the reports about the jobs of one API."""
@@ -52,8 +64,8 @@ class ProgressIntake:
     pods: Store[CachedPod]
     queue: RateLimitedQueue[ObjectKey]
     reports: ProgressReports
-    _reporters: dict[str, tuple[int, tuple[ReplicaType, int] | None]] = field(default_factory=dict)
-    """By the UID of a job: a generation of it, and the replica that reports then; ``None`` for no reports."""
+    _reporters: dict[str, _Reporter] = field(default_factory=dict)
+    """By the UID of a job."""
 
     def take(self, key: ObjectKey, owner: TokenOwner, report: Progress) -> Outcome:
         if not self.queue.accepts_keys:
@@ -63,17 +75,39 @@ class ProgressIntake:
             return Outcome.NOT_THE_REPORTER
         if stored.summary.is_finished:
             return Outcome.ENDED
-        wait = self.reports.add(stored.metadata.uid, report, self._earlier(stored), namespace=key.namespace)
+        uid = stored.metadata.uid
+        record = None if uid in self.reports else self.decoded.of(stored).record
+        wait = self.reports.add(
+            uid,
+            report,
+            record.progress if record else None,
+            begins=record is not None and not record.progress_clock.has_reported,
+            namespace=key.namespace,
+            run=self._run(stored, owner),
+        )
         if wait is not None:
             self.queue.add_debounced(key, wait)
         return Outcome.TAKEN
 
-    def _earlier(self, stored: StoredJob) -> Progress | None:
-        """What this run of a program has reported to the process that led before, as far as that was stored."""
-        if stored.metadata.uid in self.reports:
-            return None
-        record = self.decoded.of(stored).record
-        return record.progress if record.progress_clock.has_reported else None
+    def _run(self, stored: StoredJob, owner: TokenOwner) -> str:
+        """Which run of the program reports: another pod, or another start of its container. Empty if there is no pod.
+
+        The kubelet reports a start a moment late: until then, reports count for the run before.
+        """
+        pod = self._pod(stored, owner)
+        if pod is None:
+            return ""
+        last = pod.decided_by(self._reporter(stored).container).last_termination
+        ended = last.finished_at if last else None
+        return f"{pod.uid}/{ended:%Y-%m-%dT%H:%M:%SZ}" if ended else pod.uid
+
+    def _pod(self, stored: StoredJob, owner: TokenOwner) -> Pod | None:
+        if owner.pod_uid:
+            cached = self.pods.by_uid(owner.pod_uid)
+            return cached.pod if cached else None
+        job, place = stored.metadata, self._reporter(stored).place
+        pods = [cached.pod for cached in self.pods.by_index(OWNER, owner_value(job.namespace, job.uid)) if cached.pod]
+        return next((pod for pod in pods if pod.is_there and (pod.type, pod.index) == place), None)
 
     def _is_reporter(self, stored: StoredJob, owner: TokenOwner) -> bool:
         """Whether the token is the job's, or that of the pod of it that decides, which nobody has deleted."""
@@ -85,15 +119,15 @@ class ProgressIntake:
             return False
         if {owner.namespace, cached.metadata.namespace} != {job.namespace}:
             return False
-        return (cached.pod.type, cached.pod.index) == self._reporter(stored)
+        return (cached.pod.type, cached.pod.index) == self._reporter(stored).place
 
-    def _reporter(self, stored: StoredJob) -> tuple[ReplicaType, int] | None:
+    def _reporter(self, stored: StoredJob) -> _Reporter:
         uid, generation = stored.metadata.uid, stored.metadata.generation
-        of_generation, reporter = self._reporters.get(uid, (None, None))
-        if of_generation != generation:
+        reporter = self._reporters.get(uid)
+        if reporter is None or reporter.generation != generation:
             job = self.decoded.of(stored)
-            reporter = job.main_replica if job.profile.takes_reports else None
-            self._reporters[uid] = generation, reporter
+            place = job.main_replica if job.profile.takes_reports else None
+            reporter = self._reporters[uid] = _Reporter(generation, place, job.profile.container)
             if len(self._reporters) > MOST_REPORTERS:
                 del self._reporters[next(iter(self._reporters))]
         return reporter

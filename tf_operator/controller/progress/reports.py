@@ -85,15 +85,26 @@ class ProgressReports:
     def __contains__(self, uid: str) -> bool:
         return uid in self._entries
 
-    def add(self, uid: str, report: Progress, stored: Progress | None = None, *, namespace: str = "") -> float | None:
+    def add(
+        self,
+        uid: str,
+        report: Progress,
+        stored: Progress | None = None,
+        *,
+        begins: bool = False,
+        namespace: str = "",
+        run: str = "",
+    ) -> float | None:
         """Keep a report; the seconds after which its job is to be reconciled, ``None`` for not because of it.
 
-        ``stored``: what the program had reported before, if this is the first report that is kept of the job.
+        ``stored``: what was reported before, if this is the first report that is kept of the job; ``begins``: by an
+        earlier run of the program, as far as is stored. ``run``: which one this is.
         """
         if self._phase_of(uid) is None:
             return None
         now, entry = self._clock.monotonic(), self._entries.get(uid)
-        has_moved = report.has_moved_from(entry.latest if entry else stored)
+        has_moved = begins or report.has_moved_from(entry.latest if entry else stored)
+        report = report.after(entry.latest if entry else stored, run)
         if entry is None:
             entry = self._entries[uid] = _Entry(report, now, namespace)
         has_moved, entry.begins = has_moved or entry.begins, False
@@ -171,11 +182,18 @@ class ProgressReports:
 
     def _interval(self, entry: _Entry) -> float:
         latest, stored = entry.latest, entry.stored
-        has_changed = stored is None or latest.percentage != stored.percentage
+        if latest.wrong_start and (stored is None or stored.run != latest.run):
+            return 0.0
+        has_changed = stored is None or _shown(latest) != _shown(stored)
         # A program that reports no percentage changes in other ways.
         if has_changed or (latest.percentage is None and latest.has_moved_from(stored)):
             return max(self._pace.every, len(self._entries) / self._pace.per_second)
         return self._pace.unchanged
+
+
+def _shown(report: Progress) -> tuple[object, ...]:
+    """What of a report must not wait for long when it changes."""
+    return report.percentage, report.checkpoint, report.run
 
 
 def _are_many(silent: int, total: int) -> bool:

@@ -45,7 +45,7 @@ _FIELDS: Final = frozenset(
         "pending",
         "queue",
         "elastic",
-        "trainerStatus",
+        *trainer_status.FIELDS,
         "progressClock",
         "hung",
         "restartRecords",
@@ -87,7 +87,7 @@ def read(stored: object) -> JobRecord:
         pending=codec.read_pending(object_of(body, "pending")),
         queue=codec.read_queue(body),
         elastic=codec.read_elastic(object_of(body, "elastic")),
-        progress=trainer_status.read(body.get("trainerStatus")),
+        progress=trainer_status.read(body),
         progress_clock=codec.read_progress_clock(body),
     )
     return _with_conditions(record, stored_conditions)
@@ -119,10 +119,9 @@ def write(report: JobReport, stored: Body) -> dict[str, Any]:
         pending=codec.write_pending(record.pending),
         queue=codec.write_queue(record.queue),
         elastic=codec.write_elastic(record.elastic),
-        trainerStatus=trainer_status.write(record.progress),
         **codec.write_progress_clock(record.progress_clock),
         **codec.write_restart_records(record.restart_records),
-    )
+    ) | trainer_status.write(record.progress)
     foreign = {name: value for name, value in stored.items() if name not in _FIELDS}
     return fields | foreign
 

@@ -66,7 +66,7 @@ async def test_a_report_is_in_the_status_of_its_job(harness, intake):
 
 async def test_reports_are_compared_with_those_of_the_same_namespace(harness, intake, monkeypatch):
     await run(harness)
-    monkeypatch.setattr(intake.reports, "add", lambda *_, namespace: namespaces.append(namespace))
+    monkeypatch.setattr(intake.reports, "add", lambda *_, namespace, **__: namespaces.append(namespace))
     namespaces = []
 
     intake.take(KEY, owner(harness), Progress(1))

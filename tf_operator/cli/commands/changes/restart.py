@@ -4,6 +4,7 @@ import argparse
 import sys
 
 from tf_operator.cli import session, target
+from tf_operator.cli.commands.changes import after_checkpoint
 from tf_operator.cli.grammar import Commands
 from tf_operator.client import AsyncTFJobs
 
@@ -20,12 +21,15 @@ def add_command(commands: Commands) -> None:
     )
     parser.add_argument("name", metavar="JOB", help="name of the job")
     parser.add_argument("--replica", default="", metavar="REPLICA", help="only this replica, as in worker-0")
+    after_checkpoint.add_arguments(parser)
     target.add_arguments(parser, changes=True)
     parser.set_defaults(run=lambda arguments: session.run(arguments, _restart))
 
 
 async def _restart(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
-    deleted = await jobs.restart(session.name_of(arguments.name, jobs), replica=arguments.replica)
+    name = session.name_of(arguments.name, jobs)
+    await after_checkpoint.wait(jobs, name, arguments)
+    deleted = await jobs.restart(name, replica=arguments.replica)
     for pod in deleted:
         sys.stdout.write(f"{pod.replica}: pod {pod.name} deleted {session.where(jobs)}; the operator replaces it\n")
     if not deleted:

@@ -4,6 +4,7 @@ import argparse
 import sys
 
 from tf_operator.cli import session, target
+from tf_operator.cli.commands.changes import after_checkpoint
 from tf_operator.cli.grammar import Commands
 from tf_operator.client import AsyncTFJobs
 
@@ -19,6 +20,7 @@ def add_command(commands: Commands) -> None:
     parser.add_argument("name", metavar="JOB", help="name of the job")
     parser.add_argument("--replicas", type=_number, required=True, metavar="N", help="the new number of replicas")
     parser.add_argument("--type", default="Worker", metavar="TYPE", help="replica type; default: Worker")
+    after_checkpoint.add_arguments(parser)
     target.add_arguments(parser, changes=True)
     parser.set_defaults(run=lambda arguments: session.run(arguments, _scale))
 
@@ -30,7 +32,9 @@ def _number(text: str) -> int:
 
 
 async def _scale(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
-    job = await jobs.scale(session.name_of(arguments.name, jobs), arguments.replicas, type=arguments.type)
+    name = session.name_of(arguments.name, jobs)
+    await after_checkpoint.wait(jobs, name, arguments)
+    job = await jobs.scale(name, arguments.replicas, type=arguments.type)
     done = f"{job.kind} {job.namespace}/{job.name} scaled to {arguments.replicas} {arguments.type}"
     sys.stdout.write(f"{done} {session.where(jobs)}\n")
     return 0

@@ -4,6 +4,7 @@ import argparse
 import sys
 
 from tf_operator.cli import session, target
+from tf_operator.cli.commands.changes import after_checkpoint
 from tf_operator.cli.grammar import Commands
 from tf_operator.client import AsyncTFJobs
 
@@ -22,6 +23,7 @@ def add_command(commands: Commands) -> None:
         " not run again.",
         allow_abbrev=False,
     )
+    after_checkpoint.add_arguments(suspend)
     for parser, verb in ((suspend, _suspend), (resume, _resume)):
         parser.add_argument("name", nargs="+", metavar="JOB", help="name of a job")
         target.add_arguments(parser, changes=True)
@@ -30,6 +32,7 @@ def add_command(commands: Commands) -> None:
 
 async def _suspend(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
     for name in arguments.name:
+        await after_checkpoint.wait(jobs, session.name_of(name, jobs), arguments)
         job = await jobs.suspend(session.name_of(name, jobs))
         done = f"{job.kind} {job.namespace}/{job.name} is suspended {session.where(jobs)}"
         sys.stdout.write(f"{done}; go on with: tfjob resume {job.name}\n")

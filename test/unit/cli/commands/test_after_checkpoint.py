@@ -1,0 +1,89 @@
+"""``--after-checkpoint``: nothing is done to a job before its program has saved its work again."""
+
+import asyncio
+
+import pytest
+
+from support.embedded.embedded_jobs import PODS, TFJOBS, EmbeddedJobs
+from support.fake_clock import FakeClock
+from tf_operator.cli import main
+from tf_operator.cli.commands.changes import restart, scale, suspend
+from tf_operator.client import NotPossible, WaitTimeout
+
+REPORT = {"trainerStatus": {"step": 3500}}
+VERBS = {
+    "suspend a": (suspend._suspend, lambda cluster: cluster.find(TFJOBS, "a")["spec"]["runPolicy"].get("suspend")),
+    "restart a": (
+        restart._restart,
+        lambda cluster: "deletionTimestamp" in cluster.find(PODS, "a-worker-0")["metadata"],
+    ),
+    "scale a --replicas 3": (
+        scale._scale,
+        lambda cluster: cluster.find(TFJOBS, "a")["spec"]["tfReplicaSpecs"]["Worker"]["replicas"] == 3,
+    ),
+}
+
+
+@pytest.fixture
+def cluster():
+    """With a job that runs and has saved its work at step 3400."""
+    embedded = EmbeddedJobs(FakeClock())
+    job = embedded.job("a", elasticPolicy={"minReplicas": 1, "maxReplicas": 5})
+    embedded.report("a", "Running", **REPORT, checkpoint={"step": 3400})
+    embedded.pod(job, "worker-0")
+    return embedded
+
+
+async def begin(cluster, line, verb):
+    """The command, as far as it comes without waiting."""
+    arguments = main.make_parser(line.split()[0]).parse_args(line.split())
+
+    async def run():
+        async with cluster.client() as jobs:
+            return await verb(jobs, arguments)
+
+    command = asyncio.ensure_future(run())
+    await cluster.clock.idle()
+    return command
+
+
+@pytest.mark.parametrize("line", VERBS)
+async def test_a_command_waits_for_a_new_checkpoint_and_then_acts(cluster, line, capsys):
+    verb, is_done = VERBS[line]
+    command = await begin(cluster, f"{line} --after-checkpoint", verb)
+    assert capsys.readouterr().err == "TFJob default/a: waiting for a checkpoint after that of step 3400\n"
+    cluster.report("a", "Running", trainerStatus={"step": 3600}, checkpoint={"step": 3400})
+    await cluster.clock.idle()
+    assert not is_done(cluster)
+
+    cluster.report("a", "Running", **REPORT, checkpoint={"step": 3600})
+    assert await command == 0
+    assert is_done(cluster)
+
+
+@pytest.mark.parametrize("line", VERBS)
+async def test_nothing_is_done_when_there_is_no_checkpoint_in_time(cluster, line):
+    verb, is_done = VERBS[line]
+    command = await begin(cluster, f"{line} --after-checkpoint --timeout 2m", verb)
+    await cluster.clock.advance(121)
+
+    with pytest.raises(WaitTimeout, match="after 120 s"):
+        await command
+    assert not is_done(cluster)
+
+
+async def test_nothing_is_done_to_a_job_that_ends_meanwhile(cluster):
+    command = await begin(cluster, "suspend a --after-checkpoint", suspend._suspend)
+    cluster.report("a", "Succeeded", **REPORT, checkpoint={"step": 3400})
+
+    with pytest.raises(NotPossible, match="a has succeeded without another checkpoint"):
+        await command
+
+
+async def test_the_first_checkpoint_is_a_new_one(cluster, capsys):
+    cluster.job("b", status={"trainerStatus": {"step": 1}})
+    command = await begin(cluster, "suspend b --after-checkpoint", suspend._suspend)
+    assert "waiting for its first checkpoint" in capsys.readouterr().err
+    cluster.report("b", "Running", trainerStatus={"step": 1}, checkpoint={"step": 0})
+
+    assert await command == 0

@@ -1,0 +1,127 @@
+"""A program that was started again and does not go on from its last checkpoint: its job says so, once."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from support.embedded.controller_harness import KEY, Harness
+from support.embedded.progress import intake_of
+from support.jobs.builders import tfjob
+from tf_operator.controller import resources
+from tf_operator.controller.progress.intake import Outcome, TokenOwner
+from tf_operator.job.progress import Checkpoint, Progress
+from tf_operator.machinery.transport import requests
+from tf_operator.meta import ObjectKey
+
+POD = f"{KEY.name}-worker-0"
+MOMENT = datetime(2026, 3, 1, 8, 10, tzinfo=UTC)
+MESSAGE = "went on from step 7, although there is a checkpoint of step 3400 in /data"
+
+
+@pytest.fixture
+def harness():
+    return Harness(tfjob(KEY.name).workers(2, restart="OnFailure"))
+
+
+@pytest.fixture(params=["a pod", "no pod"])
+def owner(request, harness):
+    """Whose token comes with a report: without a cluster, it is the job's."""
+
+    def of_now():
+        pod = harness.caches.pods.store.get(ObjectKey(KEY.namespace, POD)).pod
+        job = TokenOwner(harness.job["metadata"]["uid"])
+        return job if request.param == "no pod" else TokenOwner(pod_uid=pod.uid, namespace=KEY.namespace)
+
+    return of_now
+
+
+async def begin(harness):
+    harness.sync()
+    await harness.settle()
+    harness.set_pod(POD, phase="Running")
+    harness.sync()
+    await harness.settle()
+
+
+async def report(harness, owner, **fields):
+    assert intake_of(harness).take(KEY, owner(), Progress(time=MOMENT, **fields)) is Outcome.TAKEN
+    await harness.clock.advance(1)
+    await harness.settle()
+
+
+async def save(harness, owner):
+    """A run that has reported a checkpoint, which is in the status."""
+    await begin(harness)
+    await report(harness, owner, step=10)
+    await report(harness, owner, step=3500, checkpoint=Checkpoint(3400, MOMENT, "/data"))
+    await harness.clock.advance(30)
+    await harness.settle()
+
+
+async def replace_pod(harness):
+    pod = harness.caches.pods.store.get(ObjectKey(KEY.namespace, POD)).pod
+    harness.api.send(requests.delete(resources.PODS, ObjectKey(KEY.namespace, POD), uid=pod.uid))
+    await begin(harness)
+
+
+async def restart_in_place(harness):
+    ended = {"terminated": {"exitCode": 1, "finishedAt": "2026-03-01T08:09:00Z"}}
+    running = {"running": {"startedAt": "2026-03-01T08:09:01Z"}}
+    status = {"name": "tensorflow", "restartCount": 1, "state": running, "lastState": ended}
+    harness.set_pod(POD, containerStatuses=[status])
+    harness.sync()
+    await harness.settle()
+
+
+def told(harness):
+    return [event for event in harness.recorder.events if event[1] == "ResumedBehindCheckpoint"]
+
+
+async def test_a_checkpoint_is_in_the_status_within_half_a_minute(harness, owner):
+    await save(harness, owner)
+
+    status = harness.job["status"]
+    assert status["checkpoint"] == {"step": 3400, "time": "2026-03-01T08:10:00Z", "path": "/data"}
+    assert "resumedFromStep" not in status
+
+
+@pytest.mark.parametrize("restart", [replace_pod, restart_in_place])
+@pytest.mark.parametrize("fields", [{"step": 7}, {"step": 9000, "resumed_from": 7}], ids=["step", "field"])
+async def test_a_restart_from_behind_the_checkpoint_is_told_once_with_the_first_report(harness, owner, restart, fields):
+    await save(harness, owner)
+    await restart(harness)
+    assert not told(harness)
+
+    await report(harness, owner, **fields)
+    assert told(harness) == [("Warning", "ResumedBehindCheckpoint", MESSAGE)]
+    assert harness.counts.told.count("resumed behind ns") == 1
+    assert harness.job["status"].get("resumedFromStep") == fields.get("resumed_from")
+
+    await report(harness, owner, step=8)
+    harness.notes.progress_reports.begin_term()  # another process leads, which knows the status
+    await report(harness, owner, **fields)
+    assert len(told(harness)) == 1
+
+
+async def test_what_is_told_is_not_lost_when_something_else_has_the_status_written(harness, owner, monkeypatch):
+    await save(harness, owner)
+    await replace_pod(harness)
+    monkeypatch.setattr(harness.notes.progress_reports, "_interval", lambda _: 1000.0)
+    await report(harness, owner, step=7)
+    assert not told(harness)
+
+    harness.edit_job({"spec": {"runPolicy": {"ttlSecondsAfterFinished": 7}}})
+    harness.sync()
+    await harness.settle()
+    assert len(told(harness)) == 1
+
+
+@pytest.mark.parametrize("restart", [replace_pod, restart_in_place])
+@pytest.mark.parametrize("fields", [{"step": 3400}, {"step": 7, "resumed_from": 3400}], ids=["step", "field"])
+async def test_a_restart_that_goes_on_from_the_checkpoint_is_not_told(harness, owner, restart, fields):
+    await save(harness, owner)
+    await restart(harness)
+    await report(harness, owner, **fields)
+    await report(harness, owner, step=7)
+
+    assert not told(harness)

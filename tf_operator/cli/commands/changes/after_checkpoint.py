@@ -1,0 +1,44 @@
+"""``--after-checkpoint``: a command waits until the program has saved its work, and then acts."""
+
+import argparse
+from typing import Final
+
+from tf_operator.cli import session
+from tf_operator.cli.commands.wait import seconds
+from tf_operator.client import AsyncTFJobs, Job, NotPossible
+from tf_operator.job.progress import Checkpoint
+
+_LONGEST: Final = "10m"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--after-checkpoint",
+        action="store_true",
+        help="wait until the program has reported a new checkpoint (docs/how-to/progress.md)",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=seconds,
+        default=seconds(_LONGEST),
+        metavar="TIME",
+        help=f"with --after-checkpoint: do nothing if there is none after this time; default: {_LONGEST}",
+    )
+
+
+async def wait(jobs: AsyncTFJobs, name: str, arguments: argparse.Namespace) -> None:
+    """Return when the job has a new checkpoint, if that is asked for; ``NotPossible`` when it ends before."""
+    if not arguments.after_checkpoint:
+        return
+    job = await jobs.get(name)
+    last = _checkpoint(job)
+    next_one = f"a checkpoint after that of step {last.step}" if last else "its first checkpoint"
+    session.say(f"{job.kind} {job.namespace}/{job.name}: waiting for {next_one}")
+    job = await jobs.wait(job, timeout=arguments.timeout, until=lambda current: _checkpoint(current) != last)
+    if _checkpoint(job) == last:
+        raise NotPossible(f"{job.kind} {job.namespace}/{job.name} has {job.phase.lower()} without another checkpoint")
+
+
+def _checkpoint(job: Job) -> Checkpoint | None:
+    report = job.spec.record.progress
+    return report.checkpoint if report else None
