@@ -1,27 +1,34 @@
-"""``tfjob install`` in an empty cluster: image, operator, jobs; and its removal, which leaves them. Last of all."""
+"""From an empty cluster and a checkout to a trained model by what docs/start/cluster.md has readers type, and back.
+
+Last of all, as it removes the release of Helm.
+"""
 
 import gzip
 import io
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tarfile
 from pathlib import Path
 
 import pytest
+import yaml
 
 from lab.cluster import image_archives
+from support import doc_pages
 from support.given_cluster import GivenCluster
-from support.jobs.real_namespace import Program, small_job
+from support.jobs.real_namespace import small_job
 from support.partners.image_registry import BaseImage, ImageRegistry, digest_of
 from support.partners.shared_port import shared
 from support.settle import eventually
 
-TFJOB = Path(sys.executable).with_name("tfjob")
 HOME = "tf-operator"
 CRDS = ("tfjobs.kubeflow.org", "tfjobs.mlkube.io", "tensorflowtrainingjobs.batch.tensorstack.dev")
 KINDS = "deployment,service,serviceaccount,networkpolicy,role,rolebinding,clusterrole,clusterrolebinding,namespace"
+START = doc_pages.ROOT / "manifests" / "examples" / "start"
 
 
 def base_with_python():
@@ -49,26 +56,12 @@ def base_with_python():
 def image_options(cluster, tmp_path):
     """How an image gets into the cluster: by a registry beside it, or it is there already."""
     if GivenCluster.from_environment() is not None:
-        yield ["--image", os.environ["E2E_OPERATOR_IMAGE"]]
+        yield f"--image {os.environ['E2E_OPERATOR_IMAGE']}"
         return
     node = int((cluster.dir / "nodes" / cluster.nodes[0] / "pid").read_text())  # all nodes share its network
     with ImageRegistry.up(tmp_path / "registry") as registry, shared(registry.port, node=node):
         registry.put_image("python", "3.11", [base_with_python()])
-        yield ["--registry", f"{registry.address}/team", "--base", f"{registry.address}/python:3.11"]
-
-
-@pytest.fixture
-def tfjob(cluster, tmp_path):
-    """Type a command that has to succeed; what it prints."""
-    environment = os.environ | {"DOCKER_CONFIG": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)}
-
-    def call(*words):
-        command = [TFJOB, *words, "--kubeconfig", str(cluster.kubeconfig)]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-    return call
+        yield f"--registry {registry.address}/team --base {registry.address}/python:3.11"
 
 
 @pytest.fixture
@@ -85,26 +78,80 @@ def empty(operator_release, admin):
     admin.run("delete", "crd", *CRDS, "--ignore-not-found")
 
 
+@pytest.fixture
+def checkout(tmp_path, images):
+    """What the reader's checkout has for the page; the job's image is one that the nodes have, with all it imports."""
+    folder = tmp_path / "checkout"
+    start = folder / START.relative_to(doc_pages.ROOT)
+    shutil.copytree(START, start)
+    claim, job = yaml.safe_load_all((start / "job.yaml").read_text())
+    (container,) = job["spec"]["tfReplicaSpecs"]["Worker"]["template"]["spec"]["containers"]
+    container["image"] = images.training
+    container["args"] = [re.sub("^pip .* && ", "", container["args"][0])]
+    (start / "job.yaml").write_text(yaml.safe_dump_all([claim, job]))
+    return folder
+
+
+@pytest.fixture
+def reader(here, checkout, tmp_path):
+    """Type commands that have to succeed, in the checkout, with a kubeconfig for the namespace; what they print."""
+    config = json.loads(here.kubectl.run("config", "view", "--minify", "--flatten", "--output=json"))
+    (context,) = config["contexts"]
+    context["name"] = "my-cluster"
+    context["context"]["namespace"] = here.name
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.touch(mode=0o600)
+    kubeconfig.write_text(json.dumps(config | {"current-context": ""}))
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    own = {"KUBECONFIG": str(kubeconfig), "DOCKER_CONFIG": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)}
+    environment = os.environ | own | {"PATH": path}
+
+    def call(commands):
+        shell = ["bash", "-e", "-c", commands]
+        done = subprocess.run(shell, cwd=checkout, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    return call
+
+
+def documented_commands():
+    """What the page has readers type first."""
+    page = doc_pages.Page("docs/start/cluster.md")
+    return next(block.text for block in doc_pages.blocks(page) if block.not_run.endswith(Path(__file__).name))
+
+
 @pytest.mark.usefixtures("empty")
 @pytest.mark.programs("registry")
-async def test_an_empty_cluster_runs_jobs_after_one_command_and_another_one_leaves_them_alone(
-    tfjob, image_options, admin, counts, here
+async def test_two_commands_lead_from_an_empty_cluster_to_a_model_and_a_third_one_leaves_only_jobs(
+    reader, image_options, admin, sleeps, here
 ):
-    text = tfjob("install", *image_options)
-    assert "the operator's Deployment tf-operator/tf-operator has 1 of 1 pods available" in text
-    assert "FAIL" not in text
-    here.kubectl.create(small_job("k", counts))
-    here.kubectl.create(small_job("j", Program(counts.image, "import time; time.sleep(3600)")))
-    await here.wait_state("k", "Succeeded", within=90)
+    here.provide_volume("training")
+    commands = documented_commands()
+    assert commands.count("tfjob ") == 2
+    printed = reader(commands.replace("--registry REGISTRY", image_options))
+    assert "the operator's Deployment tf-operator/tf-operator has 1 of 1 pods available" in printed
+    assert "FAIL" not in printed
+    assert re.search(r"3 files, .* packed, sha256:\w{12}", printed)
+    assert float(re.search(r"Accuracy on 360 held-out digits: ([0-9.]+)%", printed)[1]) >= 90
+
+    here.kubectl.create(small_job("j", sleeps))
     await here.wait_state("j", "Running", within=90)
     uids = here.uids("j")
-
-    tfjob("uninstall")
+    reader("tfjob uninstall --context my-cluster")
 
     def remainder():
         selector = "--selector=app.kubernetes.io/managed-by=tfjob"
         return admin.run("get", KINDS, "--all-namespaces", selector, "--output=name")
 
     await eventually(lambda: remainder() == "", within=90, every=1)
-    assert (here.state("j"), here.uids("j")) == ("Running", uids)
+    assert (here.state("training"), here.state("j"), here.uids("j")) == ("Succeeded", "Running", uids)
     assert here.pods("j")["worker-0"]["status"]["phase"] == "Running"
+
+    reader("tfjob delete training --context my-cluster")
+    await eventually(lambda: uploads(here) == [], within=60)
+
+
+def uploads(here):
+    """The files that went along with jobs."""
+    return [it for it in here.kubectl.list("configmaps") if it["metadata"]["name"].startswith("training-upload-")]
