@@ -29,6 +29,7 @@ LOCKS: Final[Mapping[str, Sequence[str]]] = {
     "go": ("hack/requirements/go.in",),
     "docs": ("hack/requirements/docs.in",),
     "browser": ("hack/requirements/browser.in",),
+    "notebooks": ("hack/requirements/notebooks.in",),
     "partners": ("hack/requirements/partners.in",),
     "pipelines": ("hack/requirements/pipelines.in",),
     "tensorboard": ("hack/requirements/tensorboard.in",),

@@ -10,7 +10,7 @@ import os
 import queue
 import threading
 import weakref
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextlib import aclosing
 from types import TracebackType
@@ -26,6 +26,7 @@ from tf_operator.machinery.transport.transport import Transport
 
 if TYPE_CHECKING:
     from tf_operator.client.explanation.situation import Explanation
+    from tf_operator.client.functions.function_job import TrainOptions
     from tf_operator.client.manifests.files import Source
     from tf_operator.client.plan.job_plan import JobPlan
     from tf_operator.client.run.job_run import RunResult
@@ -167,17 +168,46 @@ class TFJobs:
 
         Without a named cluster or a local server, the job runs on this machine. There, an interruption stops it.
         """
-        lines = queue.SimpleQueue[LogLine | None]()
-        call = self._jobs.run(source, replace=replace, on_line=lines.put)
-        self._check_process(call)
-        running = _Running(self._loop, call, lambda: lines.put(None))
-        try:
-            while line := lines.get():
-                (on_line or print_line)(line)
-        except BaseException:
-            running.end()
-            raise
-        return running.result()
+        return self._follow(lambda put: self._jobs.run(source, replace=replace, on_line=put), on_line)
+
+    def train(
+        self,
+        train_func: Callable[..., object],
+        *,
+        name: str = "",
+        base_image: str = "",
+        parameters: Mapping[str, Any] | None = None,
+        num_workers: int = 1,
+        num_ps: int = 0,
+        chief: bool = False,
+        resources_per_worker: Mapping[str, Any] | None = None,
+        packages_to_install: Sequence[str] = (),
+        pip_index_url: str = "",
+        env_vars: Mapping[str, str] | None = None,
+        replace: bool = False,
+        on_line: Callable[[LogLine], object] | None = None,
+    ) -> "RunResult":
+        """Run a function in each replica, where `run` would; `result` has what that of the chief or worker 0 returned.
+
+        Only its source is sent: what it uses has to be imported in it, or be in `parameters`, its one argument.
+        """
+        options: TrainOptions = {
+            "name": name,
+            "base_image": base_image,
+            "parameters": parameters,
+            "num_workers": num_workers,
+            "num_ps": num_ps,
+            "chief": chief,
+            "resources_per_worker": resources_per_worker,
+            "packages_to_install": packages_to_install,
+            "pip_index_url": pip_index_url,
+            "env_vars": env_vars,
+        }
+        return self._follow(lambda put: self._jobs.train(train_func, replace=replace, on_line=put, **options), on_line)
+
+    def result(self, job: str | Job) -> Any:  # noqa: ANN401 (JSON)
+        """What the function of a job returned that `train` has run."""
+        return self._run(self._jobs.result(job))
 
     def suspend(self, job: str | Job) -> Job:
         """Delete the pods of a job, until it is resumed."""
@@ -198,6 +228,24 @@ class TFJobs:
     def delete(self, job: str | Job) -> None:
         """Delete a job and its pods."""
         self._run(self._jobs.delete(job))
+
+    def _follow(
+        self,
+        run: Callable[[Callable[[LogLine | None], None]], Coroutine[Any, Any, "RunResult"]],
+        on_line: Callable[[LogLine], object] | None,
+    ) -> "RunResult":
+        """Wait for the end of a job whose lines come meanwhile. An interruption ends the call, and is waited for."""
+        lines = queue.SimpleQueue[LogLine | None]()
+        call = run(lines.put)
+        self._check_process(call)
+        running = _Running(self._loop, call, lambda: lines.put(None))
+        try:
+            while line := lines.get():
+                (on_line or print_line)(line)
+        except BaseException:
+            running.end()
+            raise
+        return running.result()
 
     def _run(self, call: Coroutine[Any, Any, T]) -> T:
         """Wait for a call; when that is interrupted (Ctrl-C), the call is cancelled."""

@@ -86,6 +86,11 @@ class ClusterChoice:
         """Whether somebody has named it or runs it on this machine; else it is only what is left."""
         return self.origin in {Origin.NAMED, Origin.LOCAL}
 
+    @property
+    def runs_here(self) -> bool:
+        """Whether a job that is run in one call runs on this machine: nobody runs it in a cluster that is left over."""
+        return self.origin is not Origin.NAMED
+
     def source(self) -> ConfigSource:
         is_pod = self.origin is Origin.POD or (self.context == POD_CONTEXT and not self.kubeconfig and _is_in_pod())
         return InCluster() if is_pod else KubeConfig(self.kubeconfig, context=self.context)

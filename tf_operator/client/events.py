@@ -1,11 +1,15 @@
 """What was reported about a job and its pods: Kubernetes Events, as values."""
 
-from collections.abc import Iterable
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+from tf_operator.client import changes, pods
 from tf_operator.client.job import Job
+from tf_operator.machinery.clock import Clock
+from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.requests import Resource, Scope
 from tf_operator.meta import Body, mapping_of, metadata_of, parse_time, text_of
 
@@ -34,6 +38,30 @@ class JobEvent:
     def is_warning(self) -> bool:
         """Whether something went wrong."""
         return self.type == "Warning"
+
+
+async def read(client: ApiClient, job: Job, *, with_pods: bool) -> tuple[JobEvent, ...]:
+    """What was reported about a job and its pods, also about pods that are gone; the oldest first."""
+    bodies = (await changes.list_all(client, EVENTS, scope_of_job(job))).items
+    ours = [body for body in bodies if _is_about(body, job)]
+    if with_pods:
+        others = (await changes.list_all(client, EVENTS, scope_of_pods(job.namespace))).items
+        ours += [body for body in others if pods.is_replica_name(job, read_event(body).name)]
+    return tuple(read_events(ours))
+
+
+async def follow(client: ApiClient, job: Job, clock: Clock) -> AsyncGenerator[JobEvent, None]:
+    """What is reported about a job: what was, then each event, for ever."""
+    async with aclosing(changes.follow(client, EVENTS, scope_of_job(job), clock)) as batches:
+        async for batch in batches:
+            for change in batch:
+                if not change.is_deleted and _is_about(change.body, job):
+                    yield read_event(change.body)
+
+
+def _is_about(body: Body, job: Job) -> bool:
+    """Whether an event is about this very job, and no earlier one of its name."""
+    return subject_uid(body) in {job.uid, ""}
 
 
 def scope_of_job(job: Job) -> Scope:

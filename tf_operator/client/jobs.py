@@ -4,11 +4,11 @@ import math
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
 from tf_operator.client import changes, cluster, events, logs, package_client, pods, replacement, resources
-from tf_operator.client.cluster import ClusterChoice, Origin
-from tf_operator.client.events import EVENTS, JobEvent
+from tf_operator.client.cluster import ClusterChoice
+from tf_operator.client.events import JobEvent
 from tf_operator.client.job import Job, JobList, NotPossible, WaitTimeout, deleted, reached, read_job, type_in
 from tf_operator.client.logs import LogFollower, LogLine, LogOptions
 from tf_operator.client.pods import PODS, JobPod
@@ -26,6 +26,7 @@ from tf_operator.meta import Body, ObjectKey, key_of, metadata_of, text_of, uid_
 
 if TYPE_CHECKING:
     from tf_operator.client.explanation.situation import Explanation
+    from tf_operator.client.functions.function_job import TrainOptions
     from tf_operator.client.manifests.files import Source
     from tf_operator.client.plan.job_plan import JobPlan
     from tf_operator.client.run.job_run import RunResult
@@ -207,36 +208,19 @@ class AsyncTFJobs:
     async def watch_pods(self, job: str | Job) -> AsyncGenerator[tuple[JobPod, ...], None]:
         """The pods of a job now, and after each change, for ever."""
         target = await self._resolve(job)
-        current = dict[str, JobPod]()
-        async with aclosing(changes.follow(self.client, PODS, pods.scope_of(target), self._clock)) as batches:
-            async for batch in batches:
-                for change in batch:
-                    pod = pods.read_pod(target, change.body, self.api)
-                    if pod and change.is_deleted:
-                        current.pop(pod.name, None)
-                    elif pod:
-                        current[pod.name] = pod
-                yield pods.in_order(current.values())
+        async with aclosing(pods.follow(self.client, target, self.api, self._clock)) as versions:
+            async for version in versions:
+                yield version
 
     async def events(self, job: str | Job, *, with_pods: bool = True) -> tuple[JobEvent, ...]:
         """What was reported about a job and its pods, also about pods that are gone; the oldest first."""
-        target = await self._resolve(job)
-        bodies = (await changes.list_all(self.client, EVENTS, events.scope_of_job(target))).items
-        ours = [body for body in bodies if events.subject_uid(body) in {target.uid, ""}]
-        if with_pods:
-            others = (await changes.list_all(self.client, EVENTS, events.scope_of_pods(target.namespace))).items
-            ours += [body for body in others if pods.is_replica_name(target, events.read_event(body).name)]
-        return tuple(events.read_events(ours))
+        return await events.read(self.client, await self._resolve(job), with_pods=with_pods)
 
     async def watch_events(self, job: str | Job) -> AsyncGenerator[JobEvent, None]:
         """What is reported about a job: what was, then each event, for ever; one that is counted up comes again."""
-        target = await self._resolve(job)
-        scope = events.scope_of_job(target)
-        async with aclosing(changes.follow(self.client, EVENTS, scope, self._clock)) as batches:
-            async for batch in batches:
-                for change in batch:
-                    if not change.is_deleted and events.subject_uid(change.body) in {target.uid, ""}:
-                        yield events.read_event(change.body)
+        async with aclosing(events.follow(self.client, await self._resolve(job), self._clock)) as reported:
+            async for event in reported:
+                yield event
 
     async def logs(
         self,
@@ -259,20 +243,13 @@ class AsyncTFJobs:
         target = await self._resolve(job)
         options = LogOptions(container, previous, tail, longest)
         if follow:
-            follower = LogFollower(
-                self._client(reply_within=math.inf),
-                target,
-                api=self.api,
-                clock=self._clock,
-                replica=replica,
-                options=options,
-            )
-            async with aclosing(follower.lines()) as lines:
-                async for line in lines:
-                    yield line
-            return
-        sources = logs.sources(target, await self.pods(target), replica)
-        async with aclosing(logs.read_each(self.client, sources, options)) as lines:
+            client = self._client(reply_within=math.inf)
+            follower = LogFollower(client, target, api=self.api, clock=self._clock, replica=replica, options=options)
+            printed = follower.lines()
+        else:
+            sources = logs.sources(target, await self.pods(target), replica)
+            printed = logs.read_each(self.client, sources, options)
+        async with aclosing(printed) as lines:
             async for line in lines:
                 yield line
 
@@ -311,14 +288,37 @@ class AsyncTFJobs:
 
         order = job_run.read(source, self.namespace, replaces=replace, on_line=on_line)
         if self.choice is None or self.choice.is_chosen:
-            if self.choice and self.choice.origin is Origin.LOCAL:
-                order = order.on_this_machine()
+            order = order.on_this_machine() if self.choice and self.choice.runs_here else order
             return await job_run.run(self.of_kind(order.kind), order, self._clock)
         async with (
             own_server.running() as kubeconfig,
             AsyncTFJobs(self._named_namespace, kubeconfig=kubeconfig, kind=order.kind) as jobs,
         ):
             return (await job_run.run(jobs, order.on_own_server(), self._clock)).without_server()
+
+    async def train(
+        self,
+        train_func: Callable[..., object],
+        *,
+        replace: bool = False,
+        on_line: "Callable[[LogLine], object] | None" = None,
+        **options: "Unpack[TrainOptions]",
+    ) -> "RunResult":
+        """Run a function as ``run`` runs a manifest; ``options`` are the other arguments of ``TFJobs.train``.
+
+        Only its source is sent. ``NotPossible``, before anything is created, for one that needs more.
+        """
+        from tf_operator.client.functions import function_job  # noqa: PLC0415 (as above)
+
+        manifest = function_job.make(train_func, options, is_here=bool(self.choice and self.choice.runs_here))
+        return await self.run(manifest, replace=replace, on_line=on_line)
+
+    async def result(self, job: str | Job) -> Any:  # noqa: ANN401 (JSON)
+        """What the function of a job has returned; ``NotPossible`` where nothing is there."""
+        from tf_operator.client.functions import returned  # noqa: PLC0415 (as above)
+
+        current = await self.get(job)
+        return returned.value(current, returned.message_of(await self.pods(current)))
 
     async def suspend(self, job: str | Job) -> Job:
         """Delete the pods of a job, and make none until it is resumed."""

@@ -1,18 +1,22 @@
 """The pods of a job: which replica each one is, and how its program stands."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from tf_operator.client import changes
 from tf_operator.client.job import Job, NotPossible
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.job import naming
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.training_job import RestartPolicy
+from tf_operator.machinery.clock import Clock
+from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.requests import Resource, Scope
 from tf_operator.meta import Body, controller_of, metadata_of, parse_time, text_of
 
@@ -92,6 +96,20 @@ def scope_of(job: Job) -> Scope:
 def read_pods(job: Job, bodies: Iterable[Body], api: ServedAPI) -> tuple[JobPod, ...]:
     """The pods that belong to this very job, in the order of its replicas. A label alone proves nothing."""
     return in_order(pod for body in bodies if (pod := read_pod(job, body, api)))
+
+
+async def follow(client: ApiClient, job: Job, api: ServedAPI, clock: Clock) -> AsyncGenerator[tuple[JobPod, ...], None]:
+    """The pods of a job now, and after each change, for ever."""
+    current = dict[str, JobPod]()
+    async with aclosing(changes.follow(client, PODS, scope_of(job), clock)) as batches:
+        async for batch in batches:
+            for change in batch:
+                pod = read_pod(job, change.body, api)
+                if pod and change.is_deleted:
+                    current.pop(pod.name, None)
+                elif pod:
+                    current[pod.name] = pod
+            yield in_order(current.values())
 
 
 def in_order(pods: Iterable[JobPod]) -> tuple[JobPod, ...]:

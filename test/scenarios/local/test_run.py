@@ -386,6 +386,41 @@ async def test_a_python_program_runs_a_job_without_a_cluster(machine, tmp_path):
     assert machine.remains() == []
 
 
+TRAINS = """
+from tf_operator.client import NotPossible, TFJobs
+
+def fit_digits(parameters):
+    import json, os
+
+    task = json.loads(os.environ["TF_CONFIG"])["task"]
+    print(parameters["greeting"])
+    return [task["type"], task["index"]]
+
+with TFJobs() as jobs:
+    ended = jobs.train(fit_digits, parameters={"greeting": "$(HOME)"}, chief=True, on_line=print)
+    print(ended.job.name, ended.exit_code, ended.result)
+    try:
+        jobs.train(lambda: 1)
+    except NotPossible as error:
+        print(error)
+"""
+
+
+async def test_a_python_program_trains_a_function_without_a_cluster(machine, tmp_path):
+    (tmp_path / "program.py").write_text(TRAINS)
+    program = (sys.executable, "-W", "error", str(tmp_path / "program.py"))
+
+    process = await machine.start(command=program)
+    output, errors = (part.decode() for part in await process.communicate())
+
+    assert (process.returncode, errors) == (0, "")
+    assert "replica='chief-0', pod='fit-digits-chief-0', text='$(HOME)'" in output
+    assert output.endswith(
+        "fit-digits 0 ['chief', 0]\ntrain_func is a lambda: define a function with def, and name it\n"
+    )
+    assert machine.remains() == []
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["interrupted", "killed"])
 async def test_nothing_is_left_of_a_job_whose_python_program_ends(machine, tmp_path, number):
     (tmp_path / "job.yaml").write_text(job("trap 'exit 1' TERM; echo here; while :; do sleep 0.05; done", Worker=1))

@@ -18,6 +18,7 @@ from tf_operator.client import (
     AsyncTFJobs,
     ConfigurationError,
     Invalid,
+    InvalidManifest,
     JobPhase,
     NotFound,
     NotPossible,
@@ -78,6 +79,46 @@ async def test_a_job_in_place_of_another_waits_until_that_is_gone(jobs, cluster)
     with pytest.raises(Invalid):  # and nothing is deleted for a job that is not accepted
         await jobs.submit(tfjob("j").workers(-1).body(), replace=True)
     assert (await jobs.get("j")).uid == job.uid
+
+
+@pytest.mark.parametrize(
+    ("message", "rule"),
+    [
+        ('{"missing": "fit has returned a set"}', "TFJob default/j has no result: fit has returned a set"),
+        ("a log", "its pods are gone, or it runs no function of train"),
+        ('{"returned', "its pods are gone, or it runs no function of train"),
+        ("[1]", "its pods are gone, or it runs no function of train"),
+    ],
+)
+async def test_the_result_of_a_function_is_read_from_the_replica_that_decides(jobs, cluster, message, rule):
+    job = cluster.job()
+    with pytest.raises(NotPossible, match="TFJob default/j has no result: it has not ended"):
+        await jobs.result("j")
+    cluster.report("j", "Succeeded")
+    with pytest.raises(NotPossible, match="its pods are gone"):
+        await jobs.result("j")
+    for replica, text in (("worker-0", '{"returned": 1}'), ("chief-0", message)):
+        ended = {"name": "tensorflow", "state": {"terminated": {"exitCode": 0, "message": text}}}
+        cluster.pod(job, replica, "Succeeded", containerStatuses=[{"name": "other"}, ended])
+    with pytest.raises(NotPossible, match=rule):
+        await jobs.result("j")
+    ended["state"]["terminated"]["message"] = '{"returned": {"loss": 0.5}}'
+    cluster.move("j-chief-0", "Succeeded", containerStatuses=[ended])
+    assert await jobs.result("j") == {"loss": 0.5}
+
+
+async def test_a_function_that_cannot_be_sent_creates_nothing(jobs):
+    with pytest.raises(NotPossible, match="is a lambda"):
+        await jobs.train(lambda: 1)
+    with pytest.raises(NotPossible, match="no name of a package"):
+        await jobs.train(plain_function, packages_to_install=["-r"])
+    with pytest.raises(InvalidManifest, match=r"metadata\.name"):
+        await jobs.train(plain_function, name="A_b")
+    assert await jobs.list() == ()
+
+
+def plain_function():
+    return 1
 
 
 async def test_a_notebook_shows_jobs_as_a_table(jobs, cluster):

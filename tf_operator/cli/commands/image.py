@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 from tf_operator.cli import session
 from tf_operator.cli.grammar import Commands
-from tf_operator.cli.manifests import starter
 from tf_operator.cli.usage import UsageError
 from tf_operator.client import NotPossible, display
 from tf_operator.client.images import image_name
@@ -51,7 +50,7 @@ def add_command(commands: Commands) -> None:
         "--base",
         default="",
         metavar="IMAGE",
-        help=f"image to begin with; default: {starter.IMAGE}, or for the operator {image_name.OPERATOR_BASE}",
+        help=f"image to begin with; default: {image_name.TENSORFLOW}, or for the operator {image_name.OPERATOR_BASE}",
     )
     push.add_argument(
         "--add",
@@ -88,7 +87,7 @@ async def _push(arguments: argparse.Namespace) -> int:
             raise UsageError("--operator and --add exclude each other: the operator's image has nothing else in it")
         digest = await push_operator(target, base=arguments.base, platforms=platforms, tls=tls)
     else:
-        base = image_name.parse(arguments.base or starter.IMAGE)
+        base = image_name.parse(arguments.base or image_name.TENSORFLOW)
         digest = await _push_files(target, base, arguments.add, platforms=platforms, tls=tls)
     sys.stdout.write(f"{target}@{digest}\n")
     return 0

@@ -10,6 +10,7 @@ from tf_operator.cli.grammar import Commands
 from tf_operator.cli.manifests import starter
 from tf_operator.cli.run import local_flags
 from tf_operator.cli.run.local_flags import LocalFlagError
+from tf_operator.client.images import image_name
 from tf_operator.job.constants import MOST_REPLICAS
 
 _MOST_GPUS: Final = 64
@@ -49,7 +50,7 @@ def add_command(commands: Commands) -> None:
         "--image",
         default="",
         metavar="IMAGE",
-        help=f"image for clusters; default: {starter.IMAGE}, or with --program the name of an image to build",
+        help=f"image for clusters; default: {image_name.TENSORFLOW}, or with --program the name of an image to build",
     )
     parser.set_defaults(run=run)
 

@@ -82,5 +82,4 @@ def _on_this_machine(body: Body, arguments: argparse.Namespace, server: ClusterC
     """An object with what the flags say, and with folder and Python of this shell where a server has others."""
     if server is None:
         return local_flags.prepared(body, arguments)
-    arguments.python = arguments.python or user_python(os.environ)
-    return local_flags.prepared(body, arguments, folder=str(Path.cwd()))
+    return local_flags.prepared(body, arguments, default_python=user_python(os.environ), folder=str(Path.cwd()))

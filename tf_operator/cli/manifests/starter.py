@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from tf_operator.client.images import image_name
 from tf_operator.local.node.machine import PYTHON_ANNOTATION
 
-IMAGE: Final = "tensorflow/tensorflow:2.19.0"
 _OWN_IMAGE: Final = "registry.example.com/NAME:1"
 """Of a job with a program of the user: no image has it yet, and none that exists should be taken for one."""
 _TEMPLATE: Final = """\
@@ -117,7 +117,7 @@ class Starter:
         ``gpus`` is ``None`` for one that serves, and computes nothing.
         """
         ending = _SERVE if gpus is None else _WORK
-        base = f"{IMAGE}-gpu" if gpus else IMAGE
+        base = f"{image_name.TENSORFLOW}-gpu" if gpus else image_name.TENSORFLOW
         image = self.image or (_OWN_IMAGE.replace("NAME", self.name) if self.program else base)
         python = _PYTHON.replace("ANNOTATION", PYTHON_ANNOTATION).replace("PYTHON", _scalar(self.python))
         program = _OWN_PROGRAM.replace("FROM_IMAGE", base).replace("IMAGE", image)

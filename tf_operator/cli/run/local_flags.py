@@ -68,15 +68,20 @@ def explain_images(where: str, arguments: argparse.Namespace) -> None:
     session.say(f"{where}: images are not used, programs run with {python} (--python chooses)")
 
 
-def prepared(body: Body, arguments: argparse.Namespace, *, folder: str = "") -> dict[str, Any]:
+def prepared(
+    body: Body, arguments: argparse.Namespace, *, default_python: str = "", folder: str = ""
+) -> dict[str, Any]:
     """The object, with mounts, variables and interpreter of the flags in all of its pod templates.
 
-    ``folder`` is where programs run that name no ``workingDir``.
+    ``default_python`` is that of templates that name none, and ``folder`` where programs run that name no
+    ``workingDir``.
     """
     mounts = dict(map(parse_mount, arguments.mount))
     variables = _variables(arguments.env_file) if arguments.env_file else {}
     python = str(parse_python(arguments.python)) if arguments.python else ""
-    return local_objects.prepared(body, mounts=mounts, variables=variables, python=python, folder=folder)
+    return local_objects.prepared(
+        body, mounts=mounts, variables=variables, python=python, default_python=default_python, folder=folder
+    )
 
 
 def parse_mount(text: str) -> tuple[str, Path]:

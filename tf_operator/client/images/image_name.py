@@ -10,6 +10,8 @@ from tf_operator.client.job import NotPossible
 DOCKER_HUB: Final = "docker.io"
 OPERATOR_BASE: Final = "docker.io/library/python:3.13-slim-bookworm"
 """Of the operator's own image, as in the Dockerfile."""
+TENSORFLOW: Final = "tensorflow/tensorflow:2.19.0"
+"""For trainings; with ``-gpu`` for those on GPUs."""
 _NAME: Final = re.compile(r"[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*)*")
 _REGISTRY: Final = re.compile(r"(?:\[[0-9a-fA-F:]+\]|[a-zA-Z0-9]+(?:[.-]+[a-zA-Z0-9]+)*)(?::[0-9]{1,5})?")
 _TAG: Final = re.compile(r"\w[\w.-]{0,127}", re.ASCII)

@@ -2,12 +2,13 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from tf_operator.client.explanation import checks
 from tf_operator.client.explanation.situation import Explanation
+from tf_operator.client.functions import returned
 from tf_operator.client.job import FAILED, Job, deleted
 from tf_operator.client.logs import LogLine, print_line
 from tf_operator.client.manifests import files
@@ -28,6 +29,8 @@ class RunResult:
 
     job: Job
     explanation: Explanation
+    message: str = field(default="", repr=False)
+    """What the program of the deciding replica has left behind, if anything."""
 
     def without_server(self) -> "RunResult":
         """The same where the server has ended with the job."""
@@ -37,6 +40,11 @@ class RunResult:
     def exit_code(self) -> int:
         """0, or that of the job's first failure."""
         return FAILED if self.job.exit_code is None else self.job.exit_code
+
+    @property
+    def result(self) -> Any:  # noqa: ANN401 (JSON)
+        """What a function that was trained has returned; ``NotPossible``, with the reason, where nothing came back."""
+        return returned.value(self.job, self.message)
 
     def __str__(self) -> str:
         return str(self.explanation)
@@ -60,7 +68,7 @@ class RunOrder:
     def on_this_machine(self) -> "RunOrder":
         """The same with the folder and the Python of this process, where a server has others."""
         python, folder = user_python(os.environ), str(Path.cwd())
-        bodies = (local_objects.prepared(body, python=python, folder=folder) for body in self.bodies)
+        bodies = (local_objects.prepared(body, default_python=python, folder=folder) for body in self.bodies)
         return replace(self, bodies=tuple(bodies))
 
     def on_own_server(self) -> "RunOrder":
@@ -91,4 +99,5 @@ async def run(jobs: JobRunner, order: RunOrder, clock: Clock) -> RunResult:
     job = await following.follow(jobs, job, logs=following.pass_lines(jobs, job, pass_on))
     if not job.is_finished:
         raise deleted(job)
-    return RunResult(job, checks.explain(await following.end_of(jobs, job, clock)))
+    end = await following.end_of(jobs, job, clock)
+    return RunResult(job, checks.explain(end), returned.message_of(end.pods))

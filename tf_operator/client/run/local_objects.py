@@ -20,11 +20,13 @@ def prepared(
     mounts: Mapping[str, Path] = _NONE,
     variables: Mapping[str, str] = _NONE,
     python: str = "",
+    default_python: str = "",
     folder: str = "",
 ) -> dict[str, Any]:
     """The object, with mounts, variables and interpreter in all of its pod templates.
 
-    ``folder`` is where programs run that name no ``workingDir``.
+    ``default_python`` is that of templates that name none, and ``folder`` where programs run that name no
+    ``workingDir``.
     """
     changed = copy.deepcopy(dict(body))
     pod_templates = list(templates.of(changed))
@@ -36,9 +38,10 @@ def prepared(
             container["env"] = [*({"name": name, "value": value} for name, value in variables.items()), *own]
         for container in _containers(spec) if folder else ():
             container["workingDir"] = container.get("workingDir") or folder
-    for template in pod_templates if python else ():
+    for template in pod_templates if python or default_python else ():
         metadata = template["metadata"] = dict(template.get("metadata") or {})
-        metadata["annotations"] = {**(metadata.get("annotations") or {}), PYTHON_ANNOTATION: python}
+        own = metadata.get("annotations") or {}
+        metadata["annotations"] = {**own, PYTHON_ANNOTATION: python or own.get(PYTHON_ANNOTATION) or default_python}
     return changed
 
 

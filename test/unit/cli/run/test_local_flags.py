@@ -48,6 +48,18 @@ def test_all_of_it_is_in_every_pod_template_and_the_manifest_is_left_as_it_is(tm
     assert "volumes" not in shared
 
 
+def test_the_python_of_this_shell_is_for_templates_that_name_none():
+    named = {"metadata": {"annotations": {PYTHON_ANNOTATION: "own"}}, "spec": {"containers": []}}
+    body = {"spec": {"tfReplicaSpecs": {"A": {"template": named}, "B": {"template": {"spec": {"containers": []}}}}}}
+
+    replicas = local_flags.prepared(body, flags(), default_python="shell's")["spec"]["tfReplicaSpecs"]
+
+    assert [it["template"]["metadata"]["annotations"][PYTHON_ANNOTATION] for it in replicas.values()] == [
+        "own",
+        "shell's",
+    ]
+
+
 @pytest.mark.parametrize(
     ("run_flags", "message"),
     [
