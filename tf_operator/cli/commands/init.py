@@ -50,7 +50,7 @@ def add_command(commands: Commands) -> None:
         "--image",
         default="",
         metavar="IMAGE",
-        help=f"image for clusters; default: {image_name.TENSORFLOW}, or with --program the name of an image to build",
+        help=f"image for clusters; default: {image_name.TENSORFLOW}, with --gpus {image_name.TENSORFLOW}-gpu",
     )
     parser.set_defaults(run=run)
 
@@ -86,8 +86,8 @@ def run(arguments: argparse.Namespace) -> int:
         return session.failed(f"cannot write {arguments.file}: {error.strerror}", session.USAGE)
     name = arguments.file
     session.say(f"{name} written. Check it: tfjob plan -f {name}. Run it: tfjob run {name}")
-    if arguments.program and not arguments.image:
-        session.say(f"On this machine it runs as it is; {name} says how {arguments.program} gets to a cluster")
+    if arguments.program:
+        session.say(f"{arguments.program} gets to a cluster with tfjob run --upload {name}, or in an image")
     return 0
 
 

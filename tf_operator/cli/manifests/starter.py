@@ -9,8 +9,6 @@ from typing import Final
 from tf_operator.client.images import image_name
 from tf_operator.local.node.machine import PYTHON_ANNOTATION
 
-_OWN_IMAGE: Final = "registry.example.com/NAME:1"
-"""Of a job with a program of the user: no image has it yet, and none that exists should be taken for one."""
 _TEMPLATE: Final = """\
       # ExitCode: codes from 128 on (killed) run it again; 1 to 127 (its own error) fail the job.
       restartPolicy: ExitCode
@@ -52,9 +50,9 @@ _PROGRAM: Final = """\
 """
 _OWN_PROGRAM: Final = """\
             # The program of every replica; TF_CONFIG says which one it is. On this machine it is found from the folder
-            # in which tfjob is typed. To a cluster, tfjob run --upload sends the folder along, if FROM_IMAGE
-            # is the image. Or push an image with the folder in it, without docker:
-            #   tfjob image push IMAGE --base FROM_IMAGE
+            # in which tfjob is typed. To a cluster, tfjob run --upload sends the folder along. Or push an image that
+            # has the folder in it, without docker, and name it above:
+            #   tfjob image push registry.example.com/team/NAME:1 --base IMAGE
             command: [python, -u, PROGRAM]
             # args: [--epochs, "3"]
 """
@@ -74,7 +72,7 @@ _SERVE: Final = """\
 class Starter:
     name: str
     image: str = ""
-    """Empty: the one of TensorFlow, or a name for one with the user's program."""
+    """Empty: the one of TensorFlow."""
     workers: int = 1
     ps: int = 0
     has_chief: bool = False
@@ -118,9 +116,9 @@ class Starter:
         """
         ending = _SERVE if gpus is None else _WORK
         base = f"{image_name.TENSORFLOW}-gpu" if gpus else image_name.TENSORFLOW
-        image = self.image or (_OWN_IMAGE.replace("NAME", self.name) if self.program else base)
+        image = self.image or base
         python = _PYTHON.replace("ANNOTATION", PYTHON_ANNOTATION).replace("PYTHON", _scalar(self.python))
-        program = _OWN_PROGRAM.replace("FROM_IMAGE", base).replace("IMAGE", image)
+        program = _OWN_PROGRAM.replace("NAME", self.name).replace("IMAGE", image)
         program = program.replace("PROGRAM", _scalar(self.program))
         text = _TEMPLATE + (python if self.python else "") + _CONTAINER.replace("IMAGE", image)
         text += program if self.program else _PROGRAM + ending

@@ -66,7 +66,7 @@ def test_a_program_of_the_user_is_what_every_replica_runs(name, tmp_path, monkey
     assert validate.check(body).errors == ()
     for spec in body["spec"]["tfReplicaSpecs"].values():
         (container,) = spec["template"]["spec"]["containers"]
-        assert (container["command"], container["image"]) == (["python", "-u", name], "registry.example.com/my-job:1")
+        assert (container["command"], container["image"]) == (["python", "-u", name], "tensorflow/tensorflow:2.19.0")
         assert spec["template"]["metadata"]["annotations"] == {PYTHON_ANNOTATION: str(tmp_path / "my programs")}
 
 
