@@ -20,7 +20,7 @@ from tf_operator.machinery import log
 
 COMMANDS: Final = (
     *("run", "submit", "get", "list", "logs", "events", "explain", "wait", "suspend", "resume", "scale", "restart"),
-    *("exec", "retry", "delete", "top", "queue", "ui", "init", "image", "plan", "convert", "local"),
+    *("exec", "port-forward", "retry", "delete", "top", "queue", "ui", "init", "image", "plan", "convert", "local"),
     *("install", "uninstall", "doctor", "debug", "completion"),
 )
 """In the order of the help. Each has a module in ``commands``, with an ``add_command``."""
@@ -30,6 +30,8 @@ _MODULES: Final = {
     "resume": "changes.suspend",
     "scale": "changes.scale",
     "restart": "changes.restart",
+    "exec": "replicas.exec",
+    "port-forward": "replicas.port_forward",
     "retry": "changes.retry",
     "delete": "changes.delete",
     "install": "administration.install",

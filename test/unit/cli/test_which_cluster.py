@@ -32,7 +32,7 @@ from tf_operator.machinery.transport.config import ClientConfig
 HOSTS = {name: f"http://{name}:1" for name in ("prod-eu", "staging", "pod", "local")}
 READS = {"get", "list", "watch"}
 HARMLESS = ("selfsubjectaccessreviews",)
-ARGUMENTS = {"COMMAND": "true", "FILE": "job.yaml", "N": "2"}
+ARGUMENTS = {"COMMAND": "true", "FILE": "job.yaml", "N": "2", "[LOCAL:]PORT": ":2222"}
 FURTHER = {"delete": "train", "wait": "--for running", "ui": "--no-browser"}
 """What a verb needs besides, or what keeps it from waiting for somebody."""
 JOBS = {"retry": "failed"}

@@ -1,0 +1,1 @@
+"""Commands beside a replica that runs on this machine: ``process`` finds it."""
