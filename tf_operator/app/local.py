@@ -34,7 +34,7 @@ from tf_operator.local.apiserver.server import ApiServer
 from tf_operator.local.apiserver.storage.store import Journal
 from tf_operator.local.log_source import LogSource
 from tf_operator.local.log_transport import LogTransport
-from tf_operator.local.node import machine, usage
+from tf_operator.local.node import machine, requested, usage
 from tf_operator.local.node.gpus import gpu_settings
 from tf_operator.local.node.gpus.devices import GPU, MIG, GpuError
 from tf_operator.local.node.gpus.gpu_settings import GpuSettings
@@ -117,8 +117,11 @@ class LocalOptions:
     """That of the node, if it was started before."""
     gpus: GpuSettings | None = None
     """``None`` on a machine that has none."""
-    has_job_queue: bool = False
-    """Whether jobs wait until all that they ask for of GPUs is free, so that no two of them hold each other's."""
+    queued: tuple[str, ...] = ()
+    """How the names of resources begin of which jobs wait until all that they ask for is free, so that no two of them
+    hold each other's."""
+    enforces_requests: bool = False
+    """Whether pods wait until the CPU and memory that they request are free."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,11 +163,17 @@ async def live(
     node = ProcessNode(
         _client(in_process, clock),
         clock=clock,
-        settings=NodeSettings(options.folder.node, options.interpreter, machine_capacity(), gpus=options.gpus),
+        settings=NodeSettings(
+            options.folder.node,
+            options.interpreter,
+            machine_capacity(),
+            gpus=options.gpus,
+            enforces_requests=options.enforces_requests,
+        ),
         spawner_process=options.spawner_process,
     )
     progress = LocalProgress(clock)
-    rules = QueueRules(counts=(GPU, MIG)) if options.has_job_queue else None
+    rules = QueueRules(counts=options.queued) if options.queued else None
     operator_options = Options(apis=options.apis, election=None, job_queue=rules)
     operator = make_operator(in_process, operator_options, clock=clock, stop=stop, on_step=on_step, progress=progress)
     failed: Exception | None = None
@@ -183,26 +192,40 @@ async def live(
         raise failed
 
 
-def serve(folder: StateFolder, gpus: GpuChoice = _ALL_GPUS, *, on_ready: Callable[[], object] = lambda: None) -> int:
+def serve(
+    folder: StateFolder,
+    gpus: GpuChoice = _ALL_GPUS,
+    *,
+    enforces_requests: bool = False,
+    on_ready: Callable[[], object] = lambda: None,
+) -> int:
     """``tfjob local up``: all of it, and HTTPS for kubectl, until a signal; the exit code of the process."""
     from tf_operator.app import logs  # noqa: PLC0415 (a job's own process needs no log of the operator)
 
     logs.configure("console", "info")
     with folder.owned():
-        asyncio.run(_serve(folder, gpus, on_ready))
+        asyncio.run(_serve(folder, gpus, on_ready, enforces_requests=enforces_requests))
         folder.forget()
     return 0
 
 
-async def _serve(folder: StateFolder, gpus: GpuChoice, on_ready: Callable[[], object]) -> None:
+async def _serve(
+    folder: StateFolder, gpus: GpuChoice, on_ready: Callable[[], object], *, enforces_requests: bool
+) -> None:
     from tf_operator.app import signals  # noqa: PLC0415 (as above)
     from tf_operator.local.apiserver.storage.journal import SqliteJournal  # noqa: PLC0415
 
     with signals.stopping() as stop:
         signals.on_hangup(stop.set)
         usable_gpus = machine_gpus(gpus)
-        has_queue = usable_gpus is not None and bool(usable_gpus.usable) and not gpus.shares
-        options = LocalOptions(folder, this_interpreter(), gpus=usable_gpus, has_job_queue=has_queue)
+        are_own = usable_gpus is not None and bool(usable_gpus.usable) and not gpus.shares
+        options = LocalOptions(
+            folder,
+            this_interpreter(),
+            gpus=usable_gpus,
+            queued=(*((GPU, MIG) if are_own else ()), *(requested.COUNTED if enforces_requests else ())),
+            enforces_requests=enforces_requests,
+        )
         await serve_until(stop, options, on_ready, journal=SqliteJournal(folder.journal))
 
 

@@ -68,7 +68,7 @@ def _note(
 
 
 def _whole(amounts: shapes.Amounts) -> dict[str, int]:
-    """Devices and the like, which have names with a domain; how much CPU a machine has keeps nobody waiting on it."""
+    """Devices and the like, which have names with a domain; whoever waits for CPU and memory is told by the queue."""
     return {name: amount // shapes.ONE for name, amount in amounts if "/" in name}
 
 

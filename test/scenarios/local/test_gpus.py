@@ -194,6 +194,39 @@ async def test_jobs_wait_whole_and_start_by_age(machine, driver, tmp_path):
         await machine.run("local", "down", "--purge")
 
 
+async def test_where_requests_count_jobs_wait_whole_for_cpus_too(machine, driver, tmp_path):
+    cpus = os.cpu_count()
+
+    def asking(name, *, workers):
+        body = yaml.safe_load(job(f"until [ -e {tmp_path}/{name} ]; do sleep 0.05; done", name=name, workers=workers))
+        (container,) = body["spec"]["tfReplicaSpecs"]["Worker"]["template"]["spec"]["containers"]
+        container["resources"]["requests"] = {"cpu": cpus / workers}
+        return yaml.dump(body)
+
+    async def state(name, expected):
+        async def check():
+            status = json.loads((await machine.run("get", name, "-o", "json"))[1]).get("status", {})
+            assert [it["type"] for it in status.get("conditions", ())][-1:] == [expected]
+            return True
+
+        await eventually(check)
+
+    assert (await machine.run("local", "up", "--requests", "enforce", **driver.variables))[0] == 0
+    try:
+        assert (await machine.run("submit", "-", manifest=asking("a", workers=1)))[0] == 0
+        await state("a", "Running")
+        assert (await machine.run("submit", "-", manifest=asking("b", workers=2)))[0] == 0
+        await state("b", "Queued")
+        assert "It waits until its 2 pods fit into what the nodes have left." in (await machine.run("queue"))[1]
+        _, _, errors = await machine.run("local", "up", "--requests", "enforce", **driver.variables)
+        rule = "It stays as it is: --gpus, --share-gpus and --requests count after 'tfjob local down'.\n"
+        assert errors == rule
+        (tmp_path / "a").touch()
+        await state("b", "Running")
+    finally:
+        await machine.run("local", "down", "--purge")
+
+
 async def test_status_and_top_say_who_has_which_gpu_and_what_it_does(machine, driver):
     assert (await machine.run("local", "up", "--gpus", "2", **driver.variables))[0] == 0
     try:

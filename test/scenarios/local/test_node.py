@@ -65,9 +65,9 @@ class Machine:
         budget = TokenBucket(self.clock, qps=math.inf, burst=1)
         self.client = ApiClient(InProcess(self.server, self.clock, edge=self.gate), clock=self.clock, budget=budget)
 
-    async def start(self):
+    async def start(self, **options):
         python = Interpreter(sys.executable, dict(os.environ), self.working_folder)
-        settings = NodeSettings(self.folder, python, machine_capacity(), first_backoff=0.2)
+        settings = NodeSettings(self.folder, python, machine_capacity(), first_backoff=0.2, **options)
         self.node = ProcessNode(self.client, clock=self.clock, settings=settings)
         self.has_limits = self.node._parts.limits is not None
         self.running = asyncio.get_running_loop().create_task(self.node.run())
@@ -309,6 +309,35 @@ async def test_a_node_that_is_cordoned_takes_no_pods_until_it_is_not(machine):
     await machine.client.merge_patch(NODES, key, {"spec": {"unschedulable": None}})
     pod = await machine.phase("waiting", "Succeeded")
     assert {entry["type"]: entry["status"] for entry in pod["status"]["conditions"]}["PodScheduled"] == "True"
+
+
+async def test_where_requests_count_pods_wait_until_there_is_room(machine, tmp_path):
+    script = f"until [ -e {tmp_path}/end ]; do sleep 0.05; done"
+    all_cpus = {"resources": {"requests": {"cpu": str(machine_capacity().cpus)}}}
+    await machine.stop()
+    await machine.start(enforces_requests=True)
+
+    async def phases():
+        return sorted([(await machine.get(name))["status"]["phase"] for name in ("a", "b")])
+
+    try:
+        await asyncio.gather(*(machine.pod(name, script, main=all_cpus) for name in ("a", "b")))
+        await machine.pod("small", "exit 0")
+        await machine.phase("small", "Succeeded")
+
+        async def is_decided():
+            assert await phases() == ["Pending", "Running"]
+            return True
+
+        await eventually(is_decided)
+        (pending,) = [name for name in ("a", "b") if (await machine.get(name))["status"]["phase"] == "Pending"]
+        pod = await machine.wait(pending, lambda pod: pod["status"].get("conditions"))
+        assert pod["status"]["conditions"][0]["message"] == "0/1 nodes are available: 1 Insufficient cpu."
+        (tmp_path / "end").touch()
+        await machine.phase(pending, "Succeeded")
+    finally:
+        await machine.stop()
+        await machine.start()
 
 
 async def test_a_failing_container_is_started_again_with_back_off(machine):

@@ -43,6 +43,7 @@ ENDED_WITHIN: Final = 40.0
 """Seconds for ``down`` until it kills the server, beside the grace period of what runs."""
 _SILENT_FOR: Final = 1.0
 """Seconds until a command says what it waits for."""
+_IGNORE, _ENFORCE = "ignore", "enforce"
 _READY: Final = b"1"
 """What a server says to the command that has started it; anything else says why it cannot serve."""
 _DESCRIPTION: Final = """\
@@ -62,6 +63,12 @@ def add_command(commands: Commands) -> None:
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     up = _add_verb(verbs, "up", _up, "start the server in the background", about=_ABOUT_UP)
     local_flags.add_gpu_arguments(up)
+    up.add_argument(
+        "--requests",
+        choices=(_IGNORE, _ENFORCE),
+        default=_IGNORE,
+        help=f"what requests of CPU and memory do; {_ENFORCE}: jobs wait until they are free; default: {_IGNORE}",
+    )
     up.add_argument("--foreground", action="store_true", help="serve until Ctrl-C, with the log on standard error")
     for name in ("--ready-fd", "--lock-fd"):  # descriptors that ``up`` passes to its server
         up.add_argument(name, type=int, default=-1, help=argparse.SUPPRESS)
@@ -102,8 +109,8 @@ def _up(folder: StateFolder, arguments: argparse.Namespace) -> int:
     folder.check()
     if server := _start(folder, arguments):
         sys.stdout.write(f"The server runs already: {_description(server)}.\n")
-        if arguments.gpus or arguments.share_gpus:
-            sys.stderr.write("It keeps its GPUs: --gpus and --share-gpus count after 'tfjob local down'.\n")
+        if arguments.gpus or arguments.share_gpus or arguments.requests != _IGNORE:
+            sys.stderr.write("It stays as it is: --gpus, --share-gpus and --requests count after 'tfjob local down'.\n")
     else:
         server = folder.process()
         if server is None or not server.is_serving:
@@ -147,6 +154,7 @@ def _start(folder: StateFolder, arguments: argparse.Namespace) -> LocalServer | 
         command = [sys.executable, "-P", "-m", "tf_operator.cli", "local", "up", "--foreground"]
         command += [f"--state-dir={folder.path}", f"--ready-fd={writing}", f"--lock-fd={lock}"]
         command += [f"--gpus={arguments.gpus}", *(["--share-gpus"] if arguments.share_gpus else [])]
+        command += [f"--requests={arguments.requests}"]
         try:
             process = subprocess.Popen(  # noqa: S603 (our own program)
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
@@ -324,7 +332,8 @@ def _serve(folder: StateFolder, arguments: argparse.Namespace) -> int:
         if lock >= 0:
             folder.record("")
         gpus = local.GpuChoice(arguments.gpus, shares=arguments.share_gpus)
-        return local.serve(folder, gpus, on_ready=lambda: starter.tell(_READY))
+        enforces = arguments.requests == _ENFORCE
+        return local.serve(folder, gpus, enforces_requests=enforces, on_ready=lambda: starter.tell(_READY))
     except (sqlite3.Error, UnusableJournal) as error:
         way_out = "'tfjob local down --purge' deletes it with all jobs, logs and volumes; the data of volumes, in"
         way_out += f" {folder.node / 'claims'}, stays if the file alone is moved away"

@@ -36,6 +36,8 @@ class NodeSettings:
     log_bytes: int = MOST_BYTES
     gpus: GpuSettings | None = None
     """``None`` on a machine that has none."""
+    enforces_requests: bool = False
+    """Whether pods wait until the CPU and memory that they request are free."""
 
     def pod_folder(self, pod: LocalPod) -> Path:
         return self.folder / "pods" / pod.uid[-12:]

@@ -1,8 +1,8 @@
 """The node: registers itself, takes every pod that has no node yet, and runs each of its pods in a task of its own.
 
-It is the scheduler, too, in the simplest form: one node, and no count of what is requested. It talks to the API server
-as a kubelet does, through an ``ApiClient``, over HTTP or within the process. A pod that breaks its runner fails, and no
-other one notices.
+It is the scheduler, too, in the simplest form: one node, where requests count only if they should. It talks to the API
+server as a kubelet does, through an ``ApiClient``, over HTTP or within the process. A pod that breaks its runner fails,
+and no other one notices.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from tf_operator.local import short_paths
-from tf_operator.local.node import cached_objects, registration, scheduling, usage
+from tf_operator.local.node import cached_objects, registration, requested, scheduling, usage
 from tf_operator.local.node import pod as pods
 from tf_operator.local.node.addresses import Addresses, PodNames
 from tf_operator.local.node.cached_objects import CachedObject
@@ -89,6 +89,8 @@ class ProcessNode:
         self._runners: dict[str, PodRunner] = {}
         self._pod_tasks: set[asyncio.Task[None]] = set()
         self._binding: set[asyncio.Task[None]] = set()
+        self._assumed: set[str] = set()
+        """The UIDs of pods that are being bound, or were."""
         self._is_ending = False
         self._tasks: asyncio.TaskGroup | None = None
         self._greeted: set[str] = set()
@@ -172,17 +174,25 @@ class ProcessNode:
         elif item.spec.node_name == self._parts.settings.name:
             self._take(item)
         elif self._is_unscheduled(item):
-            if reason := self._refusal(item):
+            if reason := self.refusal(item):
                 self.on_refused(item, reason)
             elif not self._needs_gpus(item):
                 self.on_assigned(item)
 
     def _is_unscheduled(self, pod: LocalPod) -> bool:
-        return not (pod.spec.node_name or pod.deletion or pod.spec.scheduling_gates)
+        is_placed = pod.spec.node_name or pod.uid in self._assumed
+        return not (is_placed or pod.deletion or pod.spec.scheduling_gates)
 
-    def _refusal(self, pod: LocalPod) -> str:
-        own = self._nodes.store.get(ObjectKey("", self._parts.settings.name))
-        return scheduling.refusal(own, pod) if own else ""
+    def refusal(self, pod: LocalPod) -> str:
+        settings = self._parts.settings
+        own = self._nodes.store.get(ObjectKey("", settings.name))
+        reason = scheduling.refusal(own, pod) if own else ""
+        if reason or not settings.enforces_requests:
+            return reason
+        placed = (it for it in self._pods.store if it.spec.node_name == settings.name or it.uid in self._assumed)
+        others = (it for it in placed if it.uid != pod.uid and not pod_report.is_final(it))
+        reasons = requested.reasons(pod, others, settings.capacity)
+        return scheduling.sentence(reasons) if reasons else ""
 
     def _needs_gpus(self, pod: LocalPod) -> bool:
         return bool(self._parts.gpus and self._parts.gpus.needs(pod))
@@ -194,7 +204,7 @@ class ProcessNode:
 
     def waiting(self) -> Iterator[LocalPod]:
         for pod in self._pods.store if not self._is_ending else ():
-            if self._is_unscheduled(pod) and self._needs_gpus(pod) and not self._refusal(pod):
+            if self._is_unscheduled(pod) and self._needs_gpus(pod) and not self.refusal(pod):
                 yield pod
 
     def active(self) -> set[str]:
@@ -204,15 +214,20 @@ class ProcessNode:
         return {*(pod.uid for pod in stored), *running}
 
     def on_assigned(self, pod: LocalPod) -> None:
+        self._assumed.add(pod.uid)
         self._spawn(self._bind(pod), f"schedule {pod.key}", self._binding)
 
     def on_refused(self, pod: LocalPod, reason: str) -> None:
         self._spawn(self._refuse(pod, reason), f"schedule {pod.key}", self._binding)
 
-    def on_update(self, old: LocalPod, new: LocalPod) -> None:  # noqa: ARG002 (the handler's form)
+    def on_update(self, old: LocalPod, new: LocalPod) -> None:
         self.on_add(new)
+        if pod_report.is_final(new) and not pod_report.is_final(old):
+            self._on_room()
 
     def on_delete(self, last: LocalPod, *, final_state_known: bool) -> None:  # noqa: ARG002 (the handler's form)
+        self._assumed.discard(last.uid)
+        self._on_room()
         if self._parts.gpus:
             self._parts.gpus.on_changed()
         if runner := self._runners.get(last.uid):
@@ -227,11 +242,15 @@ class ProcessNode:
         self._nodes.add_handler(_NodeChanges(self._look_again))
         await self._pods.run()
 
+    def _on_room(self) -> None:
+        """A pod has ended."""
+        if self._parts.settings.enforces_requests:
+            self._look_again()
+
     def _look_again(self) -> None:
-        """The node has changed: it may take pods that it has refused."""
-        for item in self._pods.store:
-            if not item.spec.node_name:
-                self.on_add(item)
+        """The node has changed, or a pod has ended: others that were refused may be taken, the most urgent first."""
+        for item in sorted((item for item in self._pods.store if not item.spec.node_name), key=assignment.rank):
+            self.on_add(item)
 
     def _is_used(self, claim: ObjectKey) -> bool:
         return any(runner.uses(claim) for runner in self._runners.values())

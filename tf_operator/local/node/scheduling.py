@@ -1,8 +1,10 @@
 """Whether this node takes a pod, as kube-scheduler decides it by cordons and taints. Pure.
 
-There is one node, and requests are not counted. ``NoExecute`` keeps new pods away, too; those that run stay.
+There is one node, and ``requested`` counts what pods request. ``NoExecute`` keeps new pods away, too; those that run
+stay.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from tf_operator.local.node.cached_objects import CachedObject, NodeTaint
@@ -19,7 +21,12 @@ def refusal(node: CachedObject, pod: LocalPod) -> str:
         reason = "1 node(s) were unschedulable"
     elif any(not _is_tolerated(taint, pod) for taint in node.spec.taints):
         reason = "1 node(s) had untolerated taint(s)"
-    return f"0/1 nodes are available: {reason}." if reason else ""
+    return sentence([reason]) if reason else ""
+
+
+def sentence(reasons: Sequence[str]) -> str:
+    """As kube-scheduler says why a pod waits."""
+    return f"0/1 nodes are available: {', '.join(reasons)}."
 
 
 def _is_tolerated(taint: NodeTaint, pod: LocalPod) -> bool:

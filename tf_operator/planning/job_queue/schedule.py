@@ -42,7 +42,7 @@ class QueueRules:
     resizes: bool = True
     """Without it, jobs start only with all that they ask for, and keep that."""
     counts: tuple[str, ...] = ()
-    """How the names of the resources begin that count; empty: all do. On one machine nobody has to wait for CPU."""
+    """How the names of the resources begin that count; empty: all do. On one machine CPU need not count."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,9 @@ class PodSource(Protocol):
     def waiting(self) -> Iterable[LocalPod]:
         """Those without a node that nothing but GPUs keeps waiting."""
 
+    def refusal(self, pod: LocalPod) -> str:
+        """Why something else keeps one waiting by now, as a pod before it has taken the room."""
+
     def active(self) -> Collection[str]:
         """The UIDs of those that may start a program, or run one."""
 
@@ -102,7 +105,7 @@ class GpuKeeper:
         self.release(pods.active())
         is_waiting = bool(self._unneeded(pods.active()))
         for pod in sorted((pod for pod in pods.waiting() if pod.uid not in self._holdings), key=assignment.rank):
-            if reason := self.assign(pod):
+            if reason := pods.refusal(pod) or self.assign(pod):
                 is_waiting = True
                 pods.on_refused(pod, reason)
             else:

@@ -90,6 +90,9 @@ class Node:
     def waiting(self):
         return [pod for pod in self.pods.values() if not pod.spec.node_name and pod.uid in self.active()]
 
+    def refusal(self, pod):
+        return ""
+
     def active(self):
         return {uid for uid, pod in self.pods.items() if pod.status.get("phase") not in ("Succeeded", "Failed")}
 
