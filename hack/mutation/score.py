@@ -62,7 +62,7 @@ def survivors(
     if not tried:
         return []
     session = Session(tried, root=root, at_once=at_once, has_lines=has_lines)
-    status = pytest.main(["-q", "-p", "no:cacheprovider", *tests], plugins=[session])
+    status = pytest.main(["-qs", "-p", "no:cacheprovider", *tests], plugins=[session])
     if status != pytest.ExitCode.OK:
         sys.exit(int(status))
     session.try_imports()
@@ -76,6 +76,7 @@ def main(arguments: Sequence[str] | None = None, *, root: Path = ROOT) -> int:
     parser.add_argument("--sample", type=int, metavar="N", help="at most N changes, chosen by the seed")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="default: 0")
     parser.add_argument("--changed", metavar="REV", help="only lines changed since the branch left that revision")
+    parser.add_argument("--unit", action="store_true", help="only the unit tests, which takes a second for each change")
     parser.add_argument("--at-once", type=int, default=2, metavar="N", help="how many to try at once (default: 2)")
     options = parser.parse_args(arguments)
     candidates = list(all_mutations(root, options.paths or CORE))
@@ -90,9 +91,10 @@ def main(arguments: Sequence[str] | None = None, *, root: Path = ROOT) -> int:
         print("no change to try")
         return 0
     run = functools.partial(survivors, root=root, at_once=options.at_once)
-    left = run(run(tried, UNIT_TESTS, has_lines=True), [SEARCH], has_lines=False)
-    for mutation in sorted(left, key=lambda mutation: mutation.text):
-        print(mutation)
+    left = run(tried, UNIT_TESTS, has_lines=True)
+    if not options.unit:
+        print(f"the unit tests leave {len(left)}, which meet the search")
+        left = run(left, [SEARCH], has_lines=False)
     caught = len(tried) - len(left)
     print(f"caught {caught} of {len(tried)}: {caught / len(tried):.1%}, and {len(candidates) - len(tried)} are listed")
     return 0

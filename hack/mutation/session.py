@@ -76,7 +76,7 @@ class Session:
         if code == _Status.SEEN_BY_IMPORTS_ONLY:
             self._by_import.append((mutation, [item.nodeid for item in tests.by(mutation)]))
         if code == _Status.SURVIVED:
-            self.survivors.append(mutation)
+            self._note(mutation)
 
     def try_imports(self) -> None:
         """Try what is left, in a copy of the repository."""
@@ -89,7 +89,11 @@ class Session:
                 defect = Mutant(str(mutation), mutation.file, *texts, test="")
                 with mutants.changed_file(copy, defect):
                     if mutants.run_tests(copy, files, "-x", within=_SECONDS)[0] == 0:
-                        self.survivors.append(mutation)
+                        self._note(mutation)
+
+    def _note(self, survivor: Mutation) -> None:
+        print(survivor, flush=True)
+        self.survivors.append(survivor)
 
 
 def _fork(run: functools.partial[int]) -> int:
