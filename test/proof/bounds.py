@@ -363,15 +363,18 @@ BOUNDS: Final = (
 )
 BY_NAME: Final = {bound.name: bound for bound in BOUNDS}
 FEW: Final = {bound.name: replace(bound, faults=min(bound.faults, 1)) for bound in BOUNDS}
+STOPS: Final = frozenset({"fails", "is killed", "loses a reply"})
 FEWER: Final[Mapping[str, frozenset[str]]] = {
-    "workers, OnFailure, cleanPodPolicy Running": SPARE | {"loses a reply", "restarts in place"},
-    "chief and server, Always": SPARE | {"loses a reply", "restarts in place", "ends beside a sidecar"},
-    "suspended and resumed, ExitCode": FAILURES | {"is killed"},
-    "the limit is changed": FAILURES | {"is killed"},
-    "all start again, ExitCode": SPARE | {"fails for good", "loses a reply"},
-    "all workers, ExitCode": FAILURES | {"is killed", "is collected"},
+    "chief and worker, ExitCode": ALL - {"is refused", "is deleted"},
     "chief and worker, Never, cleanPodPolicy All": ALL - {"is refused", "is deleted", "is collected"} | {"is rejected"},
+    "workers, OnFailure, cleanPodPolicy Running": STOPS | {"restarts in place"},
+    "chief and server, Always": STOPS | {"restarts in place", "ends beside a sidecar"},
+    "all workers, ExitCode": FAILURES | {"is killed", "is collected"},
+    "suspended and resumed, ExitCode": FAILURES | {"is killed"},
+    "suspended and resumed, Never": STOPS | {"ends when stopped"},
+    "the limit is changed": FAILURES | {"is killed"},
     "pods lose their labels": frozenset({"loses its label", "fails"}),
+    "all start again, ExitCode": SPARE | {"fails for good", "loses a reply"},
 }
 """Of the jobs with most states, fewer kinds of faults for a gate of few minutes."""
 QUICK: Final = (

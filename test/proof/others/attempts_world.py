@@ -107,18 +107,21 @@ class AttemptsBound:
     faults: int = 2
     restart: str = "ExitCode"
     may_hang: bool = False
+    is_quiet: bool = False
+    """Whether nothing goes wrong but programs that may be tried again."""
 
 
 TWO: Final = AttemptsBound("two workers")
+THREE: Final = AttemptsBound("three workers", workers=3)
 ON_FAILURE: Final = AttemptsBound("two workers, OnFailure", restart="OnFailure")
 HANGING: Final = AttemptsBound("two workers that may hang", faults=1, may_hang=True)
 SIZES: Final = {
     "quick": (TWO, HANGING),
-    "gate": (TWO, ON_FAILURE, AttemptsBound("three workers", workers=3, faults=1), HANGING),
-    "night": (
-        *(replace(bound, faults=3) for bound in (TWO, ON_FAILURE, HANGING)),
-        AttemptsBound("three workers", workers=3),
+    "gate": (
+        *(TWO, ON_FAILURE, HANGING, replace(THREE, faults=1)),
+        AttemptsBound("three failures", faults=3, is_quiet=True),
     ),
+    "night": (*(replace(bound, faults=3) for bound in (TWO, ON_FAILURE, HANGING)), THREE),
 }
 
 
@@ -201,7 +204,7 @@ class AttemptsWorld:
         broken = () if broken == _CONFLICT else broken
         after = after._replace(plan=-1, at=0) if is_over else after._replace(at=state.at + 1)
         yield _move(f"the operator {step[0]} {step[1]}", after, broken)
-        if state.faults and state.at:
+        if state.faults and state.at and not self.bound.is_quiet:
             yield _move("the operator is killed", state._replace(plan=-1, at=0, faults=state.faults - 1), is_fair=False)
 
     def _planned(self, state: State) -> int:
@@ -314,6 +317,8 @@ class AttemptsWorld:
         state = state._replace(run=state.run + is_cause)
         restarted = pod._replace(own=pod.own + 1, is_own_last=True, is_deaf=False, run=state.run)
         yield _move(f"{name} exits with 137", _with(state, number, restarted), is_fair=False)
+        if self.bound.is_quiet:
+            return
         yield _move(
             f"the node of {name} is lost", _with(state, number, pod._replace(life=LOST, end=state.run)), is_fair=False
         )
