@@ -370,7 +370,7 @@ FEWER: Final[Mapping[str, frozenset[str]]] = {
     "workers, OnFailure, cleanPodPolicy Running": STOPS | {"restarts in place"},
     "chief and server, Always": STOPS | {"restarts in place", "ends beside a sidecar"},
     "all workers, ExitCode": FAILURES | {"is killed", "is collected"},
-    "suspended and resumed, ExitCode": FAILURES | {"is killed"},
+    "suspended and resumed, ExitCode": FAILURES,
     "suspended and resumed, Never": STOPS | {"ends when stopped"},
     "the limit is changed": FAILURES | {"is killed"},
     "pods lose their labels": frozenset({"loses its label", "fails"}),
@@ -392,7 +392,7 @@ QUICK: Final = (
     "an invalid edit",
     "one Service, ExitCode",
 )
-LIGHT: Final = replace(FEW["suspended and resumed, ExitCode"], may=FEWER["suspended and resumed, ExitCode"])
+LIGHT: Final = replace(FEW["suspended and resumed, ExitCode"], may=FAILURES | {"is killed"})
 SIZES: Final[Mapping[str, tuple[Bound, ...]]] = {
     "quick": (*map(FEW.__getitem__, QUICK), replace(BY_NAME["the job is made again"], faults=0)),
     "planted": (*(bound for bound in FEW.values() if bound.name != LIGHT.name), LIGHT),

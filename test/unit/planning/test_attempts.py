@@ -58,6 +58,7 @@ def test_a_pod_has_begun_an_attempt_when_its_program_was_started_for_it(pod, res
     [
         (POD, NextStep.NOTHING, None),
         (replace(POD, cluster_size="attempt=1"), NextStep.REQUEST, None),
+        (replace(told(4), cluster_size="attempt=1"), NextStep.REQUEST, None),
         (told(4), NextStep.NOTHING, 1),
         (told(5), NextStep.REPEAT, 0),
         (told(5, again=True), NextStep.NOTHING, 25),

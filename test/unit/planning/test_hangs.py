@@ -82,6 +82,7 @@ def no_progress(simulator):
         ((everything_runs, time_passes(5), reports_before(restarts_in_place("worker-0"))), 60),
         ((*TRAINS, time_passes(50), is_deleted("worker-0"), *RUNS_AGAIN), 60),
         ((*TRAINS, time_passes(50), is_drained("worker-0"), *RUNS_AGAIN), 60),
+        ((*TRAINS, time_passes(50), succeeds("worker-0")), 10),
         ((*TRAINS, time_passes(50), is_taken_over), 60),
         ((*TRAINS, time_passes(50), is_taken_over, time_passes(20), reports(3401, 34)), 60),
         ((*TRAINS, time_passes(50), is_taken_over, time_passes(20), reports(3400, 34)), 40),
@@ -99,6 +100,7 @@ def no_progress(simulator):
         "another one is restarted before the operator has looked at the first report",
         "another replica is lost",
         "another replica is drained",
+        "another replica has succeeded",
         "another operator takes over",
         "the new operator hears of progress",
         "the new operator hears the same report again",
@@ -329,6 +331,14 @@ def test_a_program_that_hangs_again_where_it_was_restarted_fails(step, has_faile
         assert failed["message"].endswith("last: step 3400, 34 %, where it was restarted before")
 
 
+def test_a_suspension_does_not_make_the_operator_forget_where_a_program_hung():
+    again = (*RUNS_AGAIN, suspend, time_passes(100), resume, *RUNS_AGAIN, time_passes(5), reports(3000, 34))
+    simulator = lived(*TRAINS, time_passes(61), *again, reports(3400, 34), time_passes(61), action="Restart")
+
+    assert simulator.condition("Failed")["message"].endswith("where it was restarted before")
+    assert simulator.record.progress_clock == NO_CLOCK
+
+
 def test_programs_that_say_only_values_of_metrics_are_never_where_they_were():
     only_metrics = (time_passes(5), reports(), time_passes(61))
     simulator = lived(everything_runs, *only_metrics, *RUNS_AGAIN, *only_metrics, action="Restart")
@@ -344,6 +354,38 @@ def test_with_fail_the_job_fails_and_says_why():
     assert failed["message"] == f"Job job has failed because its program hangs: {TEXT}"
     assert (simulator.status["firstFailure"]["reason"], is_hung(simulator)) == ("Hung", False)
     assert "progressClock" not in simulator.status
+
+
+def test_the_clock_begins_with_the_next_whole_second():
+    """A status holds no fractions, and nothing hangs too early."""
+    simulator = lived()
+    everything_runs(simulator)
+    observed = simulator.observe()
+    later = replace(observed, now=observed.now + timedelta(milliseconds=400))
+
+    clock = make_plan(later).report.record.progress_clock
+    assert clock.running_since == observed.now + timedelta(seconds=1)
+
+
+def test_a_program_that_has_not_reported_is_looked_at_from_time_to_time():
+    """Its first report may wake nobody up."""
+    simulator = lived(everything_runs)
+    for seconds, rest in ((10, 50), (50, 60), (30, 30)):
+        simulator.wait(seconds)
+        assert make_plan(simulator.observe()).requeue_after == timedelta(seconds=rest)
+
+
+@pytest.mark.parametrize("action", ["Report", "Restart", "Fail"])
+@pytest.mark.parametrize("move", [suspend, is_drained("worker-0")], ids=["its job is suspended", "another is drained"])
+def test_a_program_whose_deadline_is_over_at_the_moment_something_happens_does_not_hang(move, action):
+    simulator = lived(*TRAINS, action=action)
+    simulator.wait(61)
+    move(simulator)
+    simulator.settle()
+
+    assert (simulator.record.restarts, simulator.condition("Failed")) == (0, None)
+    assert not no_progress(simulator)
+    assert "firstFailure" not in simulator.status
 
 
 @pytest.mark.parametrize("action", ["Restart", "Fail"])

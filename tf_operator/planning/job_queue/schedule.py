@@ -98,9 +98,7 @@ def _with_resizes(
         resizes = list(pressing.resizes) if pressing else []
         may_come = None if pressing else _yielding(cluster, room, running, waiting)
         grows_at = _last_start(running, now) + rules.grow_after
-        if may_come:
-            moments.append(_due(may_come.job, cluster))
-        elif not resizes and grows_at <= now:
+        if not (may_come or resizes) and grows_at <= now:
             resizes = list(_growth(cluster, room.rest, running))
         moments.append(grows_at)
     moments += [_due(job, cluster) for job in waiting]
@@ -119,17 +117,18 @@ def _rank(job: QueueJob) -> tuple[int, datetime, str]:
 def _considered(cluster: Cluster) -> Iterator[tuple[QueueJob, UnfitRecord | None]]:
     """The first of each namespace, in the order of the queue, and why they cannot fit, if they cannot."""
     limits = Limits(cluster.nodes)
-    fitting, unfitting, costs = Counter[str](), Counter[str](), Counter[str]()
+    counts, costs = Counter[tuple[str, bool]](), Counter[str]()
     rules = defaultdict[str, set[Places]](set)
     for job in sorted((job for job in cluster.jobs if not job.is_admitted), key=_rank):
         namespace = job.key.namespace
         places = {need.shape.places for need in job.needs} - rules[namespace]
         rules[namespace] |= places
         costs[namespace] += sum(place.rules for place in places)
-        if MOST_WAITING in (fitting[namespace], unfitting[namespace]) or costs[namespace] > MOST_RULES:
+        numbers = counts[namespace, True], counts[namespace, False]
+        if MOST_WAITING in numbers or costs[namespace] > MOST_RULES:
             continue
         unfit = limits.unfit(job, _fewest_workers(job, cluster))
-        (unfitting if unfit else fitting)[namespace] += 1
+        counts[namespace, bool(unfit)] += 1
         yield job, unfit
 
 

@@ -56,6 +56,88 @@ def test_jobs_that_can_never_fit_keep_no_later_one_of_their_namespace_waiting():
     assert len(schedule.notes) == 99
 
 
+def test_jobs_with_many_rules_about_nodes_are_left_out_of_their_namespace():
+    """A thousand are compared with each node; those that several jobs have count once."""
+
+    def waiting(number, rules, namespace="team", first=0):
+        keys = (shapes.Toleration(f"{first + key}") for key in range(rules))
+        needs = (ReplicaNeed(WORKER, 1, shapes.Shape((), shapes.Places(tolerations=tuple(keys)))),)
+        return QueueJob(ObjectKey(namespace, f"{number}"), f"{number}", NOW, needs, workers=1)
+
+    jobs = waiting(1, 600), waiting(2, 600), waiting(3, 400, first=5), waiting(4, 1, first=7), waiting(5, 9, "other")
+    schedule = make_schedule(Cluster(NOW, (Node("n"),), jobs))
+
+    assert [decision.job.uid for decision in schedule.decisions] == ["1", "2", "3", "5"]
+
+
+def test_room_is_kept_for_a_job_where_pods_of_another_one_are_still_to_come():
+    shape = shapes.Shape(shapes.amounts({"gpu": 1}))
+    needs = (ReplicaNeed(WORKER, 2, shape),)
+    runs, waits = (QueueJob(ObjectKey(uid, uid), uid, NOW - timedelta(hours=2), needs, workers=2) for uid in "ab")
+    runs = replace(runs, is_admitted=True)
+    waits = replace(waits, queued_time=NOW - timedelta(hours=1))
+    schedule = make_schedule(Cluster(NOW, (Node("n", shapes.amounts({"gpu": 2})),), (runs, waits)))
+
+    assert (schedule.decisions, schedule.kept_for) == ((), waits)
+
+
+GPU = shapes.Shape(shapes.amounts({"gpu": 1}))
+
+
+def elastic(uid, workers, *, pods, resized=None):
+    """A job that has run for an hour, and can do with one worker."""
+    bound = tuple(BoundPod(WORKER, index, "n", GPU.requests) for index in range(pods))
+    started, resized_time = NOW - timedelta(hours=1), resized and NOW - resized
+    needs, allowed = (ReplicaNeed(WORKER, workers, GPU),), ElasticRange(WORKER, 1, workers)
+    job = QueueJob(ObjectKey(uid, uid), uid, started, needs, elastic=allowed, workers=workers, pods=bound)
+    return replace(job, is_admitted=True, admitted_time=started, resized_time=resized_time)
+
+
+def waiting(uid, workers, waited, age=None):
+    needs, queued = (ReplicaNeed(WORKER, workers, GPU),), NOW - timedelta(seconds=waited)
+    created = NOW - timedelta(seconds=age or waited)
+    return QueueJob(ObjectKey(uid, uid), uid, created, needs, workers=workers, queued_time=queued)
+
+
+def decided(*jobs, gpus):
+    """What becomes of jobs on one node: their workers."""
+    used = sum(len(job.pods) for job in jobs)
+    node = Node("n", shapes.amounts({"gpu": gpus}), shapes.amounts({"gpu": used}))
+    return {decision.job.uid: decision.workers for decision in make_schedule(Cluster(NOW, (node,), jobs)).decisions}
+
+
+@pytest.mark.parametrize(
+    ("jobs", "workers"),
+    [
+        ((waiting("old", 3, 200, age=220), waiting("small", 1, 200, age=210)), 3),
+        ((waiting("old", 3, 300), waiting("small", 1, 290)), 1),
+        ((waiting("small", 1, 180, age=3600), waiting("old", 2, 360)), 2),
+    ],
+    ids=["for who needs the fewest", "for who has waited for five minutes", "also beside an older one"],
+)
+def test_workers_are_given_up_for_one_job(jobs, workers):
+    assert decided(elastic("runs", 4, pods=4), *jobs, gpus=4) == {"runs": workers}
+
+
+def test_nobody_gives_up_workers_while_others_that_were_given_up_still_leave():
+    leaves = elastic("leaves", 2, pods=3, resized=timedelta(minutes=1))
+
+    assert decided(leaves, elastic("runs", 2, pods=2), waiting("waits", 1, 200), gpus=5) == {}
+
+
+def test_a_worker_that_does_not_leave_is_not_given_up_again():
+    stuck = elastic("stuck", 2, pods=3, resized=timedelta(minutes=10))
+
+    assert decided(stuck, waiting("waits", 1, 200), gpus=3) == {"stuck": 1}
+
+
+def test_nobody_takes_the_room_of_the_job_for_which_workers_are_leaving():
+    leaves = elastic("leaves", 2, pods=3, resized=timedelta(seconds=1))
+
+    assert decided(leaves, waiting("first", 2, 120), waiting("second", 1, 0), gpus=4) == {}
+    assert decided(leaves, waiting("first", 2, 119), waiting("second", 1, 0), gpus=4) == {"second": 1}
+
+
 def test_workers_that_a_job_can_do_without_need_no_node():
     """Their size is no reason to say that it can never fit."""
     large = shapes.Shape(shapes.amounts({"gpu": 8}))
@@ -64,6 +146,14 @@ def test_workers_that_a_job_can_do_without_need_no_node():
 
     assert limits.unfit(job, 0) is None
     assert limits.unfit(job, 1) is not None
+
+
+def test_what_one_node_has_just_enough_of_is_not_what_a_job_lacks():
+    shape = shapes.Shape(shapes.amounts({"cpu": 4, "gpu": 1}))
+    job = QueueJob(ObjectKey("team", "j"), "j", NOW, (ReplicaNeed(WORKER, 1, shape),), workers=1)
+    limits = Limits([Node("a", shapes.amounts({"cpu": 4})), Node("b", shapes.amounts({"cpu": 2, "gpu": 1}))])
+
+    assert limits.unfit(job, 1).resource == ""
 
 
 def test_where_only_some_resources_count_nobody_waits_for_others():

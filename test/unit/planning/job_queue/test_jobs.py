@@ -1,0 +1,54 @@
+"""Jobs as the queue sees them: which of their pods have no node yet, and what they may get more."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from tf_operator.job.record import ReplicaType
+from tf_operator.meta import ObjectKey
+from tf_operator.planning.job_queue.capacity import Group
+from tf_operator.planning.job_queue.jobs import BoundPod, QueueJob, ReplicaNeed, left_alone
+from tf_operator.planning.job_queue.shapes import Shape
+
+NOW = datetime(2026, 3, 1, 8, tzinfo=UTC)
+WORKER, SERVER = Shape((("slot", 1),)), Shape((("slot", 2),))
+NEEDS = (ReplicaNeed(ReplicaType.WORKER, 3, WORKER), ReplicaNeed(ReplicaType.PS, 1, SERVER))
+JOB = QueueJob(ObjectKey("team", "job"), "u", NOW, NEEDS, workers=3, is_admitted=True)
+
+
+def bound(*ordinals):
+    return tuple(BoundPod(ReplicaType.WORKER, ordinal, "node", WORKER.requests) for ordinal in ordinals)
+
+
+@pytest.mark.parametrize(
+    ("pods", "done", "workers"),
+    [((), 0, 3), ((0, 1), 0, 1), ((0,), 1, 1), ((0, 3), 0, 2), ((0, 1, 2), 1, 0)],
+    ids=["none is there", "two are", "one needs none any more", "one that leaves is", "all are"],
+)
+def test_a_pod_is_still_to_be_placed_if_it_has_no_node_and_is_needed(pods, done, workers):
+    job = replace(JOB, pods=bound(*pods), done=((ReplicaType.WORKER, done),))
+
+    assert job.unplaced == (*[Group(WORKER, workers)] * bool(workers), Group(SERVER, 1, follows=True))
+
+
+@pytest.mark.parametrize(
+    ("workers", "servers", "growth"),
+    [(5, 0, {ReplicaType.WORKER: 2}), (3, 2, {ReplicaType.PS: 1}), (3, 1, {}), (2, 0, {})],
+    ids=["workers", "servers", "as many", "fewer"],
+)
+def test_a_job_that_has_room_grows_by_what_its_user_wants_more(workers, servers, growth):
+    job = replace(JOB, requested_workers=workers, requested_servers=servers)
+
+    assert job.growth == growth
+    assert not replace(job, is_admitted=False).growth
+
+
+def test_a_job_that_is_left_alone_keeps_its_room_and_gets_no_more():
+    job = replace(JOB, workers=0, requested_workers=2, requested_servers=2)
+
+    assert [(other.uid, other.growth) for other in left_alone([job, replace(job, uid="v")], {"u"})] == [
+        ("u", {}),
+        ("v", {ReplicaType.PS: 1, ReplicaType.WORKER: 2}),
+    ]
+    assert not list(left_alone([replace(job, is_admitted=False)], {"u"}))
