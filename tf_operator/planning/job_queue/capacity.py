@@ -272,7 +272,7 @@ def _with_room(nodes: list[int], needs: list[tuple[list[int], int]]) -> list[int
 
 def most_on(placed: Iterable[Placed]) -> int | None:
     """The node with most pods, the first of several; ``None`` for no pods."""
-    counts: dict[int, int] = {}
+    counts = Counter[int]()
     for part in placed:
-        counts[part.node] = counts.get(part.node, 0) + part.number
+        counts[part.node] += part.number
     return max(counts, key=lambda node: counts[node], default=None)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 
 import pytest
+from structlog.testing import capture_logs
 
 from support.fake_clock import FakeClock
 from tf_operator.controller.caches import OWNER, owner_of
@@ -173,7 +174,10 @@ def test_a_tensorboard_that_another_controller_changes_is_left_to_it_until_the_n
     for harmless in (board("manager"), board("manager", "tf-operator"), board("manager", "kubectl-edit")):
         source.has_changed(original, harmless)
         assert source.read(harmless)
-    source.has_changed(original, contested := board("manager", "other"))
+    with capture_logs() as logs:
+        for contested in (board("manager", "other"), board("manager", "other", "third")):
+            source.has_changed(original, contested)
+    assert [entry["who"] for entry in logs] == ["other"]
     assert source.read(contested) is None
     source.begin_term()
     assert source.read(contested)

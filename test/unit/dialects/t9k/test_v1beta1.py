@@ -450,6 +450,19 @@ def test_what_the_metrics_cannot_read_is_a_job_all_the_same():
     assert API.summarize(created, b"{}", b'{"phase": "Succeeded"}') == JobSummary("Succeeded", is_finished=True)
 
 
+@pytest.mark.parametrize(
+    ("spec", "move", "reason"),
+    [
+        ({"activeDeadlineSeconds": 5}, time_passes(6), "DeadlineExceeded"),
+        ({"backoffLimit": 0}, fails("worker-0"), "BackoffLimitExceeded"),
+    ],
+)
+def test_a_failed_job_says_what_has_ended_it(spec, move, reason):
+    conditions = lived([everything_runs, move], WORKERS, runPolicy=spec).status["conditions"]
+
+    assert {entry["type"]: entry["reason"] for entry in conditions}["Failed"] == reason
+
+
 def test_a_job_that_cannot_be_run_has_failed_and_counts_nothing():
     simulator = begun(WORKERS)
     simulator.tamper({"spec": {"replicaSpecs": [replicas("worker", -1)]}})

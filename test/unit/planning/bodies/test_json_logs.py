@@ -88,3 +88,7 @@ def test_other_containers_of_the_pod_and_other_pods_have_no_trace_of_it():
 
     assert "json-logs" not in text
     assert "PYTHONPATH" not in text
+
+
+def test_a_program_without_modules_of_its_own_gets_no_reference_to_them():
+    assert "$(PYTHONPATH)" not in json.dumps(pod(env=[{"name": "OTHER", "value": "x"}]))
