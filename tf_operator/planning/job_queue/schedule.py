@@ -299,15 +299,14 @@ def _fewest(room: Room, steps: Sequence[_Step], job: QueueJob) -> Iterator[Resiz
 
 def _growth(cluster: Cluster, capacity: FreeCapacity, running: Sequence[QueueJob]) -> Iterator[Resize]:
     """One worker for each job in turn, until nobody is left who may have more and for whom there is room."""
-    able = (job for job in running if job.elastic and not job.unplaced and _may_resize(job, cluster))
+    able = [job for job in running if job.elastic and not job.unplaced and _may_resize(job, cluster)]
     growing = {job.uid: job.workers for job in able}
-    turn, full = [job for job in running if job.uid in growing], dict[Shape, int]()
+    turn, full = able, dict[Shape, int]()
     while turn:
         turn = [job for job in turn if growing[job.uid] < job.most and _grows(capacity, job, full)]
         for job in turn:
             growing[job.uid] += 1
-    grown = (job for job in running if growing.get(job.uid, 0) > job.workers)
-    return (Resize(job, growing[job.uid], job.servers) for job in grown)
+    return (Resize(job, growing[job.uid], job.servers) for job in able if growing[job.uid] > job.workers)
 
 
 def _grows(capacity: FreeCapacity, job: QueueJob, full: dict[Shape, int]) -> bool:

@@ -8,7 +8,7 @@ import pytest
 from tf_operator.job.record import ReplicaType
 from tf_operator.meta import ObjectKey
 from tf_operator.planning.job_queue.capacity import Group
-from tf_operator.planning.job_queue.jobs import BoundPod, QueueJob, ReplicaNeed, left_alone
+from tf_operator.planning.job_queue.jobs import BoundPod, QueueJob, ReplicaNeed, Resize, left_alone, priority_of
 from tf_operator.planning.job_queue.shapes import Shape
 
 NOW = datetime(2026, 3, 1, 8, tzinfo=UTC)
@@ -45,10 +45,25 @@ def test_a_job_that_has_room_grows_by_what_its_user_wants_more(workers, servers,
 
 
 def test_a_job_that_is_left_alone_keeps_its_room_and_gets_no_more():
-    job = replace(JOB, workers=0, requested_workers=2, requested_servers=2)
+    job = replace(JOB, needs=NEEDS[:1], workers=0, requested_workers=2, requested_servers=2)
 
     assert [(other.uid, other.growth) for other in left_alone([job, replace(job, uid="v")], {"u"})] == [
         ("u", {}),
-        ("v", {ReplicaType.PS: 1, ReplicaType.WORKER: 2}),
+        ("v", {ReplicaType.PS: 2, ReplicaType.WORKER: 2}),
     ]
     assert not list(left_alone([replace(job, is_admitted=False)], {"u"}))
+
+
+@pytest.mark.parametrize(
+    ("workers", "servers", "is_as_asked"), [(5, 2, True), (3, 2, True), (5, 1, True), (4, 2, False), (5, 3, False)]
+)
+def test_a_resize_is_what_a_user_asked_for_if_each_number_is(workers, servers, is_as_asked):
+    job = replace(JOB, requested_workers=5, requested_servers=2)
+
+    assert Resize(job, workers, servers).is_as_asked is is_as_asked
+
+
+def test_a_job_has_the_least_priority_of_its_pods():
+    values = {"low": 1, "high": 9}
+
+    assert [priority_of(classes, values, 5) for classes in (["high", "low"], ["high", ""], ["high"])] == [1, 5, 9]
