@@ -30,7 +30,7 @@ def test_grafanas_library_reads_a_dashboard_and_writes_the_same_again(body):
 def test_the_page_on_monitoring_lists_a_dashboard(name):
     page = (ROOT / "docs" / "monitoring.md").read_text()
 
-    assert f"| [{BODIES[name]['title']}](../{files.FOLDER}/{name}.json) |" in page
+    assert f"- [{BODIES[name]['title']}](../{files.FOLDER}/{name}.json): " in page
 
 
 def test_names_by_which_people_link_to_them_stay_as_they_are():
