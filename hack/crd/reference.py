@@ -43,20 +43,15 @@ def fill(page: str, fields: Iterable[Field]) -> str:
     visible = [field for field in fields if not field.path.startswith(HIDDEN) and not field.path.endswith(ITEMS)]
     for top in ("spec", "status"):
         mine = [field for field in visible if field.path.split(".")[0] == top and field.path != top]
-        page = between(page, f"fields of {top}", _table(mine, has_notes=top == "spec"))
+        page = between(page, f"fields of {top}", "\n".join(map(_item, mine)))
     return page
 
 
-def _table(fields: Iterable[Field], *, has_notes: bool) -> str:
-    """The notes on 1.9 are for the spec: the page says by itself which few fields of the status 1.9 had."""
-    head = ("field", "type", "meaning", "in 1.9") if has_notes else ("field", "type", "meaning")
-    rows = ((f"`{field.path}`", kind(field.schema), _meaning(field), plain(field.note)) for field in fields)
-    lines = (head, ["---"] * len(head), *(row[: len(head)] for row in rows))
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _meaning(field: Field) -> str:
-    return plain(str(field.schema.get("description", "")))
+def _item(field: Field) -> str:
+    """A field with its type, and how it was in 1.9: of the spec only, because 1.9 had few fields of the status."""
+    note = {"": "", "ours": " *Ours.*"}.get(field.note, f" *In 1.9: {plain(field.note)}.*")
+    meaning = plain(str(field.schema.get("description", "")))
+    return f"- `{field.path}` ({kind(field.schema)}): {meaning}{note if field.path.startswith('spec.') else ''}"
 
 
 def kind(schema: Mapping[str, Any]) -> str:

@@ -84,32 +84,36 @@ def _flags() -> str:
     )
     page = HEAD.format(title="Flags of the operator", text=text)
     for group in dict.fromkeys(flag.group for flag in flags.FLAGS):
-        rows = ((f"`--{flag.name}`", _default(flag), flag.help) for flag in flags.FLAGS if flag.group == group)
-        page += f"## {group}\n\n{_table(('flag', 'default', 'meaning'), rows)}\n"
+        items = (
+            f"- `--{flag.name}`{_default(flag)}: {plain(flag.help)}\n" for flag in flags.FLAGS if flag.group == group
+        )
+        page += f"## {group}\n\n{''.join(items)}\n"
     return page
 
 
 def _default(flag: Flag) -> str:
     parts = (f"`${flag.variable}`" if flag.variable else "", f"`{flag.default}`" if flag.default else "")
-    return ", else ".join(filter(None, parts)) or "none"
+    default = ", else ".join(filter(None, parts))
+    return f" (default: {default})" if default else ""
 
 
 def _metrics() -> str:
     text = (
-        "The metrics on `/metrics`, besides `process_...`, which every Prometheus client has. Those without\n"
-        "`tf_operator` in their name are those of training-operator, client-go and controller-runtime.\n"
+        "The metrics on `/metrics`, with types and labels, besides `process_...`, which every Prometheus client has.\n"
+        "Those without `tf_operator` in their name are those of training-operator, client-go and controller-runtime.\n"
         "[Operations](../operations.md#metrics) says how to aggregate them, "
         "[monitoring](../monitoring.md) has queries, alerts and dashboards."
     )
-    rows = []
+    items = []
     for family in full_registry().collect():
         if family.name.startswith("process_"):
             continue
         suffix = {"counter": "_total", "info": "_info"}.get(family.type, "")
         labels = sorted({name for sample in family.samples for name in sample.labels} - {"le"})
         kind = "gauge" if family.type == "info" else family.type
-        rows.append((f"`{family.name}{suffix}`", kind, ", ".join(f"`{name}`" for name in labels), family.documentation))
-    return HEAD.format(title="Metrics", text=text) + _table(("metric", "type", "labels", "meaning"), sorted(rows))
+        about = ", ".join([kind, *(f"`{name}`" for name in labels)])
+        items.append(f"- `{family.name}{suffix}` ({about}): {plain(family.documentation)}\n")
+    return HEAD.format(title="Metrics", text=text) + "".join(sorted(items))
 
 
 def _events() -> str:
@@ -120,7 +124,7 @@ def _events() -> str:
     served = [f"{api.resource.kind}, `{api.resource.group}`" for api in registry.SERVED]
     events = [([f"`{api.event_reasons[kind]}`" for api in registry.SERVED], MEANINGS[kind]) for kind in EventKind]
     of_each = ([*reasons, meaning] for reasons, meaning in events if len({*reasons}) > 1)
-    of_all = ((reasons[0], meaning) for reasons, meaning in events if len({*reasons}) == 1)
+    of_all = (f"- {reasons[0]}: {meaning}\n" for reasons, meaning in events if len({*reasons}) == 1)
     causes = (
         [*(f"`{api.failure_reasons[cause]}`" for api in registry.SERVED), CAUSES[cause]] for cause in FailureCause
     )
@@ -128,7 +132,7 @@ def _events() -> str:
     return (
         HEAD.format(title="Events and reasons", text=text)
         + f"## Events\n\n{_table(head, of_each)}\n"
-        + f"These are the same for all kinds of jobs:\n\n{_table(('reason', 'meaning'), of_all)}\n"
+        + f"These are the same for all kinds of jobs:\n\n{''.join(of_all)}\n"
         + "## Reasons of a failure\n\nOf the event, and of the condition `Failed`.\n\n"
         + _table(head, causes)
     )
