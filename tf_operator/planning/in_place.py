@@ -114,14 +114,21 @@ def resized(snapshot: Snapshot, replicas: Iterable[Replica], *, is_new: bool) ->
     """The replicas of a job that is resized in place.
 
     ``is_new``: the resize is not recorded yet, so that pods which cannot take it are given up. So are those whose
-    program ended with an error because the others went to another cluster, before its own turn came.
+    program ended with an error because the others went to another cluster, before its own turn came, and those whose
+    sidecar has taken it alone.
     """
     for replica in replicas:
         pod = replica.pod
         if pod and has_lost_its_cluster(pod, snapshot):
             yield replace(replica, loss=None).resized()
         else:
-            yield replica.resized() if pod and is_new and not resize_sidecar.takes_sizes(pod) else replica
+            cannot = pod and ((is_new and not resize_sidecar.takes_sizes(pod)) or _is_left_behind(snapshot.job, pod))
+            yield replica.resized() if cannot else replica
+
+
+def _is_left_behind(job: TrainingJob, pod: Pod) -> bool:
+    """Whether its kubelet has started only the sidecar again for the last resize."""
+    return pod.is_deaf and pod.restarts_together > 0 and has_yet_to_join(job, pod) and not is_outdated(job, pod)
 
 
 def has_yet_to_join(job: TrainingJob, pod: Pod) -> bool:
