@@ -77,9 +77,9 @@ class Machine:
         with suppress(asyncio.CancelledError):
             await self.running
 
-    async def pod(self, name, script="", *, policy="Never", main=None, finalizers=(), **spec):
+    async def pod(self, name, script="", *, policy="Never", main=None, finalizers=(), labels=None, **spec):
         main = {"name": "main", "image": "any", "command": ["sh", "-c", script], **(main or {})}
-        metadata = {"name": name, "labels": {"pod": name}, "finalizers": [*finalizers]}
+        metadata = {"name": name, "labels": {"pod": name} | (labels or {}), "finalizers": [*finalizers]}
         body = {"metadata": metadata, "spec": {"containers": [main], **spec}}
         body["spec"] |= {"restartPolicy": policy, "terminationGracePeriodSeconds": 1}
         return await self.client.create(PODS, "default", body)
@@ -227,6 +227,40 @@ async def test_pods_reach_each_other_by_the_names_of_their_services(machine):
     assert await machine.log("client") == "200\n"
     await machine.delete(server)
     await machine.gone("server")
+
+
+async def test_pods_reach_each_other_as_hosts_in_one_service(machine):
+    """Each has ports of its own, also where it names itself as all interfaces, and for probes."""
+    service = {"clusterIP": "None", "selector": {"of": "job"}, "ports": [{"name": "web", "port": 2222}]}
+    await machine.client.create(SERVICES, "default", {"metadata": {"name": "job"}, "spec": service})
+    serve = (
+        "import os, http.server as h, pathlib, tempfile; os.chdir(tempfile.mkdtemp())\n"
+        "pathlib.Path('me').write_text(os.environ['ME']); a, p = os.environ['LISTENS'].split(':')\n"
+        "h.HTTPServer((a, int(p)), h.SimpleHTTPRequestHandler).serve_forever()"
+    )
+    main = {
+        "command": ["python", "-c", serve],
+        "readinessProbe": {"httpGet": {"port": "web"}, "periodSeconds": 1},
+        "ports": [{"name": "web", "containerPort": 2222}],
+    }
+    servers = {"a": "a.job.default.svc:2222", "b": "0.0.0.0:2222"}
+    for host, listens in servers.items():
+        env = [{"name": "ME", "value": host}, {"name": "LISTENS", "value": listens}]
+        labels = {"of": "job"}
+        await machine.pod(f"server-{host}", main=main | {"env": env}, labels=labels, hostname=host, subdomain="job")
+    for host in servers:
+        await machine.wait(f"server-{host}", lambda pod: state(pod)["ready"])
+
+    ask = (
+        "import sys, urllib.request as u; print(*(u.urlopen(f'http://{it}/me').read().decode() for it in sys.argv[1:]))"
+    )
+    names = ["a.job:2222", "b.job.default.svc.cluster.local:2222"]
+    await machine.pod("asks-hosts", main={"command": ["python3", "-c", ask, *names]})
+    await machine.phase("asks-hosts", "Succeeded")
+    assert await machine.log("asks-hosts") == "a b\n"
+    for host in servers:
+        await machine.delete(await machine.get(f"server-{host}"))
+        await machine.gone(f"server-{host}")
 
 
 async def test_init_containers_and_sidecars_run_in_their_order(machine):
