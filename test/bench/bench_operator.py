@@ -4,7 +4,8 @@
 
 On real control planes with a fake kubelet: one small job's ``life``, write by write (a chief, two workers, a parameter
 server); ``many`` such jobs at once; the same while all ``kinds`` are served, beside an operator of TFJobs alone; one
-``large`` job; many ``pods`` that run, whereupon nothing happens; and the ``takeover`` from a leader that ends. Writes
+``large`` job; the same two with one Service for each job; many ``pods`` that run, whereupon nothing happens; and the
+``takeover`` from a leader that ends. Writes
 are counted in the audit log. Only the ratios within one run mean anything, and on a busy machine only CPU and
 requests. With several rounds each figure is the median.
 
@@ -23,7 +24,7 @@ import works
 from contenders import ALL_KINDS, FLOOR, OPERATOR
 from works import Figures, Work
 
-PARTS = ("life", "many", "kinds", "large", "pods", "takeover")
+PARTS = ("life", "many", "many-one-service", "kinds", "large", "large-one-service", "pods", "takeover")
 
 
 def main() -> int:
@@ -32,8 +33,10 @@ def main() -> int:
     plans = (
         Work("life", 1, 2, "alone"),
         Work("many", options.jobs, 2, "alone"),
+        Work("many-one-service", options.jobs, 2, "alone", mode="Job"),
         Work("kinds", options.jobs, 2, "alone"),
         Work("large", 1, options.workers, "together"),
+        Work("large-one-service", 1, options.workers, "together", mode="Job"),
         Work("pods", options.large_jobs, 98, "never"),
     )
     results: dict[str, dict[str, Figures]] = {}

@@ -1,6 +1,7 @@
 """The floor: a bare client that makes only the writes that the result needs, and checks and recovers nothing.
 
-It watches jobs and pods of one namespace. For a new job it creates a Service and a pod for each replica, with the
+It watches jobs and pods of one namespace. For a new job it creates a Service and a pod for each replica, or a pod for
+each after one Service, with the
 TF_CONFIG that lets them find each other, which is most of what goes over the wire for a large job; when the
 chief runs it writes Running, when the chief has succeeded Succeeded, and deletes what is to go then: pods that still
 run, and all Services. No operator can ask the apiserver for less; how close ours comes is what the benchmark tells.
@@ -64,9 +65,7 @@ class Floor:
         if kind == "ADDED" and uid not in self.jobs:
             self.jobs[uid] = job
             self.clusters[uid] = cluster_of(job)
-            for name, spec in job["spec"]["tfReplicaSpecs"].items():
-                for index in range(spec.get("replicas", 1)):
-                    self.soon(self.create(job, name, index))
+            self.soon(self.begin(job))
 
     def on_pod(self, _: str, pod: dict) -> None:
         owner = pod["metadata"]["ownerReferences"][0]["uid"]
@@ -83,16 +82,26 @@ class Floor:
     def leader(job: dict) -> str:
         return "chief" if "Chief" in job["spec"]["tfReplicaSpecs"] else "worker"
 
+    async def begin(self, job: dict) -> None:
+        if has_one_service(job):
+            await self.create_service(job, job["metadata"]["name"], {"job": job["metadata"]["name"]})
+        for name, spec in job["spec"]["tfReplicaSpecs"].items():
+            for index in range(spec.get("replicas", 1)):
+                self.soon(self.create(job, name, index))
+
+    async def create_service(self, job: dict, name: str, labels: dict) -> None:
+        spec = {"clusterIP": "None", "selector": labels, "ports": [{"name": "p", "port": 2222}]}
+        await self.ask("POST", SERVICES.format(self.namespace), {"metadata": head_of(job, name, labels), "spec": spec})
+
     async def create(self, job: dict, kind: str, index: int) -> None:
         metadata = job["metadata"]
         name = f"{metadata['name']}-{kind.lower()}-{index}"
-        owner = {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "name": metadata["name"], "uid": metadata["uid"]}
         labels = {"job": metadata["name"], "t": kind.lower()}
-        head = {"name": name, "labels": labels, "ownerReferences": [owner | {"controller": True}]}
-        ports = [{"name": "p", "port": 2222}]
-        service = {"metadata": head, "spec": {"clusterIP": "None", "selector": labels, "ports": ports}}
-        await self.ask("POST", SERVICES.format(self.namespace), service)
-        spec = job["spec"]["tfReplicaSpecs"][kind]["template"]["spec"]
+        head, hosts = head_of(job, name, labels), {"hostname": name, "subdomain": metadata["name"]}
+        if not has_one_service(job):
+            hosts = {}
+            await self.create_service(job, name, labels)
+        spec = job["spec"]["tfReplicaSpecs"][kind]["template"]["spec"] | hosts
         task = f'{{"type":"{kind.lower()}","index":{index}}}'
         config = f'{{"cluster":{self.clusters[metadata["uid"]]},"task":{task},"environment":"cloud"}}'
         container = spec["containers"][0] | {"env": [{"name": "TF_CONFIG", "value": config}]}
@@ -112,14 +121,26 @@ class Floor:
             written += 1
         if "PS" in job["spec"]["tfReplicaSpecs"]:
             await self.ask("DELETE", f"{PODS.format(self.namespace)}/{name}-ps-0")
-        await self.ask("DELETE", f"{SERVICES.format(self.namespace)}?labelSelector=job%3D{name}")
+        which = f"/{name}" if has_one_service(job) else f"?labelSelector=job%3D{name}"
+        await self.ask("DELETE", f"{SERVICES.format(self.namespace)}{which}")
+
+
+def has_one_service(job: dict) -> bool:
+    return job["spec"].get("serviceMode") == "Job"
+
+
+def head_of(job: dict, name: str, labels: dict) -> dict:
+    metadata = job["metadata"]
+    owner = {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "name": metadata["name"], "uid": metadata["uid"]}
+    return {"name": name, "labels": labels, "ownerReferences": [owner | {"controller": True}]}
 
 
 def cluster_of(job: dict) -> str:
     """Every replica's address, as JSON; rendered once for a job."""
     name, namespace = job["metadata"]["name"], job["metadata"]["namespace"]
     counts = {kind.lower(): spec.get("replicas", 1) for kind, spec in job["spec"]["tfReplicaSpecs"].items()}
-    addresses = {kind: [f"{name}-{kind}-{at}.{namespace}.svc:2222" for at in range(counts[kind])] for kind in counts}
+    place = f"{name}.{namespace}" if has_one_service(job) else namespace
+    addresses = {kind: [f"{name}-{kind}-{at}.{place}.svc:2222" for at in range(counts[kind])] for kind in counts}
     return msgspec.json.encode(addresses).decode()
 
 

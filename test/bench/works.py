@@ -40,6 +40,8 @@ class Work:
     jobs: int
     workers: int
     ends: str
+    mode: str = "Replica"
+    """Of Services."""
 
     @property
     def pods(self) -> int:
@@ -53,7 +55,7 @@ class Work:
         """The jobs."""
         for index in range(self.jobs):
             job = builders.tfjob(f"j{index}").chief().workers(self.workers).parameter_servers(1)
-            yield job.clean_pods("Running").body()
+            yield job.clean_pods("Running").service_mode(self.mode).body()
 
 
 def measured(work: Work, who: str) -> tuple[Figures, list[str]]:
