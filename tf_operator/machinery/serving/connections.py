@@ -271,7 +271,13 @@ class Connections:
             _log.exception("a connection could not be served")
 
     async def _start(self, connection: AcceptedConnection) -> None:
-        """Shake hands, where there is TLS, and let the protocol read the request."""
+        """Shake hands, where there is TLS, and let the protocol read the request.
+
+        Who sends nothing gets no handshake, so it takes nothing from the share of others. Nor the memory: asyncio has
+        a quarter of a megabyte for each connection with TLS.
+        """
+        if self._tls:
+            await sockets.wait_readable(connection.accepted)
         if self._tls and (pause := self._handshakes.pause(connection.client)):
             if pause >= self._policy.request_within:
                 self._on_refused()

@@ -210,6 +210,12 @@ async def test_a_kept_connection_has_the_time_of_a_new_one_for_each_further_requ
     assert await connected(clock, served) == [False]
 
 
+async def received(clock):
+    """Until what was sent is read: the loop looks at its sockets when all tasks wait."""
+    for _ in range(2):
+        await clock.idle()
+
+
 async def test_handshakes_of_one_address_wait_for_their_share_of_the_time_and_others_do_not(clock, monkeypatch):
     addresses = ["flood"] * (HANDSHAKES_AT_ONCE + 10) + ["modest"]
     arriving, begun = iter(addresses), []
@@ -226,7 +232,7 @@ async def test_handshakes_of_one_address_wait_for_their_share_of_the_time_and_ot
             accepted, client = socket.socketpair()
             served.add(accepted)
             client.close()
-        await clock.idle()
+        await received(clock)
         assert len(begun) == HANDSHAKES_AT_ONCE + 1 + 1
 
         await clock.advance(9 / HANDSHAKES)
@@ -243,9 +249,35 @@ async def test_a_connection_that_will_have_no_handshake_in_time_is_counted(clock
             accepted, client = socket.socketpair()
             served.add(accepted)
             client.close()
+        await received(clock)
         await clock.advance(1)
 
     assert len(refused) == 3
+
+
+async def test_a_connection_that_sends_nothing_takes_no_handshake_from_others(clock):
+    begun = []
+
+    def refuse():
+        begun.append(clock.monotonic())
+        raise OSError("there is no certificate yet")
+
+    policy = replace(POLICY, most=3 * HANDSHAKES_AT_ONCE)
+    async with asyncio.TaskGroup() as tasks:
+        served = Connections(asyncio.Protocol, policy, clock, tasks=tasks, tls=refuse)
+        pairs = [socket.socketpair() for _ in range(2 * HANDSHAKES_AT_ONCE)]
+        for accepted, _ in pairs:
+            served.add(accepted)
+        await received(clock)
+        assert not begun
+
+        pairs[-1][1].send(b"\x16")
+        await received(clock)
+        assert len(begun) == 1
+        await clock.advance(REQUEST_WITHIN)
+    for _, client in pairs:
+        client.close()
+    assert len(begun) == 1
 
 
 async def test_an_address_that_waits_too_long_for_a_handshake_does_not_wait_for_ever(clock):
