@@ -1,7 +1,7 @@
 """Jobs as the queue sees them: which of their pods have no node yet, and what they may get more."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -67,3 +67,9 @@ def test_a_job_has_the_least_priority_of_its_pods():
     values = {"low": 1, "high": 9}
 
     assert [priority_of(classes, values, 5) for classes in (["high", "low"], ["high", ""], ["high"])] == [1, 5, 9]
+
+
+def test_a_job_without_a_priority_comes_after_a_younger_one_that_has_one():
+    younger = replace(JOB, uid="v", created=NOW + timedelta(seconds=1), priority=1)
+
+    assert sorted([JOB, younger], key=lambda job: job.rank) == [younger, JOB]
