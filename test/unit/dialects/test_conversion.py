@@ -192,6 +192,7 @@ def test_who_leaves_no_room_for_a_note_gets_no_note_and_can_be_read(version):
             {"tfReplicaSpecs": {"Worker": None, "PS": {"replicas": "x"}, "Chief": {"replicas": -1}}},
             {"worker": (1, 1), "ps": (1, 1), "chief": (1, 1)},
         ),
+        ({"tfReplicaSpecs": {"Worker": {"replicas": 5}, "WORKER": {"replicas": 2}}}, {"worker": (2, 5)}),
     ],
 )
 def test_an_older_version_tells_its_rules_how_many_replicas_there_may_be(spec, counts):
@@ -296,17 +297,19 @@ def test_a_new_job_that_v1_does_not_take_is_refused_with_its_fields(body, compla
         convert(body, "v1", is_written=True)
 
 
-def test_a_refusal_of_many_fields_stays_short():
+@pytest.mark.parametrize(("kinds", "more"), [("abcdefg", "; and 3 more"), ("abcd", "")])
+def test_a_refusal_of_many_fields_stays_short(kinds, more):
     annotations = {
         NOTES: note(["runPolicy"], {f"{name}Seconds": "x" for name in ("activeDeadline", "startupDeadline")})
     }
     with pytest.raises(ConversionError) as refusal:
         convert(
-            job("v1beta1", annotations=annotations, cleanPodPolicy=1, tfReplicaSpecs=dict.fromkeys("abcdefg", 1)),
+            job("v1beta1", annotations=annotations, cleanPodPolicy=1, tfReplicaSpecs=dict.fromkeys(kinds, 1)),
             "v1",
             is_written=True,
         )
-    assert "; and 3 more; correct it, or tf-operator.kubeflow.org/v1-fields" in str(refusal.value)
+    assert f"{more}; correct it, or tf-operator.kubeflow.org/v1-fields" in str(refusal.value)
+    assert ("; and" in str(refusal.value)) is bool(more)
 
 
 def test_of_a_stored_job_what_v1_does_not_take_is_left_out_and_reported():
