@@ -25,6 +25,7 @@ HIDDEN: Final = (
     "status.replicaStatuses.<Type>.labelSelector",
     "status.lastReconcileTime",
     "status.progressClock",
+    "status.reportedBy",
     "status.allRunningTime",
     "status.firstRunTime",
     "status.cleanUpTime",
