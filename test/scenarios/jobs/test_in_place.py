@@ -64,6 +64,25 @@ async def test_a_worker_that_restarts_itself_has_the_other_one_restart_in_its_po
     assert (job["status"]["attempt"], job["status"]["restarts"]) == (2, 1)
 
 
+async def test_a_worker_on_a_node_that_does_not_know_the_rule_gets_a_new_pod(job_namespace):
+    """In a cluster of 1.36 a node may be older: its kubelet starts only the sidecar again."""
+    await _skip_older_servers(job_namespace)
+    await job_namespace.begin_running(WHOLE)
+    pods = await job_namespace.pods()
+    await _fails(job_namespace, "j-worker-0")
+    await eventually(lambda: _is_told(job_namespace, "j-worker-1", "attempt=2"), within=PATIENCE)
+
+    alone = {"name": SIDECAR, "restartCount": 1, "state": {"running": {"startedAt": "2099-01-01T00:00:00Z"}}}
+    path = PODS.path(job_namespace.namespace, "j-worker-1", "status")
+    await job_namespace.admin.patch(path, {"status": {"initContainerStatuses": [alone]}})
+    await job_namespace.wait_replaced(pods["j-worker-1"])
+    await job_namespace.run("j-worker-1")
+    job = await job_namespace.wait("j", "Running")
+
+    assert (await job_namespace.uids())["j-worker-0"] == pods["j-worker-0"]["metadata"]["uid"]
+    assert (job["status"]["attempt"], job["status"]["restarts"], job["status"].get("disruptions", 0)) == (2, 1, 0)
+
+
 async def _skip_older_servers(job_namespace):
     version = await job_namespace.admin.get("/version")
     if (int(version["major"]), int(version["minor"])) < (1, 36):
