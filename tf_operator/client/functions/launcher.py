@@ -12,6 +12,7 @@ import subprocess
 import sys
 import traceback
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 MESSAGE = "/dev/termination-log"
@@ -28,6 +29,8 @@ def main(source: str, order: Any) -> None:  # noqa: ANN401 (JSON)
         install(order["packages"], order["index"])
     place = f"<{name}>"
     linecache.cache[place] = (len(source), None, source.splitlines(keepends=True), place)
+    # A module of its own: the function may be called as one of these here, and pickle finds it.
+    sys.modules["__main__"] = ModuleType("__main__")
     around = vars(sys.modules["__main__"])
     try:
         exec(compile(source, place, "exec"), around)  # noqa: S102 (that is what it is for)

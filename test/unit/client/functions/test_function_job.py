@@ -21,6 +21,13 @@ def alone():
     return 1
 
 
+def report():
+    def message():
+        return __name__
+
+    return message()
+
+
 def imports_launcher():
     import tf_operator.client.functions.launcher  # noqa: PLC0415 (all that is sent is the function)
 
@@ -126,6 +133,10 @@ def test_an_exception_shows_the_lines_of_the_function_and_no_others(tmp_path):
         'Traceback (most recent call last):\n  File "<fit>", line 3, in fit\n    return parameters["result"]\n'
     )
     assert done.stderr.endswith("KeyError: 'result'\n")
+
+
+def test_a_function_may_be_called_as_one_of_the_launcher(tmp_path):
+    assert run(report, None, tmp_path)[1] == {"returned": "__main__"}
 
 
 def test_numbers_of_arrays_come_back_as_numbers():
