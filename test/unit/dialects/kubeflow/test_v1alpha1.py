@@ -63,6 +63,17 @@ def test_a_job_is_shown_with_everything_that_was_not_given() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("worker", "scheduler"), [("s", "s"), ("other", None), (None, None)], ids=["all", "different ones", "some"]
+)
+def test_the_scheduler_that_all_pods_name_is_that_of_the_job(worker: str | None, scheduler: str | None) -> None:
+    specs = {"Chief": {"schedulerName": "s"}, "Worker": {"schedulerName": worker} if worker else {}}
+    replicas = {kind: {"template": {"spec": {"containers": [CONTAINER], **spec}}} for kind, spec in specs.items()}
+    stored = example() | {"apiVersion": "kubeflow.org/v1", "spec": {"tfReplicaSpecs": replicas}}
+
+    assert convert(stored, "v1alpha1")["spec"].get("schedulerName") == scheduler
+
+
 @pytest.mark.documents("v1alpha1/printed-defaults")
 def test_a_job_without_type_count_and_port_has_one_master() -> None:
     items = convert(convert(example("tf_job_defaults.yaml"), "v1"), "v1alpha1")["spec"]["replicaSpecs"]
