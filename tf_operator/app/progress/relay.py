@@ -83,7 +83,7 @@ class Relay:
     def client_of(self, request: PageRequest) -> str:
         """The address that a report came from in the first place."""
         code, _, client = request.headers.get(FORWARDED, "").partition(" ")
-        is_of_replica = code and hmac.compare_digest(code.encode(), self._code(client, request).encode())
+        is_of_replica = code and hmac.compare_digest(_raw(code), _raw(self._code(client, request)))
         return client if is_of_replica else request.client
 
     async def forward(self, request: PageRequest, body: bytes) -> HttpReply | None:
@@ -132,4 +132,9 @@ class Relay:
         """What only who has the key of the certificate can say of this address and this token."""
         key = hashlib.sha256(Path(self._folder, "tls.key").read_bytes()).digest()
         words = f"{client} {request.headers.get('Authorization', '')}"
-        return hmac.digest(key, words.encode("utf-8", "surrogateescape"), "sha256").hex()
+        return hmac.digest(key, _raw(words), "sha256").hex()
+
+
+def _raw(header: str) -> bytes:
+    """The bytes of a header, which need not be UTF-8."""
+    return header.encode("utf-8", "surrogateescape")

@@ -153,6 +153,6 @@ async def test_the_leader_believes_replicas_and_nobody_else_where_a_report_came_
         assert request.client == "127.0.0.1"
         assert replica.client_of(request) == "10.0.0.7"
         assert replica.client_of(replace(request, headers=other_token)) == "127.0.0.1"
-        for forged in (f"{code} 10.0.0.8", "10.0.0.8", " 10.0.0.8", "é 10.0.0.8", ""):
+        for forged in (f"{code} 10.0.0.8", "10.0.0.8", " 10.0.0.8", "é 10.0.0.8", "\udcff 10.0.0.8", ""):
             assert replica.client_of(replace(report(**{FORWARDED: forged}), client="10.0.0.9")) == "10.0.0.9"
         assert replica.client_of(report()) == "10.0.0.7"
