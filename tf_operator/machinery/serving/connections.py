@@ -10,7 +10,8 @@ process restarted.
 
 A connection may be kept for another request, as long as its place is not needed: a TLS handshake costs more than the
 rest of a short request. Between two requests it counts as one that has sent none. So handshakes may have a share of the
-time, by address: beyond it a connection waits for its handshake, within the time that it has for its request.
+time, by address: beyond it a connection waits for its handshake, for half of the time that it has for its request. One
+that would wait longer is closed: in a flood, all would wait until no time is left, and nobody would get through.
 
 One connection is one task of the loop that serves; the server reports how far each one is.
 """
@@ -97,12 +98,14 @@ class HandshakeShare:
     def __init__(self, clock: Clock, policy: ConnectionPolicy) -> None:
         self._clock = clock
         self._policy = policy
+        self.longest = policy.request_within / 2
+        """Who would have to wait for so long is closed: the rest of the time is for the handshake and the request."""
         self._due: dict[str | None, float] = {}
 
     def pause(self, client: str) -> float:
         """Seconds until one more may begin, which this client then does."""
         own = self._pause(client, self._policy.handshakes)
-        if own >= self._policy.request_within:  # it is closed before, and takes nothing from the others
+        if own >= self.longest:  # it is closed, and takes nothing from the others
             return own
         return max(own, self._pause(None, self._policy.all_handshakes))
 
@@ -114,7 +117,7 @@ class HandshakeShare:
         if len(self._due) >= _MOST_CLIENTS:
             self._due = {name: due for name, due in self._due.items() if due > now}
         due = max(self._due.get(client, 0.0), now - HANDSHAKES_AT_ONCE * pace)
-        if due - now < self._policy.request_within:  # it is closed before
+        if due - now < self.longest:  # else it is closed
             self._due[client] = due + pace
         return max(0.0, due - now)
 
@@ -279,8 +282,9 @@ class Connections:
         if self._tls:
             await sockets.wait_readable(connection.accepted)
         if self._tls and (pause := self._handshakes.pause(connection.client)):
-            if pause >= self._policy.request_within:
+            if pause >= self._handshakes.longest:
                 self._on_refused()
+                raise ConnectionAbortedError("too many handshakes")
             await self._clock.sleep(pause)
         context = self._tls() if self._tls else None
         connection.transport, _ = await asyncio.get_running_loop().connect_accepted_socket(
