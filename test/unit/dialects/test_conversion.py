@@ -297,6 +297,14 @@ def test_a_new_job_that_v1_does_not_take_is_refused_with_its_fields(body, compla
         convert(body, "v1", is_written=True)
 
 
+@pytest.mark.parametrize(("beyond", "count"), [(0, 1), (1, 0)])
+def test_a_note_is_read_up_to_the_largest_that_is_written(beyond, count):
+    frame = '[{"path": ["x"], "original": "%s"}]'
+    text = frame % ("x" * (LARGEST + beyond - len(frame % "")))
+
+    assert len(remainder.decode(text)) == count
+
+
 @pytest.mark.parametrize(("kinds", "more"), [("abcdefg", "; and 3 more"), ("abcd", "")])
 def test_a_refusal_of_many_fields_stays_short(kinds, more):
     annotations = {
