@@ -350,6 +350,16 @@ def test_a_large_job_writes_its_progress_seldom_and_its_status_fits():
     assert (API.progress_waits(big), API.progress_waits(lived([], WORKERS).job)) == (10.0, 1.0)
 
 
+@pytest.mark.parametrize(("beside", "count"), [(1999, 2000), (2000, 1)])
+def test_of_more_than_2000_containers_those_that_decide_are_listed(beside, count):
+    containers = tuple(ContainerLine(name, "Running", None) for name in ("tensorflow", *["sidecar"] * beside))
+    line = ReplicaLine(ReplicaType.WORKER, 0, "t-worker-0", uid="u", phase="Running", containers=containers)
+    report = JobReport(API.read_object(job("t", replicas("worker"))), JobRecord(), MORNING, lines=lambda: (line,))
+    report = replace(report, counts={ReplicaType.WORKER: ReplicaCounts()})
+
+    assert len(API.write_status(report, {})["tasks"][0]["replicas"][0]["containers"]) == count
+
+
 @pytest.mark.documents("t9k/t9k-scheduler", "t9k/printed-scheduler")
 def test_a_job_that_asks_for_the_scheduler_of_t9k_gets_it_only_where_that_is_installed():
     body = over(documented("tensorflow-example"), documented("fragments/scheduler"))
