@@ -15,11 +15,12 @@ def hosts_of(here, service):
     return {endpoint.get("hostname") for it in slices for endpoint in it.get("endpoints") or ()}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("name", "saves"),
     [
         pytest.param("digits-mirrored", "worker-0", id="mirrored workers"),
-        pytest.param("digits-parameter-servers", "chief-0", id="parameter servers", marks=pytest.mark.nightly),
+        pytest.param("digits-parameter-servers", "chief-0", id="parameter servers"),
     ],
 )
 async def test_a_training_goes_on_under_the_same_names_when_a_worker_was_killed(here, images, name, saves):
