@@ -1,20 +1,12 @@
 """Trainings that are killed, and trainings that are suspended: each goes on from its last checkpoint."""
 
-import re
-
 import pytest
 
-from support.jobs.real_namespace import training
+from support.jobs.real_namespace import resumed_step, training
 
 MIRRORED = "digits-mirrored"
 # Enough that a training is far from its end when it has saved for the first time.
 LONG = 3000
-
-
-def resumed_time(log):
-    """The step from which a process has gone on; 0 for the beginning."""
-    steps = re.findall(r"^Going on from step (\d+)\.$", log, re.MULTILINE)
-    return int(steps[-1]) if steps else 0
 
 
 @pytest.mark.parametrize("policy", ["ExitCode", pytest.param("OnFailure", marks=pytest.mark.nightly)])
@@ -35,7 +27,7 @@ async def test_a_training_goes_on_from_its_checkpoint_when_a_worker_was_killed(h
     assert is_replaced == [policy == "ExitCode"] * 2
     for worker in uids:
         log = here.log(MIRRORED, worker)
-        assert resumed_time(log) > 0
+        assert resumed_step(log) > 0
         assert "Accuracy on 360 held-out digits: 9" in log
 
 
@@ -52,5 +44,5 @@ async def test_a_training_goes_on_from_its_checkpoint_when_it_is_resumed(here, i
     here.kubectl.patch("tfjob", MIRRORED, {"spec": {"runPolicy": {"suspend": False}}})
     await here.wait_state(MIRRORED, "Succeeded")
 
-    assert resumed_time(here.log(MIRRORED, "worker-0")) > 0
+    assert resumed_step(here.log(MIRRORED, "worker-0")) > 0
     assert here.job(MIRRORED)["status"]["replicaStatuses"]["Worker"].get("restarts", 0) == 0

@@ -1,4 +1,4 @@
-"""A job that restarts as a whole in place, on a real kubelet: one program is killed, and all of them start again."""
+"""Jobs that restart as a whole in place, on a real kubelet: one program is killed, and all of them start again."""
 
 import os
 import time
@@ -6,11 +6,14 @@ from statistics import median, quantiles
 
 import pytest
 
+from support.jobs.real_namespace import accuracy, resumed_step, training
 from support.settle import eventually
 
 WORKERS = 4
 RESTARTS = int(os.environ.get("E2E_RESTARTS", "100"))
 PATIENCE = 300.0
+IN_PLACE = {"scope": "Job", "method": "InPlace"}
+MIRRORED = "digits-mirrored"
 # The shell goes on, and exits as the kernel has ended its child: nothing can kill the first process of a container.
 PROGRAM = "sleep 1000000 & echo $! > /tmp/pid; wait $!"
 KILL = "kill -9 $(cat /tmp/pid)"
@@ -24,10 +27,31 @@ def job(image):
         "kind": "TFJob",
         "metadata": {"name": "steps"},
         "spec": {
-            "runPolicy": {"restarts": {"scope": "Job", "method": "InPlace"}},
+            "runPolicy": {"restarts": IN_PLACE},
             "tfReplicaSpecs": {"Worker": {"replicas": WORKERS, "restartPolicy": "ExitCode", "template": template}},
         },
     }
+
+
+@pytest.mark.nightly
+async def test_a_training_goes_on_from_its_checkpoint_in_its_pods_when_a_worker_was_killed(here, images):
+    here.provide_volume(MIRRORED)
+    # Far from its end when it has saved for the first time.
+    body = training(MIRRORED, steps=3000, image=images.training, pod={"shareProcessNamespace": True})
+    body["spec"]["runPolicy"] = body["spec"].get("runPolicy", {}) | {"restarts": IN_PLACE}
+    here.kubectl.create(body)
+    await here.wait_log(MIRRORED, "worker-0", "Saved step")
+    uids = here.uids(MIRRORED)
+
+    here.kill(MIRRORED, "worker-1")
+    await here.wait_state(MIRRORED, "Succeeded")
+
+    status = here.job(MIRRORED)["status"]
+    assert here.uids(MIRRORED) == uids, "a pod was replaced"
+    assert (status["restarts"], status["attempt"], status.get("disruptions", 0)) == (1, 2, 0)
+    for log in (here.log(MIRRORED, worker) for worker in uids):
+        assert resumed_step(log) > 0, log
+        assert accuracy(log) >= 90
 
 
 @pytest.mark.nightly

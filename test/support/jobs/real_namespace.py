@@ -200,6 +200,12 @@ def accuracy(log: str) -> float:
     return float(percent)
 
 
+def resumed_step(log: str) -> int:
+    """The step from which a training has gone on; 0 for the beginning."""
+    steps = re.findall(r"^Going on from step (\d+)\.$", log, re.MULTILINE)
+    return int(steps[-1]) if steps else 0
+
+
 def small_job(name: str, program: Program, *, workers: int = 1, **run_policy: str | int) -> Json:
     template = {"spec": {"terminationGracePeriodSeconds": 1, "containers": [program.container()]}}
     worker = {"replicas": workers, "restartPolicy": "OnFailure", "template": template}
