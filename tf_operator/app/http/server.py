@@ -57,6 +57,8 @@ class HttpReply:
     status: int
     body: bytes
     headers: Mapping[str, str] = field(default_factory=_TEXT.copy)
+    is_admitted: bool = False
+    """Whether the client has proved who it is: then those that have not make room before it does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +232,8 @@ class _Site(web.Server):
         place.is_complete = True
         self.open.on_request(request.protocol)
         reply = await self._reply(request, body)
+        if reply.is_admitted:
+            self.open.on_request(request.protocol, is_admitted=True)
         if has_body:
             place.take(max(0, len(reply.body) - len(body)))
         return reply, has_body and request.keep_alive

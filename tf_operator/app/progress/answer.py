@@ -7,6 +7,7 @@ token reaches the operator's loop. Programs never notice a refusal: their client
 import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Final
 
 import msgspec
@@ -106,7 +107,7 @@ def _reply(status: int, message: str, headers: dict[str, str] | None = None) -> 
 
 _AGAIN: Final = {"Retry-After": "5"}
 _REPLIES: Final = {
-    Outcome.TAKEN: _reply(200, ""),
+    Outcome.TAKEN: replace(_reply(200, ""), is_admitted=True),
     Outcome.NOT_THE_REPORTER: _reply(403, "This token is not that of the pod that reports for this job."),
     Outcome.ENDED: _reply(410, "The job has ended."),
     Outcome.NOT_LEADING: _reply(503, "Another replica of the operator leads.", _AGAIN),

@@ -119,7 +119,7 @@ class Relay:
         finally:
             self._pool.give_back(way, wire)
         headers = {name: value for name in ("Content-Type", "Retry-After") if (value := wire.header(name))}
-        return HttpReply(wire.status, reply, headers)
+        return HttpReply(wire.status, reply, headers, is_admitted=wire.status == 200)
 
     def _way_to(self, address: Address) -> Way:
         authority = Path(self._folder, "ca.crt").read_text(encoding="ascii")

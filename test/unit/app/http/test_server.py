@@ -1,11 +1,12 @@
 """The pages: what they say, in which form, and that no client can keep them from others."""
 
+import http.client
 import socket
 import ssl
 import time
 import urllib.error
 import urllib.request
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, nullcontext, suppress
 from dataclasses import replace
 
 import pytest
@@ -231,3 +232,23 @@ def test_clients_that_never_shake_hands_keep_no_others_from_a_page_and_are_disco
         for _ in range(3):
             assert fetch_safely(address, authority)[0] == 200
         assert connected(idle, address).recv(1) == b""
+
+
+@pytest.mark.parametrize("is_admitted", [True, False])
+def test_silent_connections_take_no_place_of_a_client_that_has_proved_who_it_is(is_admitted):
+    async def take(_request, _body):
+        return server.HttpReply(200, b"", is_admitted=is_admitted)
+
+    endpoint = server.Endpoint(ANYWHERE, {}, answers={"/": take}, policy=replace(policies.REPORTS, most=4))
+    with server.serving(endpoint) as (address,), ExitStack() as stack:
+        client = stack.enter_context(closing(http.client.HTTPConnection(str(address), timeout=10)))
+        client.request("POST", "/", b"")
+        client.getresponse().read()
+        place = address.host, address.port
+        silent = [stack.enter_context(socket.create_connection(place, timeout=10)) for _ in range(8)]
+        # The last one that makes room: by then, all are accepted.
+        assert silent[4 if is_admitted else 3].recv(1) == b""
+        client.auto_open = 0
+        with nullcontext() if is_admitted else pytest.raises((OSError, http.client.HTTPException)):
+            client.request("POST", "/", b"")
+            assert client.getresponse().status == 200

@@ -49,7 +49,7 @@ def request(path=PATH, token="uid", client="10.0.0.1"):
 async def test_a_report_is_handed_on_with_the_job_that_the_path_names(answer, operator, clock):
     reply = await answer(request(), REPORT)
 
-    assert (reply.status, msgspec.json.decode(reply.body)) == (200, {})
+    assert (reply.status, msgspec.json.decode(reply.body), reply.is_admitted) == (200, {}, True)
     assert operator.submitted == [
         ("kubeflow.org/v1", ObjectKey("team", "mnist"), TokenOwner("uid"), Progress(34, time=clock.now()))
     ]
@@ -66,7 +66,8 @@ async def test_a_report_is_handed_on_with_the_job_that_the_path_names(answer, op
     ids=["no job", "no token", "a token of nobody", "an invalid report"],
 )
 async def test_what_is_refused_reaches_nobody(answer, operator, sent, body, status):
-    assert (await answer(sent, body)).status == status
+    reply = await answer(sent, body)
+    assert (reply.status, reply.is_admitted) == (status, False)
     assert operator.submitted == []
 
 
