@@ -227,6 +227,7 @@ bench: venv ## Measure: the initial list of 10,000 pods, and what jobs cost, eac
 	$(BIN)/python test/bench/bench_informer.py
 	PYTHONPATH=test:hack $(BIN)/python test/bench/bench_operator.py
 	PYTHONPATH=test:hack $(BIN)/python test/bench/bench_local.py
+	PYTHONPATH=test:hack $(BIN)/python test/bench/bench_progress.py
 
 ##@ What CI checks
 

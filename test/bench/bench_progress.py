@@ -1,0 +1,232 @@
+"""What reports of progress cost the operator, and what 10,000 connections that say nothing change.
+
+    PYTHONPATH=test:hack .venv/bin/python test/bench/bench_progress.py [--jobs 1000] [--silent 10000] [--seconds 60]
+
+Each job has one pod, whose program reports every five seconds over a connection of its own, from an address of its own,
+with a token that the API server knows. CPU is the process time of the operator, so what else runs on the machine is not
+in it. Targets: 15 % of a core for 1,000 jobs; silent connections keep no report out.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import resource
+import socket
+import ssl
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import trustme
+import yaml
+
+from lab.control_plane.plane import ControlPlane
+from support.jobs.builders import tfjob
+from support.operators.operator_process import ROOT, OperatorProcess, operator
+from tf_operator.planning.bodies.progress_reporting import AUDIENCE
+
+EVERY = 5.0
+WARM_SHARE = 0.99
+"""Of the programs whose token the operator has to know before anything is measured: it asks for eight in a second."""
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+REPORTS = {"spec": {"runPolicy": {"progressPolicy": {"reports": True}}}}
+TICKS = os.sysconf("SC_CLK_TCK")
+Address = tuple[str, int]
+
+
+@dataclass(slots=True)
+class Program:
+    """What runs in the pod of a job: it reports a step more each time."""
+
+    path: str
+    token: str
+    source: str
+    """The address that it connects from."""
+    codes: Counter[int] = field(default_factory=Counter)
+
+    async def run(self, address: Address, tls: ssl.SSLContext, offset: float) -> None:
+        await asyncio.sleep(offset)
+        for step in count():
+            # A connection that broke is made again with the next report.
+            with suppress(OSError, asyncio.IncompleteReadError, ValueError):
+                await self._report_until_it_breaks(address, tls, step)
+            self.codes[0] += 1
+            await asyncio.sleep(EVERY)
+
+    async def _report_until_it_breaks(self, address: Address, tls: ssl.SSLContext, step: int) -> None:
+        host = {"server_hostname": address[0], "local_addr": (self.source, 0)}
+        reader, writer = await asyncio.open_connection(*address, ssl=tls, **host)
+        try:
+            for more in count(step):
+                status = {"progressPercentage": more % 100, "step": more, "metrics": [{"name": "loss", "value": "0.2"}]}
+                body = json.dumps({"trainerStatus": status}).encode()
+                head = f"POST {self.path} HTTP/1.1\r\nHost: operator\r\nAuthorization: Bearer {self.token}\r\n"
+                writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+                reply = await reader.readuntil(b"\r\n\r\n")
+                length = next(line for line in reply.lower().splitlines() if line.startswith(b"content-length:"))
+                await reader.readexactly(int(length.partition(b":")[2]))
+                self.codes[int(reply.split()[1])] += 1
+                await asyncio.sleep(EVERY)
+        finally:
+            writer.transport.abort()
+
+
+async def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--jobs", type=int, default=1000)
+    parser.add_argument("--silent", type=int, default=10_000)
+    parser.add_argument("--seconds", type=float, default=60)
+    options = parser.parse_args()
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    with tempfile.TemporaryDirectory(prefix="tf-operator-progress-") as folder:
+        address, tls, arguments = listening(Path(folder))
+        with ControlPlane.up(Path(folder) / "plane") as plane:
+            namespace = plane.make_namespace("progress")
+            submit(plane, namespace, options.jobs)
+            async with operator(plane, arguments=arguments) as process:
+                say(f"{options.jobs} jobs; CPU in percent of a core, reports in a second, by the status of their reply")
+                programs = await made_programs(plane, namespace, options.jobs)
+                await measure("no reports", process, [], options.seconds)
+                async with running(programs, address, tls):
+                    await known(programs)
+                    await measure("reports", process, programs, options.seconds)
+                    async with silent(address, options.silent):
+                        await measure(f"and {options.silent} silent connections", process, programs, options.seconds)
+
+
+def listening(folder: Path) -> tuple[Address, ssl.SSLContext, tuple[str, ...]]:
+    """Where the operator takes reports, how programs trust it, and its flags."""
+    authority = trustme.CA()
+    issued = authority.issue_cert("127.0.0.1")
+    issued.private_key_pem.write_to_path(folder / "tls.key")
+    issued.cert_chain_pems[0].write_to_path(folder / "tls.crt")
+    authority.cert_pem.write_to_path(folder / "ca.crt")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        host, port = free.getsockname()
+    where = f"--progress-bind-address={host}:{port}", f"--progress-url=https://{host}:{port}"
+    tls = ssl.create_default_context(cafile=folder / "ca.crt")
+    return (host, port), tls, ("--leader-elect=false", *where, f"--progress-cert-path={folder}")
+
+
+def submit(plane: ControlPlane, namespace: str, jobs: int) -> None:
+    for plural, name in (("clusterroles", "cluster-role"), ("clusterrolebindings", "cluster-role-binding")):
+        text = (ROOT / f"manifests/rbac/progress/{name}.yaml").read_text()
+        plane.admin.create(f"{RBAC}/{plural}", yaml.safe_load(text))
+    plane.admin.create(f"/api/v1/namespaces/{namespace}/serviceaccounts", {"metadata": {"name": "trainer"}})
+    account = {"spec": {"tfReplicaSpecs": {"Worker": {"template": {"spec": {"serviceAccountName": "trainer"}}}}}}
+    for number in range(jobs):
+        body = tfjob(f"job-{number}").workers(1).merged(REPORTS).merged(account).body()
+        plane.admin.create(f"/apis/kubeflow.org/v1/namespaces/{namespace}/tfjobs", body)
+
+
+async def made_programs(plane: ControlPlane, namespace: str, jobs: int) -> list[Program]:
+    """Those of all jobs, once their pods are there, each with the token of its pod."""
+
+    def pods() -> list[Any]:
+        items: list[Any] = plane.admin.get(f"/api/v1/namespaces/{namespace}/pods")["items"]
+        return items
+
+    while len(await asyncio.to_thread(pods)) < jobs:
+        await asyncio.sleep(1)
+
+    def program(number: int, pod: Any) -> Program:
+        about = {"apiVersion": "v1", "kind": "Pod", "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}
+        spec = {"audiences": [AUDIENCE], "expirationSeconds": 3600, "boundObjectRef": about}
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/trainer/token"
+        token = plane.admin.create(path, {"spec": spec})["status"]["token"]
+        url = f"/apis/kubeflow.org/v1/namespaces/{namespace}/tfjobs/{pod['metadata']['name'][:-9]}/status"
+        return Program(url, token, f"127.1.{number // 250}.{number % 250 + 1}")
+
+    def make() -> list[Program]:
+        with ThreadPoolExecutor(8) as pool:
+            return list(pool.map(program, range(jobs), pods()))
+
+    return await asyncio.to_thread(make)
+
+
+@asynccontextmanager
+async def running(programs: list[Program], address: Address, tls: ssl.SSLContext) -> AsyncIterator[None]:
+    """They begin one after the other, within 30 s: the operator takes 50 handshakes in a second."""
+    offsets = [30 * number / len(programs) for number in range(len(programs))]
+    pairs = zip(programs, offsets, strict=True)
+    tasks = [asyncio.create_task(program.run(address, tls, offset)) for program, offset in pairs]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def known(programs: list[Program]) -> None:
+    while sum(program.codes[200] > 0 for program in programs) < WARM_SHARE * len(programs):
+        await asyncio.sleep(1)
+
+
+@asynccontextmanager
+async def silent(address: Address, connections: int) -> AsyncIterator[None]:
+    """So many connections from ten addresses that send nothing; one that is closed is made again."""
+
+    async def stay(source: str) -> None:
+        while True:
+            with suppress(OSError):
+                reader, writer = await asyncio.open_connection(*address, local_addr=(source, 0))
+                try:
+                    await reader.read()
+                finally:
+                    writer.transport.abort()
+            await asyncio.sleep(1)
+
+    tasks = [asyncio.create_task(stay(f"127.2.0.{number % 10 + 1}")) for number in range(connections)]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def measure(title: str, process: OperatorProcess, programs: list[Program], seconds: float) -> None:
+    before, began, used = replies(programs), time.monotonic(), cpu(process)
+    await asyncio.sleep(seconds)
+    passed = time.monotonic() - began
+    codes = {code: f"{total / passed:.1f}" for code, total in sorted((replies(programs) - before).items())}
+    memory = resident(process)
+    say(f"  {title:<36} {100 * (cpu(process) - used) / passed:6.1f} %  {memory:5.0f} MB  {codes}")
+
+
+def replies(programs: list[Program]) -> Counter[int]:
+    """By their status; 0 is a connection that broke."""
+    return sum((program.codes for program in programs), Counter[int]())
+
+
+def cpu(process: OperatorProcess) -> float:
+    """Seconds, of all its threads."""
+    fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def resident(process: OperatorProcess) -> float:
+    """In MB."""
+    lines: Iterator[str] = iter(Path(f"/proc/{process.pid}/status").read_text().splitlines())
+    return int(next(line for line in lines if line.startswith("VmRSS")).split()[1]) / 1000
+
+
+def say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
