@@ -57,7 +57,7 @@ class Progress:
     resumed_from: int | None = None
     """The step from which this run of the program has gone on, if it says so."""
     run: str = ""
-    """Which run of the program has said where it begins: its pod, and when the run before in this pod ended."""
+    """Which run of the program has said where it begins: its pod, and after a ``/`` when the run before in it ended."""
     wrong_start: WrongStart | None = None
 
     @property
@@ -72,9 +72,9 @@ class Progress:
         if earlier is None:
             return replace(self, run=run)
         checkpoint = self.checkpoint or earlier.checkpoint
-        if run == earlier.run:
+        if not _has_begun_after(earlier.run, run):
             resumed_from = earlier.resumed_from if self.resumed_from is None else self.resumed_from
-            start = earlier.wrong_start
+            run, start = earlier.run or run, earlier.wrong_start
             return replace(self, checkpoint=checkpoint, resumed_from=resumed_from, run=run, wrong_start=start)
         if self.begin is None:
             return replace(self, checkpoint=checkpoint, run=earlier.run, wrong_start=earlier.wrong_start)
@@ -91,6 +91,16 @@ class Progress:
         if earlier is None:
             return True
         return (self.percentage, self.step, self.metrics) != (earlier.percentage, earlier.step, earlier.metrics)
+
+
+def _has_begun_after(earlier: str, run: str) -> bool:
+    """Whether it is another run, of another pod or after a later end in the same one.
+
+    Nobody knows it of a program whose pod is not there. Caches may be older than a status, and a kubelet may forget how
+    a container ended.
+    """
+    (pod_before, _, ended_before), (pod, _, ended) = earlier.partition("/"), run.partition("/")
+    return bool(earlier and run) and (pod != pod_before or ended > ended_before)
 
 
 class HangAction(StrEnum):

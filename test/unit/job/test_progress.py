@@ -74,6 +74,19 @@ def test_a_run_is_compared_when_it_first_says_where_it_begins_and_then_no_more()
     assert (later.wrong_start, later.checkpoint) == (begun.wrong_start, Checkpoint(8))
 
 
+@pytest.mark.parametrize(
+    "run",
+    ["", "pod", "pod/2026-03-01T08:00:00Z", "pod/2026-03-01T08:09:00Z"],
+    ids=["no pod is there any more", "its kubelet has forgotten the end before", "from an older cache", "the same"],
+)
+def test_a_report_of_a_run_that_has_not_begun_since_is_compared_with_nothing(run):
+    latest = replace(BEFORE, run="pod/2026-03-01T08:09:00Z")
+    report = Progress(step=3600, resumed_from=0)
+
+    assert report.after(latest, run) == replace(report, checkpoint=SAVED, run=latest.run)
+    assert report.after(latest, "pod/2026-03-01T08:10:00Z").wrong_start == WrongStart(0, SAVED)
+
+
 def test_what_a_run_does_not_repeat_still_holds():
     begun = Progress(step=3400, resumed_from=3400).after(BEFORE, "second")
     later = Progress(step=3500).after(begun, "second")

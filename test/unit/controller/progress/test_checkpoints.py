@@ -125,3 +125,17 @@ async def test_a_restart_that_goes_on_from_the_checkpoint_is_not_told(harness, o
     await report(harness, owner, step=7)
 
     assert not told(harness)
+
+
+@pytest.mark.parametrize("owner", ["no pod"], indirect=True)
+async def test_a_last_report_of_a_program_that_is_being_stopped_is_not_that_of_another_run(harness, owner):
+    await save(harness, owner)
+    await report(harness, owner, step=3600, resumed_from=0)
+    key = ObjectKey(KEY.namespace, POD)
+    harness.api.send(requests.merge_patch(resources.PODS, key, {"metadata": {"finalizers": ["its/kubelet"]}}))
+    harness.api.send(requests.delete(resources.PODS, key, uid=harness.caches.pods.store.get(key).pod.uid))
+    harness.sync()
+    assert harness.caches.pods.store.get(key).pod.is_terminating
+    await report(harness, owner, step=3700, resumed_from=0)
+
+    assert not told(harness)
