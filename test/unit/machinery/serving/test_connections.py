@@ -253,7 +253,7 @@ async def test_who_waits_for_a_handshake_has_half_of_its_time_left_and_others_ar
             accepted, client = socket.socketpair()
             served.add(accepted)
             client.close()
-        await clock.idle()
+        await received(clock)
         in_time = HANDSHAKES * REQUEST_WITHIN / 2
         assert len(served) == pytest.approx(in_time, abs=1)
         await clock.advance(REQUEST_WITHIN)
