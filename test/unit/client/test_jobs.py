@@ -88,6 +88,7 @@ async def test_a_job_in_place_of_another_waits_until_that_is_gone(jobs, cluster)
         ("a log", "its pods are gone, or it runs no function of train"),
         ('{"returned', "its pods are gone, or it runs no function of train"),
         ("[1]", "its pods are gone, or it runs no function of train"),
+        ("[" * 4000, "its pods are gone, or it runs no function of train"),
     ],
 )
 async def test_the_result_of_a_function_is_read_from_the_replica_that_decides(jobs, cluster, message, rule):

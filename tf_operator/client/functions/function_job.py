@@ -19,7 +19,7 @@ GPU: Final = "nvidia.com/gpu"
 _SHORT: Final = {"gpu": GPU, "storage": "ephemeral-storage"}
 _PACKAGE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _MOST_BYTES: Final = 100_000
-"""Of a source. Linux takes 131,072 bytes as one argument of a program."""
+"""Of a source, or an order. Linux takes 131,072 bytes as one argument of a program."""
 
 
 class TrainOptions(TypedDict, total=False):
@@ -40,8 +40,8 @@ class TrainOptions(TypedDict, total=False):
 def make(train_func: Callable[..., Any], options: TrainOptions, *, is_here: bool) -> dict[str, Any]:
     """The job; ``NotPossible`` for what could not run. ``is_here``: on this machine, with what is installed here."""
     text = source.read(train_func)
-    if len(text.encode()) > _MOST_BYTES:
-        raise NotPossible(f"the source of {train_func.__name__} has more than {_MOST_BYTES // 1000} kB")
+    _check_size(text, f"the source of {train_func.__name__} has")
+    _check_texts(options)
     parameters = _parameters(train_func, options.get("parameters"))
     packages = _packages(options.get("packages_to_install", ()), is_here=is_here)
     if not (is_here or options.get("base_image")):
@@ -52,6 +52,7 @@ def make(train_func: Callable[..., Any], options: TrainOptions, *, is_here: bool
         "packages": packages,
         "index": options.get("pip_index_url", ""),
     }
+    _check_size(json.dumps(order), f"the parameters and packages of {train_func.__name__} have")
     return {
         "apiVersion": "kubeflow.org/v1",
         "kind": "TFJob",
@@ -64,6 +65,18 @@ def make(train_func: Callable[..., Any], options: TrainOptions, *, is_here: bool
             },
         },
     }
+
+
+def _check_size(text: str, has: str) -> None:
+    if len(text.encode()) > _MOST_BYTES:
+        raise NotPossible(f"{has} more than {_MOST_BYTES // 1000} kB")
+
+
+def _check_texts(options: TrainOptions) -> None:
+    for argument in ("name", "base_image", "pip_index_url"):
+        text: object = options.get(argument)
+        if text and not isinstance(text, str):
+            raise NotPossible(f"{argument} is {text!r}, and has to be a text")
 
 
 def _parameters(train_func: Callable[..., Any], parameters: object) -> str | None:

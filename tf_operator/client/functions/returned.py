@@ -30,7 +30,7 @@ def value(job: Job, message: str) -> Any:  # noqa: ANN401 (JSON)
         raise NotPossible(f"{about} has no result: it {'has failed' if job.is_finished else 'has not ended'}")
     try:
         content = json.loads(message)
-    except ValueError:
+    except (ValueError, RecursionError):
         content = {}
     if isinstance(content, dict) and "returned" in content:
         return content["returned"]

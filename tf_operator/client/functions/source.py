@@ -19,7 +19,8 @@ from typing import Any, Final
 
 from tf_operator.client.job import NotPossible
 
-_BUILT_IN: Final = frozenset({*dir(builtins), "__name__", "__file__"})
+_OF_SHELLS: Final = frozenset({"display", "get_ipython", "__IPYTHON__", "_"})
+"""What notebooks and interactive shells put among the built-in names: no pod has them."""
 _AWAITED: Final = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
 _BLOCK: Final = "if True:\n"
 """Makes a statement of what is indented. Without the indentation, texts of several lines would be other ones."""
@@ -95,7 +96,7 @@ def _missing(text: str, name: str) -> list[str]:
     defined |= {it.get_name() for table in tables for it in table.get_symbols() if _is_set_outside(it)}
     used = {it.get_name() for table in tables for it in table.get_symbols() if it.is_referenced() and it.is_global()}
     used |= {symbol.get_name() for symbol in module.get_symbols() if symbol.is_referenced()}
-    return sorted(used - defined - _BUILT_IN)
+    return sorted(used - defined - (set(dir(builtins)) - _OF_SHELLS))
 
 
 def _is_set_outside(symbol: symtable.Symbol) -> bool:

@@ -1,5 +1,6 @@
 """What can be sent of a function, and the sentence for what cannot; the functions are those that users write."""
 
+import builtins
 import contextlib
 import functools
 import json
@@ -57,6 +58,11 @@ def uses_default(rate=RATE):
 
 def misspelled():
     return lenn("a")  # noqa: F821
+
+
+def shows():
+    display(__file__)  # noqa: F821 (notebooks have it)
+    get_ipython().system("ls")  # noqa: F821 (what !ls is made of)
 
 
 @functools.cache
@@ -155,6 +161,14 @@ def test_texts_in_an_indented_function_stay_as_they_are():
 def test_what_would_not_run_elsewhere_is_a_sentence(function, rule):
     with pytest.raises(NotPossible, match=rule):
         source.read(function)
+
+
+def test_what_only_a_notebook_or_a_file_has_is_a_sentence(monkeypatch):
+    for name in ("display", "get_ipython"):
+        monkeypatch.setattr(builtins, name, print, raising=False)
+
+    with pytest.raises(NotPossible, match="shows uses __file__, display, get_ipython, which are not inside it"):
+        source.read(shows)
 
 
 def test_only_modules_of_the_user_are_own_ones(tmp_path, monkeypatch):
