@@ -10,7 +10,7 @@ Otherwise the status is mere progress, and may wait a moment for more of it.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import Enum, auto
 from typing import Any, ClassVar
 
@@ -68,16 +68,16 @@ class Patch:
     uid: str
     subject: str
     """The change in words, for messages."""
-    body: Mapping[str, Any] | Callable[[], Mapping[str, Any]]
-    """Where it is large, a function makes it when it is sent."""
+    body: Mapping[str, Any] | Callable[[datetime | None], Mapping[str, Any]]
+    """Where it is large or names the time, a function makes it when it is sent."""
     stage: Stage = Stage.DEPENDENCIES
     version: str = ""
     """Of the object: it is changed only as it was then."""
     subresource: str = ""
 
-    def content(self) -> Mapping[str, Any]:
-        """The body, which may be made only now."""
-        return self.body() if callable(self.body) else self.body
+    def content(self, now: datetime | None = None) -> Mapping[str, Any]:
+        """The body, as it is sent *now*; by default as it was planned."""
+        return self.body(now) if callable(self.body) else self.body
 
 
 @dataclass(frozen=True, slots=True)

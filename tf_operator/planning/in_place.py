@@ -85,11 +85,12 @@ class _Change:
     domain: str
     cluster: Callable[[], str] = field(compare=False, repr=False)
 
-    def __call__(self) -> dict[str, Any]:
+    def __call__(self, now: datetime | None = None) -> dict[str, Any]:
         job, pod = self.job, self.pod
         cluster = "" if job.has_dynamic_workers else self.cluster()
         config = cluster_spec.tf_config(job, pod.type, pod.index, domain=self.domain, cluster=cluster)
-        request = attempts.annotations(self.step, pod, self.now) if self.step is not NextStep.NOTHING else {}
+        # Until the last of a thousand pods is told, the plan may be older than the patience with each of them.
+        request = attempts.annotations(self.step, pod, now or self.now) if self.step is not NextStep.NOTHING else {}
         return {"metadata": {"annotations": {**resize_sidecar.annotations(job, config), **request}}}
 
 

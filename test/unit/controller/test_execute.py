@@ -1,6 +1,7 @@
 """How a plan is carried out: which calls, in which order, and what follows from their ends."""
 
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 
 import pytest
@@ -308,6 +309,17 @@ async def test_whatever_the_order_in_a_plan_deletes_come_first_and_pods_last():
         "create pods p",
     ]
     assert [body["spec"]["image"] for body in harness.api.of(PLUGIN_GROUPS)] == ["other", "i"]
+
+
+async def test_what_a_change_says_is_made_at_the_time_at_which_it_is_sent(harness):
+    uid = harness.api.put(RESOURCE, named("x"))["metadata"]["uid"]
+    plan = Plan(actions=(Patch(RESOURCE, "x", uid, "the change", lambda now: {"spec": {"image": str(now)}}),))
+    snapshot = seen_by(harness)
+    await harness.clock.advance(20)
+    await harness.executor.carry_out(snapshot, plan)
+
+    (body,) = harness.api.of(RESOURCE)
+    assert body["spec"]["image"] == str(snapshot.now + timedelta(seconds=20))
 
 
 async def test_after_a_dependency_that_is_refused_no_pod_is_created(harness):

@@ -10,6 +10,7 @@ from support.embedded.simulator import simulate
 from support.jobs.builders import tfjob
 from tf_operator.controller import resources
 from tf_operator.job.record import JobRecord, ReplicaType, RestartRecord
+from tf_operator.planning.actions import Patch
 from tf_operator.planning.pods import attempts
 from tf_operator.planning.pods.attempts import NextStep, RestartRequest
 from tf_operator.planning.snapshot import Pod, Settings
@@ -151,6 +152,16 @@ def test_however_often_a_program_fails_before_anybody_looks_that_is_one_attempt(
 
     assert (simulator.record.attempt, simulator.status["restarts"]) == (2, 1)
     assert simulator.shown_pods == "worker-0#1:Running worker-1#1:Running"
+
+
+def test_a_pod_is_told_when_it_is_told_and_not_when_that_was_planned():
+    """Else the patience with the last of a thousand pods would end before they are told."""
+    simulator = lived(tfjob().workers(2, restart="OnFailure"), everything_runs)
+    restarts_in_place("worker-0")(simulator)
+    (change,) = (action for action in simulator.look().actions if isinstance(action, Patch))
+    later = change.content(simulator.now + timedelta(seconds=20))["metadata"]["annotations"][REQUEST]
+
+    assert RestartRequest.parse(later).time - timedelta(seconds=20) == simulator.now.replace(microsecond=0)
 
 
 @pytest.mark.parametrize("code", [1, 143])

@@ -234,7 +234,7 @@ class Executor:
         """Whether the object is as it is wanted. One that stays as it was ends no job, and holds up no other step."""
         # An update of a main resource with another object's UID is refused; of a subresource, one of another version.
         only_at = {"resourceVersion": action.version} if action.version else {}
-        content = action.content()
+        content = action.content(self.shares.clock.now())
         body = {**content, "metadata": {**content.get("metadata", {}), "uid": action.uid, **only_at}}
         try:
             await self.writer.patch(owner, resource, action.name, body=body, subresource=action.subresource)
