@@ -84,8 +84,11 @@ async def test_a_port_of_a_replica_is_open_until_the_replica_or_the_user_ends_it
     rule = f"127.0.0.1:{first} cannot be opened: something listens there already; :7000 opens one that is free"
     assert (code, errors) == (1, f"tfjob: {rule}\n")
 
+    reader, writer = await asyncio.open_connection("127.0.0.1", first)
+    assert await reader.readexactly(1) == b"1"
     process.send_signal(signal.SIGINT)
-    assert await process.wait() == 130
+    assert await process.wait() == 130  # although somebody is connected
+    writer.close()
 
     process = await machine.start("port-forward", "j", "--replica", "worker-0", ":7000")
     port = int((await process.stdout.readline()).split()[2].rpartition(b":")[2])

@@ -9,7 +9,7 @@ import errno
 import os
 import sys
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -82,11 +82,12 @@ def run(arguments: argparse.Namespace) -> int:
                     f"port {ports.remote} of {replica.replica} is {_LOOPBACK}:{ports.own} already: connect to that, or"
                     f" open another one with :{ports.remote}"
                 )
-        async with AsyncExitStack() as opened:
+        with ExitStack() as opened:
             ended = asyncio.get_running_loop().create_future()
             for ports in arguments.ports:
                 forwarder = _Forwarder(ports, find, ended)
-                await opened.enter_async_context(await forwarder.listen())
+                server = await forwarder.listen()
+                opened.callback(server.close)  # to wait until it is closed would be to wait for all who are connected
             await ended
         return 0
 
