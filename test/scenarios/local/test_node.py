@@ -230,9 +230,10 @@ async def test_pods_reach_each_other_by_the_names_of_their_services(machine):
 
 
 async def test_pods_reach_each_other_as_hosts_in_one_service(machine):
-    """Each has ports of its own, also where it names itself as all interfaces, and for probes."""
+    """Each has ports of its own, also where it names itself as all interfaces, for probes, and in another Service."""
     service = {"clusterIP": "None", "selector": {"of": "job"}, "ports": [{"name": "web", "port": 2222}]}
-    await machine.client.create(SERVICES, "default", {"metadata": {"name": "job"}, "spec": service})
+    for name in ("all", "job"):
+        await machine.client.create(SERVICES, "default", {"metadata": {"name": name}, "spec": service})
     serve = (
         "import os, http.server as h, pathlib, tempfile; os.chdir(tempfile.mkdtemp())\n"
         "pathlib.Path('me').write_text(os.environ['ME']); a, p = os.environ['LISTENS'].split(':')\n"

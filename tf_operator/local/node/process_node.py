@@ -325,16 +325,16 @@ class ProcessNode:
             await self._parts.client.merge_patch(PODS, pod.key, patch, subresource="status")
 
     def _service_of(self, pod: LocalPod) -> ObjectKey | None:
-        """The Service of the pod, or the pod as a host in it."""
-        labels, host = pod.metadata.labels, pod.spec.hostname
+        """By which others reach the pod: as a host in a Service, or else the Service of its own name, before others."""
+        labels, own, spec = pod.metadata.labels, pod.key, pod.spec
+        keys = list[ObjectKey]()
         for service in self._services.store:
-            selector = service.spec.selector
-            is_same = service.metadata.namespace == pod.key.namespace
-            if is_same and selector and all(labels.get(name) == value for name, value in selector.items()):
-                key = service.metadata.key
-                is_host = host and key.name == pod.spec.subdomain
-                return ObjectKey(key.namespace, f"{host}.{key.name}") if is_host else key
-        return None
+            key, selector = service.metadata.key, service.spec.selector
+            if key.namespace == own.namespace and selector and selector.items() <= labels.items():
+                keys.append(key)
+        if spec.hostname and ObjectKey(own.namespace, spec.subdomain) in keys:
+            return ObjectKey(own.namespace, f"{spec.hostname}.{spec.subdomain}")
+        return own if own in keys else next(iter(keys), None)
 
     async def _bind(self, item: LocalPod) -> None:
         metadata = item.metadata
