@@ -80,6 +80,15 @@ async def test_nothing_is_done_to_a_job_that_ends_meanwhile(cluster):
         await command
 
 
+async def test_a_job_that_is_suspended_is_not_waited_for(cluster):
+    cluster.job("b", runPolicy={"suspend": True})
+    command = await begin(cluster, "suspend b --after-checkpoint", suspend._suspend)
+
+    assert command.done()
+    with pytest.raises(NotPossible, match="b is suspended without another checkpoint"):
+        await command
+
+
 async def test_the_first_checkpoint_is_a_new_one(cluster, capsys):
     cluster.job("b", status={"trainerStatus": {"step": 1}})
     command = await begin(cluster, "suspend b --after-checkpoint", suspend._suspend)

@@ -27,16 +27,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def wait(jobs: AsyncTFJobs, name: str, arguments: argparse.Namespace) -> None:
-    """Return when the job has a new checkpoint, if that is asked for; ``NotPossible`` when it ends before."""
+    """Return when the job has a new checkpoint, if that is asked for; ``NotPossible`` when it ends or stops before."""
     if not arguments.after_checkpoint:
         return
     job = await jobs.get(name)
     last = _checkpoint(job)
     next_one = f"a checkpoint after that of step {last.step}" if last else "its first checkpoint"
     session.say(f"{job.kind} {job.namespace}/{job.name}: waiting for {next_one}")
-    job = await jobs.wait(job, timeout=arguments.timeout, until=lambda current: _checkpoint(current) != last)
+
+    def is_over(current: Job) -> bool:
+        return current.spec.run_policy.is_suspended or _checkpoint(current) != last
+
+    job = await jobs.wait(job, timeout=arguments.timeout, until=is_over)
     if _checkpoint(job) == last:
-        raise NotPossible(f"{job.kind} {job.namespace}/{job.name} has {job.phase.lower()} without another checkpoint")
+        state = f"has {job.phase.lower()}" if job.is_finished else "is suspended"
+        raise NotPossible(f"{job.kind} {job.namespace}/{job.name} {state} without another checkpoint")
 
 
 def _checkpoint(job: Job) -> Checkpoint | None:
