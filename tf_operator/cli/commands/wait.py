@@ -6,7 +6,7 @@ from typing import Final
 
 from tf_operator.cli import session, target
 from tf_operator.cli.grammar import Commands
-from tf_operator.client import AsyncTFJobs, JobPhase
+from tf_operator.client import AsyncTFJobs, JobPhase, WaitTimeout
 from tf_operator.machinery.clock import SystemClock
 from tf_operator.text import printable
 
@@ -55,8 +55,11 @@ async def _wait(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
     end = clock.monotonic() + arguments.timeout if arguments.timeout else None
     is_well = True
     for name in [session.name_of(it, jobs) for it in arguments.name]:
-        left = max(0.001, round(end - clock.monotonic(), 2)) if end else None
-        job = await jobs.wait(name, until=phase, timeout=left)
+        left = max(0.001, end - clock.monotonic()) if end else None
+        try:
+            job = await jobs.wait(name, until=phase, timeout=left)
+        except WaitTimeout as error:  # with the time that was given, not what was left of it for this job
+            raise WaitTimeout(error.job, arguments.timeout) from None
         reason = f": {printable(job.message)}" if job.message and job.phase is not JobPhase.SUCCEEDED else ""
         sys.stdout.write(f"{job.kind} {job.namespace}/{job.name} {job.phase.lower()}{reason}\n")
         is_well = is_well and job.phase is (phase or JobPhase.SUCCEEDED)
