@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -99,9 +99,9 @@ async def main() -> None:
                 programs = await made_programs(plane, namespace, options.jobs)
                 await measure("no reports", process, [], options.seconds)
                 async with running(programs, address, tls):
-                    await known(programs)
+                    await wait_for_reports(programs)
                     await measure("reports", process, programs, options.seconds)
-                    async with silent(address, options.silent):
+                    async with silent_connections(address, options.silent):
                         await measure(f"and {options.silent} silent connections", process, programs, options.seconds)
 
 
@@ -156,11 +156,9 @@ async def made_programs(plane: ControlPlane, namespace: str, jobs: int) -> list[
 
 
 @asynccontextmanager
-async def running(programs: list[Program], address: Address, tls: ssl.SSLContext) -> AsyncIterator[None]:
-    """They begin one after the other, within 30 s: the operator takes 50 handshakes in a second."""
-    offsets = [30 * number / len(programs) for number in range(len(programs))]
-    pairs = zip(programs, offsets, strict=True)
-    tasks = [asyncio.create_task(program.run(address, tls, offset)) for program, offset in pairs]
+async def at_work(coroutines: Iterable[Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
+    """They run until the block ends."""
+    tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
     try:
         yield
     finally:
@@ -169,13 +167,22 @@ async def running(programs: list[Program], address: Address, tls: ssl.SSLContext
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def known(programs: list[Program]) -> None:
+@asynccontextmanager
+async def running(programs: list[Program], address: Address, tls: ssl.SSLContext) -> AsyncIterator[None]:
+    """They begin one after the other, within 30 s: the operator takes 50 handshakes in a second."""
+    offsets = [30 * number / len(programs) for number in range(len(programs))]
+    pairs = zip(programs, offsets, strict=True)
+    async with at_work(program.run(address, tls, offset) for program, offset in pairs):
+        yield
+
+
+async def wait_for_reports(programs: list[Program]) -> None:
     while sum(program.codes[200] > 0 for program in programs) < WARM_SHARE * len(programs):
         await asyncio.sleep(1)
 
 
 @asynccontextmanager
-async def silent(address: Address, connections: int) -> AsyncIterator[None]:
+async def silent_connections(address: Address, connections: int) -> AsyncIterator[None]:
     """So many connections from ten addresses that send nothing; one that is closed is made again."""
 
     async def stay(source: str) -> None:
@@ -188,13 +195,8 @@ async def silent(address: Address, connections: int) -> AsyncIterator[None]:
                     writer.transport.abort()
             await asyncio.sleep(1)
 
-    tasks = [asyncio.create_task(stay(f"127.2.0.{number % 10 + 1}")) for number in range(connections)]
-    try:
+    async with at_work(stay(f"127.2.0.{number % 10 + 1}") for number in range(connections)):
         yield
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def measure(title: str, process: OperatorProcess, programs: list[Program], seconds: float) -> None:

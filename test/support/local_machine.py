@@ -2,11 +2,15 @@
 
 import asyncio
 import contextlib
+import json
 import os
 import sys
 from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator
 from pathlib import Path
 
+from support.resources import Json
+from support.settle import eventually
 from tf_operator.local import short_paths
 
 TFJOB = (sys.executable, "-m", "tf_operator.cli")
@@ -41,6 +45,25 @@ class LocalMachine:
         output, errors = await process.communicate()
         assert process.returncode is not None
         return process.returncode, output.decode(), errors.decode()
+
+    @contextlib.asynccontextmanager
+    async def with_job(self, pod: Json) -> AsyncIterator[None]:
+        """On a server of its own, while a job ``j`` of two such pods runs."""
+        worker = {"replicas": 2, "template": {"spec": pod}}
+        body = {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": {"name": "j"}}
+        manifest = json.dumps({**body, "spec": {"tfReplicaSpecs": {"Worker": worker}}})
+        assert (await self.run("local", "up"))[0] == 0
+        try:
+            code, _, errors = await self.run("submit", "-", manifest=manifest)
+            assert code == 0, errors
+
+            async def are_both_running() -> bool:
+                return "2/2" in (await self.run("get", "j"))[1]
+
+            await eventually(are_both_running, within=120)
+            yield
+        finally:
+            await self.run("local", "down", "--purge")
 
     def files(self) -> list[Path]:
         """What is left of files, and of links that lead here."""

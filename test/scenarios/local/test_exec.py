@@ -3,7 +3,6 @@
 import signal
 
 import pytest
-import yaml
 
 from support.local_machine import LocalMachine
 from support.settle import eventually
@@ -23,18 +22,8 @@ async def machine(tmp_path):
         "env": [{"name": "TEAM", "value": "vision"}],
         "volumeMounts": [{"name": "work", "mountPath": "/work"}],
     }
-    pod = {"containers": [container], "volumes": [{"name": "work", "emptyDir": {}}]}
-    worker = {"replicas": 2, "template": {"spec": pod}}
-    body = {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": {"name": "j"}}
-    body["spec"] = {"tfReplicaSpecs": {"Worker": worker}}
-    assert (await machine.run("local", "up"))[0] == 0
-    try:
-        code, _, errors = await machine.run("submit", "-", manifest=yaml.safe_dump(body))
-        assert code == 0, errors
-        assert (await machine.run("wait", "j", "--for", "running", "--timeout", "120s"))[0] == 0
+    async with machine.with_job({"containers": [container], "volumes": [{"name": "work", "emptyDir": {}}]}):
         yield machine
-    finally:
-        await machine.run("local", "down", "--purge")
 
 
 async def test_a_command_finds_the_folder_and_the_variables_of_the_replica(machine):

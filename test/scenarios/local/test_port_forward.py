@@ -5,7 +5,6 @@ import signal
 from contextlib import suppress
 
 import pytest
-import yaml
 
 from support.local_machine import LocalMachine
 from support.settle import eventually
@@ -35,21 +34,8 @@ async def machine(tmp_path):
         "env": [{"name": "REPLICA", "valueFrom": REPLICA}],
         "ports": [{"containerPort": 7000}, {"containerPort": 7001}],
     }
-    worker = {"replicas": 2, "template": {"spec": {"containers": [container]}}}
-    body = {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": {"name": "j"}}
-    body["spec"] = {"tfReplicaSpecs": {"Worker": worker}}
-    assert (await machine.run("local", "up"))[0] == 0
-    try:
-        code, _, errors = await machine.run("submit", "-", manifest=yaml.safe_dump(body))
-        assert code == 0, errors
-
-        async def are_both_running():
-            return (await machine.run("get", "j"))[1].count("2/2") == 1
-
-        await eventually(are_both_running, within=60)
+    async with machine.with_job({"containers": [container]}):
         yield machine
-    finally:
-        await machine.run("local", "down", "--purge")
 
 
 async def answer(port, text):
