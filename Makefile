@@ -39,7 +39,7 @@ demo: ## Train with TensorFlow on this machine, without a cluster
 
 .PHONY: test
 test: SPARE := 3
-test: venv ## Run the unit tests, the simulation and the scenarios, without any program of Kubernetes
+test: $(VENV)/.compiled ## Run the unit tests, the simulation and the scenarios, without any program of Kubernetes
 	$(PYTEST) --server=$(SERVER) -m 'not nightly' test/unit test/simulation $(INTEGRATION)
 
 # All of them, or with ONLY=kubernetes_only what `make test` leaves out.
@@ -85,6 +85,13 @@ fmt: venv ## Format the code, and fix what the linter can fix
 .PHONY: test-unit
 test-unit: venv ## Run the unit tests alone (seconds)
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target unit-tests-of-machinery unit-tests-of-the-rest
+
+# pytest compiles test modules in its own way, and keeps them. The processes of the first run would each compile all of
+# them, at the same time.
+$(VENV)/.compiled: COMPILE := $(BIN)/pytest -q --server=embedded -p no:cacheprovider --collect-only
+$(VENV)/.compiled: $(VENV)/.installed
+	@$(COMPILE) test/unit >/dev/null 2>&1 & $(COMPILE) test/simulation $(INTEGRATION) >/dev/null 2>&1; wait
+	@touch $@
 
 # Two processes of their own, because for tests of a millisecond it costs more to hand them out one by one than to run
 # them; the machinery's take as long as all others.

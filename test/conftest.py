@@ -105,6 +105,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Nothing of what is collected is garbage; see pytest_collection_finish.
+    gc.disable()
     # Shells have what they start in the background ignore Ctrl-C, and all its children inherit that. The programs that
     # the tests start are to be interrupted all the same.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -167,6 +169,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Get the servers before the first test: on a new machine it takes longer than a test may."""
     # Thousands of tests stay in memory to the end; without this, each collection of garbage walks over them.
     gc.freeze()
+    gc.enable()
     refuse_changed_environment(dict(os.environ))
     if session.config.option.collectonly:
         return

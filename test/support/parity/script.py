@@ -217,7 +217,7 @@ def _body(text: str, fragments: Mapping[str, Any]) -> Value:
     while (match := re.match(r"(\w+)(?:\+|$)", text)) and match[1] in fragments:
         body = merged(body, fragments[match[1]])
         text = text[match.end() :]
-    return merged(body, yaml.safe_load(text)) if text else body
+    return merged(body, yaml.load(text, yaml.CSafeLoader)) if text else body
 
 
 def merged(low: Value, high: Value) -> Value:
