@@ -309,7 +309,7 @@ e2e: venv ## The operator as a pod, installed by its chart, and TensorFlow that 
 .PHONY: cover
 cover: venv ## Branch coverage by the unit tests, against its floors
 	@rm -f .coverage .coverage.*
-	$(PYTEST) -q --server=embedded -m 'not nightly' --cov --cov-report= --cov-fail-under=0 test/unit
+	$(PYTEST) -q -p no:cacheprovider --server=embedded -m 'not nightly' --cov --cov-report= --cov-fail-under=0 test/unit
 	@hack/check-coverage
 
 .PHONY: clean
