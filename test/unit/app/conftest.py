@@ -12,7 +12,12 @@ def own_logging():
     """Logging as it was before the test, for all that come after it."""
     root = logging.getLogger()
     state = root.handlers[:], root.level, logging.raiseExceptions
+    switches = {
+        name: getattr(logging, name) for name in ("_srcfile", "logThreads", "logProcesses", "logMultiprocessing")
+    }
     yield
+    for name, value in switches.items():
+        setattr(logging, name, value)
     logging.captureWarnings(capture=False)
     root.handlers[:], logging.raiseExceptions = state[0], state[2]
     root.setLevel(state[1])

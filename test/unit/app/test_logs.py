@@ -74,6 +74,16 @@ def test_bound_fields_are_in_every_record():
     assert [json.loads(line)["job_name"] for line in stream.lines] == ["mnist", "mnist"]
 
 
+def test_what_no_line_says_is_not_collected():
+    _, log = configured()
+    records = []
+    logging.getLogger().handlers[0].addFilter(records.append)
+
+    log.info("one")
+
+    assert [(record.lineno, record.thread, record.process) for record in records] == [(0, None, None)]
+
+
 @pytest.mark.parametrize("log_format", ["json", "console"])
 def test_a_failure_shows_where_it_happened(log_format):
     stream, log = configured(log_format)
@@ -98,12 +108,25 @@ def test_a_failure_shows_where_it_happened(log_format):
         ("hunter2", {"url": "https://user:hunter2@proxy:3128/"}),
         ("MIIEow", {"error": "-----BEGIN RSA PRIVATE KEY-----\nMIIEow\n-----END RSA PRIVATE KEY-----"}),
         ("hunter2", {"path": "/api?token=hunter2&watch=true"}),
+        ("hunter2", {"path": "/api?TO\N{KELVIN SIGN}EN=hunter2"}),
         ("hunter2", {"Authorization": "hunter2"}),
         ("hunter2", {"pod": {"containers": [{"name": "tensorflow", "env": [{"name": "KEY", "value": "hunter2"}]}]}}),
         ("hunter2", {"template": {"spec": {"image": "hunter2"}}}),
         ("hunter2", {"deep": [[[{"password": "hunter2"}]]]}),
     ],
-    ids=["JWT", "bearer", "basic", "address", "private key", "query", "by name", "env", "template", "nested"],
+    ids=[
+        "JWT",
+        "bearer",
+        "basic",
+        "address",
+        "private key",
+        "query",
+        "in capitals",
+        "by name",
+        "env",
+        "template",
+        "nested",
+    ],
 )
 def test_no_secret_gets_into_a_log(log_format, secret, fields):
     stream, log = configured(log_format)
