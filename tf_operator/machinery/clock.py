@@ -66,19 +66,35 @@ class Clock(ABC):
         return self._timeout(seconds)
 
     @asynccontextmanager
-    async def _timeout(self, seconds: float | None) -> AsyncIterator[None]:
+    async def timeout_at(self, due: Callable[[], float]) -> AsyncIterator[None]:
+        """Raise ``TimeoutError`` in the body at a moment that may move on, as for what must not be silent for long.
+
+        Where it has moved to is asked for only when it would have come: that costs one timer, however often it moves.
+        """
         async with _timeout_scope() as scope:
-            if seconds is None:
-                yield
-                return
-            timer = self.call_at(
-                self.monotonic() + seconds,
-                lambda: scope.reschedule(asyncio.get_running_loop().time()),
-            )
+            timer: Timer
+
+            def look() -> None:
+                nonlocal timer
+                if self.monotonic() < (moment := due()):
+                    timer = self.call_at(moment, look)
+                else:
+                    scope.reschedule(asyncio.get_running_loop().time())
+
+            timer = self.call_at(due(), look)
             try:
                 yield
             finally:
                 timer.cancel()
+
+    @asynccontextmanager
+    async def _timeout(self, seconds: float | None) -> AsyncIterator[None]:
+        if seconds is None:
+            yield
+            return
+        moment = self.monotonic() + seconds
+        async with self.timeout_at(lambda: moment):
+            yield
 
 
 @asynccontextmanager

@@ -87,6 +87,28 @@ async def test_a_timeout_that_does_not_pass_leaves_no_timer(clock, seconds):
     assert clock.pending == 0
 
 
+async def test_a_timeout_at_a_moment_that_moves_on_comes_at_the_last_one_and_costs_one_timer(clock):
+    due = clock.monotonic() + 5
+    timers = []
+
+    async def wait():
+        async with clock.timeout_at(lambda: due):
+            await asyncio.Event().wait()
+
+    task = asyncio.ensure_future(wait())
+    for _ in range(10):
+        await clock.advance(4)
+        due = clock.monotonic() + 5
+        timers.append(clock.pending)
+    await clock.advance(4.9)
+    assert not task.done()
+    await clock.advance(0.1)
+
+    with pytest.raises(TimeoutError):
+        await task
+    assert timers == [1] * 10
+
+
 @pytest.mark.parametrize("seconds", [0, -1])
 async def test_a_sleep_of_no_time_yields_to_others_and_needs_no_timer(clock, seconds):
     order = []

@@ -298,14 +298,28 @@ class Reflector:
             raise errors.ReplyLost("the watch fell silent, or did not end when it should have") from error
 
     async def _read(self, request: Request) -> None:
-        splitter = LineSplitter()
         async with self._client.stream(request) as chunks:
             self._on_open()
             await self._check_history()
-            while (chunk := await self._next(chunks)) is not None:
-                for line in splitter.feed(chunk):
-                    self._on_line(responses.read_line(line))
-                    await self._yield_to_loop()
+            try:
+                async with self._clock.timeout_at(self._silent_at):
+                    await self._follow(chunks)
+            except TimeoutError:
+                if self._relist is not None:
+                    self._stop_streaming_lists("silent")
+                raise
+
+    async def _follow(self, chunks: AsyncIterator[bytes]) -> None:
+        splitter = LineSplitter()
+        async for chunk in chunks:
+            self._active_at = self._clock.monotonic()
+            for line in splitter.feed(chunk):
+                self._on_line(responses.read_line(line))
+                await self._yield_to_loop()
+
+    def _silent_at(self) -> float:
+        """When nothing will have come for too long, unless something comes before."""
+        return self._active_at + (self._timing.silence if self._relist is None else self._timing.mark)
 
     def _on_open(self) -> None:
         self._active_at, self.is_absent = self._clock.monotonic(), False
@@ -324,21 +338,10 @@ class Reflector:
         if self._version is None or not self._was_cut_off:
             return
         current = await pager.current_resource_version(self._client.send_once, self._resource, self._scope)
+        self._active_at = self._clock.monotonic()
         if (resource_version.parse(current) or 0) < (resource_version.parse(self._version) or 0):
             raise _went_back(current, self._version)
         self._was_cut_off = False
-
-    async def _next(self, chunks: AsyncIterator[bytes]) -> bytes | None:
-        """The next chunk; ``None`` at the end; ``TimeoutError`` when nothing comes for too long."""
-        try:
-            async with self._clock.timeout(self._timing.silence if self._relist is None else self._timing.mark):
-                chunk = await anext(chunks, None)
-        except TimeoutError:
-            if self._relist is not None:
-                self._stop_streaming_lists("silent")
-            raise
-        self._active_at = self._clock.monotonic()
-        return chunk
 
     def _on_line(self, line: responses.WatchLine) -> None:
         match line.type:
