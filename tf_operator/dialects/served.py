@@ -122,6 +122,11 @@ class ServedAPI:
     """The reason strings of events, for programs; of a failure it is that of its cause."""
     failure_reasons: Mapping[FailureCause, str] = field(hash=False)
 
+    with_status: Callable[[TrainingJob, Body, object], TrainingJob | None] = lambda *_: None
+    """A job that was read, with another resource version and ``status``: what ``read`` makes of them, for less work.
+
+    ``metadata`` and ``spec`` say the same as when it was read. ``None``: the whole is to be read.
+    """
     conversion: Conversion = Conversion()
     translate: Callable[[TrainingJob, Body], Translation] | None = None
     """A valid job, which the object describes, as a TFJob; ``None`` where jobs are TFJobs."""

@@ -51,6 +51,13 @@ class JobMeta(ObjectMeta, frozen=True, gc=False, rename="camel"):
     deletion_timestamp: str | None = None
     managed_fields: tuple[FieldManager, ...] = ()
 
+    def says_the_same(self, other: "JobMeta") -> bool:
+        """Whether only the version is another one, and who has changed the object."""
+        return (
+            msgspec.structs.replace(self, resource_version=other.resource_version, managed_fields=other.managed_fields)
+            == other
+        )
+
     def body(self) -> Body:
         """The metadata as JSON, as far as a dialect reads it."""
         return {
@@ -79,6 +86,10 @@ class StoredJob(msgspec.Struct, frozen=True):
     summary: JobSummary = JobSummary()
     problem: str = ""
     """Why it could not be read; then there is no spec."""
+
+    def says_the_same(self, other: "StoredJob") -> bool:
+        """Whether all that users say of it is the same: then only its status may be another one."""
+        return self.spec == other.spec and self.problem == other.problem and self.metadata.says_the_same(other.metadata)
 
     def status_managers(self) -> tuple[FieldManager, ...]:
         return tuple(manager for manager in self.metadata.managed_fields if manager.subresource == "status")
@@ -135,12 +146,18 @@ class DecodedJobs:
         uid = stored.metadata.uid
         entry = self._jobs.pop(uid, None)
         if entry is None or entry[0] is not stored:
-            entry = stored, job_of(stored, self.api)
+            entry = stored, self._with_status(stored, entry) or job_of(stored, self.api)
         if len(stored.spec) + len(stored.status) <= LARGEST_DECODED:
             self._jobs[uid] = entry
         if len(self._jobs) > MOST_DECODED:
             del self._jobs[next(iter(self._jobs))]
         return entry[1]
+
+    def _with_status(self, stored: StoredJob, last: tuple[StoredJob, TrainingJob] | None) -> TrainingJob | None:
+        """The job as it was read last, if only its status has changed since; most changes are the operator's own."""
+        if last is None or not stored.says_the_same(last[0]):
+            return None
+        return self.api.with_status(last[1], stored.metadata.body(), as_object(stored.status))
 
 
 def _without_spec(raw: msgspec.Raw | bytes) -> _RawJob:

@@ -3,6 +3,7 @@
 import gc
 import json
 import tracemalloc
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -89,6 +90,46 @@ def test_only_the_last_small_jobs_are_kept_decoded():
     jobs.of(read_job(raw(JOB)))
     assert jobs.of(first) is decoded
     assert len(jobs) == MOST_DECODED
+
+
+V1ALPHA1 = {"origin": "v1alpha1", "runtimeId": "abcd"}
+CHANGES = {
+    "its first status": ({}, {"status": {"conditions": [], "startTime": NOW}}),
+    "another status": ({"status": {"startTime": NOW}}, {"status": {"replicaStatuses": {"Worker": {"active": 1}}}}),
+    "a status that is none": ({}, {"status": ["x"]}),
+    "no status any more": ({"status": {"startTime": NOW}}, {}),
+    "a status by which it is one of v1alpha1": ({}, {"status": V1ALPHA1}),
+    "a status by which it is none of v1alpha1": ({"status": V1ALPHA1}, {"status": {"conditions": []}}),
+    "another spec": ({}, {"spec": {"tfReplicaSpecs": {}}}),
+    "an annotation": ({}, {"metadata": {"annotations": {constants.GANG_SCHEDULER_ANNOTATION: "volcano"}}}),
+    "its deletion": ({}, {"metadata": {"deletionTimestamp": NOW}}),
+    "its generation": ({}, {"metadata": {"generation": 3}}),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_job_that_has_changed_is_read_as_one_that_was_never_read(change):
+    jobs = DecodedJobs(v1.API)
+    before, after = (read_job(raw(builders.merge(JOB, part))) for part in change)
+    after = msgspec.structs.replace(after, metadata=msgspec.structs.replace(after.metadata, resource_version="9"))
+    jobs.of(before)
+
+    expected = job_of(after, v1.API)
+    assert (jobs.of(after), jobs.of(after).stored_status) == (expected, expected.stored_status)
+
+
+def test_the_spec_of_a_job_is_not_read_again_when_only_its_status_changes():
+    first, second = read_job(raw(JOB)), read_job(raw({**JOB, "status": {"startTime": NOW}}))
+    specs = []
+
+    def read_once(metadata, spec, stored):
+        specs.append(spec)
+        return v1.read(metadata, spec, stored)
+
+    jobs = DecodedJobs(replace(v1.API, read=read_once))
+
+    assert (jobs.of(first).record.start_time, jobs.of(second).record.start_time) == (None, parse_time(NOW))
+    assert len(specs) == 1
 
 
 CREATED = {"type": "Created", "status": "True", "lastTransitionTime": "2026-03-01T08:00:00Z"}

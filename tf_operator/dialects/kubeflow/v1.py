@@ -46,7 +46,7 @@ from tf_operator.job.training_job import (
     TFConfigFormat,
     TrainingJob,
 )
-from tf_operator.meta import Body, GroupVersionResource, mapping_of, parse_time
+from tf_operator.meta import Body, GroupVersionResource, mapping_of, parse_time, text_of
 
 RESOURCE: Final = GroupVersionResource(GROUP, "v1", "tfjobs", "TFJob")
 PROFILE: Final = Profile(
@@ -102,6 +102,14 @@ def read(metadata: Body, spec: object, stored: object, *, v1alpha1: Profile = V1
         job = replace(job, profile=WHOLE_JOB)
     body = {"metadata": metadata, "spec": spec, "status": stored}
     return v1alpha1_rules.read(job, body, v1alpha1) if v1alpha1_rules.has(body) else defaults.with_defaults(job)
+
+
+def with_status(job: TrainingJob, metadata: Body, stored: object) -> TrainingJob | None:
+    """A job of v1 with another status; by the rules of v1alpha1 the status says how its spec is to be read."""
+    if job.runtime_id or v1alpha1_rules.has({"metadata": metadata, "status": stored}):
+        return None
+    version = text_of(metadata, "resourceVersion")
+    return replace(job, resource_version=version, record=status.read(stored), stored_status=mapping_of(stored))
 
 
 def write_status(report: JobReport, stored: Body) -> dict[str, Any]:
@@ -286,6 +294,7 @@ API: Final = ServedAPI(
     resource=RESOURCE,
     profiles=(PROFILE, V1ALPHA1),
     read=read,
+    with_status=with_status,
     write_status=write_status,
     summarize=summarize,
     crd=Crd(__package__, older="older_versions.json"),
