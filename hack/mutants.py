@@ -84,10 +84,10 @@ def _entries(file: Path) -> Iterator[tuple[int, Any]]:
             yield entry.start_mark.line + 1, loader.construct_object(entry, deep=True)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise InvalidError(f"{file}:{line}: this is no YAML: {error.problem}") from error
+        raise InvalidError(f"{file}:{line}: this is not YAML: {error.problem}") from error
     except yaml.reader.ReaderError as error:
         line = content.count(b"\n", 0, error.position) + 1
-        raise InvalidError(f"{file}:{line}: this is no YAML: {error.reason}") from error
+        raise InvalidError(f"{file}:{line}: this is not YAML: {error.reason}") from error
 
 
 def judge(mutant: Mutant, *, copies: SimpleQueue[Path], failing: frozenset[str]) -> str:

@@ -182,7 +182,7 @@ def _short_condition(entry: Yaml) -> str | Yaml:
 
 
 def _with_default(entry: object, field: str, value: object) -> object:
-    """The mapping with the field; null is a field that is not there, and what is no mapping stays as it is."""
+    """The mapping with the field; null is a field that is not there, and what is not a mapping stays as it is."""
     if not isinstance(entry, dict):
         return entry
     return {name: content for name, content in ({field: value} | entry).items() if name != field or content is not None}

@@ -98,9 +98,9 @@ def test_a_text_that_occurs_twice_is_refused():
     [
         ("# one\n- {name: x, file: y, find: z, replace: z}\n", ":2: .* missing 1 required positional argument: 'test'"),
         ("- x\n", ":1: x: .* must be a mapping"),
-        ("- {name: x}\n- {name: [}\n", ":2: this is no YAML: "),
-        ("\n- {name: \0}\n", ":2: this is no YAML: "),
-        ("- {name: !!python/tuple []}", ":1: this is no YAML: "),
+        ("- {name: x}\n- {name: [}\n", ":2: this is not YAML: "),
+        ("\n- {name: \0}\n", ":2: this is not YAML: "),
+        ("- {name: !!python/tuple []}", ":1: this is not YAML: "),
         ("# two\n\nname: x\n", ":3: a list of defects belongs here"),
         ("name", ":1: a list of defects belongs here"),
     ],

@@ -101,7 +101,7 @@ def _parsed(path: Path) -> dict[str, object]:
     except OSError as error:
         raise ConfigFileError(f"{path}: cannot be read: {error.strerror}") from error
     except (yaml.YAMLError, ValueError) as error:
-        raise ConfigFileError(f"{path}: is no YAML: {one_line(str(error))}") from error
+        raise ConfigFileError(f"{path}: is not YAML: {one_line(str(error))}") from error
     if content is None:
         return {}
     if not isinstance(content, dict):

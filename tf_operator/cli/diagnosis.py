@@ -19,7 +19,7 @@ _ONE_OF_TWO: Final = (
     "take kubeflow.org/tfjob out of integrations.frameworks of Kueue's configuration, and restart Kueue;"
     " or install the operator with controller.kueue=none"
 )
-_NONE_OF_TWO: Final = "if they are to wait: install the operator with controller.kueue=external"
+_NONE_OF_TWO: Final = "to let them wait, install the operator with controller.kueue=external"
 _MOST_FIELDS: Final = 3
 _PERMISSIONS: Final = (
     ("", "create list watch patch delete"),
@@ -131,7 +131,7 @@ def _of_lease(body: Body, now: datetime) -> Finding:
     if age is not None and age <= 2 * limit and holder != "nobody":
         return Finding.well(f"{holder} leads, and renewed the Lease {key} {max(0, int(age))} s ago")
     ago = f"was renewed {display.age(renewed, now)} ago" if renewed else "was never renewed"
-    return Finding.wrong(f"nobody leads: the Lease {key} {ago}", f"kubectl -n {key.namespace} get pods")
+    return Finding.wrong(f"no replica leads: the Lease {key} {ago}", f"kubectl -n {key.namespace} get pods")
 
 
 def makes_workloads(deployments: Iterable[Body]) -> bool:

@@ -6,7 +6,7 @@ from typing import Final
 from tf_operator.machinery.transport import errors
 from tf_operator.machinery.transport.config import ConfigurationError
 
-DOCTOR: Final = "tfjob doctor finds out what is missing"
+DOCTOR: Final = "tfjob doctor shows what is missing"
 _WHAT: Final[Mapping[type[Exception], str]] = {
     errors.Unreachable: "the API server cannot be reached: ",
     errors.ReplyLost: "the API server did not answer: ",

@@ -82,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _code_of(error: OSError, prog: str) -> int | None:
     """How a command exits whose output cannot be written, or whose folder is gone; ``None`` for any other error."""
     if isinstance(error, FileNotFoundError) and not _is_somewhere():
-        problem = "the folder in which this is typed was deleted; change to another one (cd)"
+        problem = "the current folder was deleted; change to another one (cd)"
     elif isinstance(error, BrokenPipeError):
         _discard_output()
         return _BROKEN_PIPE

@@ -84,7 +84,7 @@ def remember(jobs: AsyncTFJobs, choice: ClusterChoice, environment: Mapping[str,
     if now != last:
         last_cluster.write(now, environment)
     if last and last.address != now.address:
-        return f"this is {now.name} ({choice.reason}); the command before was for {last.name}"
+        return f"this is {now.name} ({choice.reason}); the previous command used {last.name}"
     if choice.objection and last is None:
         return f"this is {now.name} ({choice.reason}): {choice.objection.problem}"
     return ""

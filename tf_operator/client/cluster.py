@@ -105,12 +105,12 @@ class ClusterChoice:
         """The same, now that it is known where it leads.
 
         A file that is missing hands the choice on to the next one, as after ``cd`` if its path is relative. That is
-        objected to where the command before was for another cluster.
+        objected to where the previous command used another cluster.
         """
         last = last_cluster.read(environment) if self.missing else None
         if last is None or last.address == config.host:
             return self
-        problem = f"KUBECONFIG names {self.missing}, which is not there, and the command before was for {last.name}"
+        problem = f"KUBECONFIG names {self.missing}, which is not there, and the previous command used {last.name}"
         return replace(self, objection=self.objection or Objection(problem, "", config.context))
 
     def check_kubeconfig(self) -> None:
@@ -237,10 +237,10 @@ def _objection(choice: ClusterChoice, environment: Mapping[str, str]) -> Objecti
         state_of = "is starting" if folder.process() else "does not run"
         problem = f"the local server of {folder.path} {state_of}"
     elif last and last.origin == Origin.LOCAL:
-        problem = "the local server, which the commands before were for, is gone"
+        problem = "the local server, which earlier commands used, is gone"
     elif last == last_cluster.UNKNOWN:
         path = last_cluster.path(environment)
-        problem, start = f"{path}, which says what the commands before were for, is damaged", ""
+        problem, start = f"{path}, which records what earlier commands used, is damaged", ""
     elif last and last.origin and last.origin != choice.origin:
         problem, start = f"the commands before were for {last.name}, and this one would be for {choice.reason}", ""
     else:

@@ -127,7 +127,7 @@ class AsyncTFJobs:
         api = registry.api_of(manifest)
         if api is None:
             kind = text_of(manifest, "kind") or "an object without a kind"
-            raise NotPossible(f"{kind} of {text_of(manifest, 'apiVersion') or 'no apiVersion'} is no training job")
+            raise NotPossible(f"{kind} of {text_of(manifest, 'apiVersion') or 'no apiVersion'} is not a training job")
         try:
             body = await self.create(manifest)
         except errors.AlreadyExists:

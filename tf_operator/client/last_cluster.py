@@ -24,7 +24,7 @@ class LastCluster:
     """How the last command that named no cluster came to its own; empty if there was none."""
 
 
-UNKNOWN = LastCluster("", "a cluster that nobody knows any more", "unknown")
+UNKNOWN = LastCluster("", "an unknown cluster", "unknown")
 """What was remembered cannot be read."""
 
 

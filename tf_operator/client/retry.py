@@ -35,15 +35,15 @@ def parse(text: str) -> Change:
     place, equals, value = text.partition("=")
     type_, dot, field = place.partition(".")
     if not (type_ and dot and equals and value):
-        raise NotPossible(f"{text!r} is no change: write it as in worker.memory=16Gi")
+        raise NotPossible(f"{text!r} is not a change: write it as in worker.memory=16Gi")
     is_resource = field in _RESOURCES or "/" in field
     if not (is_resource or field in {"replicas", "image"}):
         fields = ", ".join(sorted(_RESOURCES))
         raise NotPossible(f"{field!r} cannot be set: it is replicas, image, {fields}, or as in nvidia.com/gpu")
     if is_resource and not ((amount := quantity.parse(value)) and amount > 0):
-        raise NotPossible(f"{value!r} is no amount of {field}: write it as in 16Gi or 500m")
+        raise NotPossible(f"{value!r} is not an amount of {field}: write it as in 16Gi or 500m")
     if field == "replicas" and not (value.isascii() and value.isdigit()):
-        raise NotPossible(f"{value!r} is no number of replicas")
+        raise NotPossible(f"{value!r} is not a number of replicas")
     return Change(type_, field, value)
 
 

@@ -141,7 +141,7 @@ class Observer:
                 raise
             return None
         except msgspec.DecodeError as error:
-            raise errors.Garbled(f"the reply is no pod: {error}") from error
+            raise errors.Garbled(f"the reply is not a pod: {error}") from error
         return replace(read.pod, is_unwatched=not is_watched) if read.pod and _is_child(read, job) else None
 
     def _gang_scheduler(self, job: TrainingJob) -> str:

@@ -121,7 +121,7 @@ def _has_a_possible_progress_policy(job: TrainingJob) -> Iterator[FieldError]:
 
 def _can_start_again_as_a_whole(job: TrainingJob) -> Iterator[FieldError]:
     if job.run_policy.restart_scope is RestartScope.JOB and job.has_dynamic_workers:
-        rule = "must be Replica with enableDynamicWorker: such workers go on without each other"
+        rule = "must be Replica with enableDynamicWorker: such workers continue without each other"
         yield FieldError("spec.runPolicy.restarts.scope", rule)
 
 

@@ -119,7 +119,7 @@ class StateFolder:
         if stat.S_ISLNK(status.st_mode):
             raise StateError(f"{self.path} is a link; name the folder itself with --state-dir")
         if not stat.S_ISDIR(status.st_mode):
-            raise StateError(f"{self.path} is no folder; choose another one with --state-dir")
+            raise StateError(f"{self.path} is not a folder; choose another one with --state-dir")
         if status.st_uid != os.geteuid():
             raise StateError(f"{self.path} belongs to another user; choose another folder with --state-dir")
         if not self.exists() and any(self.path.iterdir()):

@@ -142,7 +142,7 @@ def _restarts(view: JobView, after: JobRecord) -> Iterator[Event]:
         if any(replica.pod and replica.pod.is_deaf for replica in late):
             cause = "only its sidecar has, as on a node before Kubernetes 1.36"
         names = _list([replica.title for replica in late])
-        message = f"{names}: told to restart in place, and {cause}; replacing"
+        message = f"{names}: asked to restart in place, but {cause}; replacing"
         yield Event(EventKind.RESTARTING, message, is_warning=True)
     if restarts.begins_attempt(view, after.phase):
         yield _restart_of_all(view, after, used)
@@ -331,24 +331,24 @@ def _remarks(job: TrainingJob, settings: Settings) -> Iterator[Event]:
     """What is odd about the spec, said once."""
     words = job.profile.words
     if job.outdated_fields:
-        message = f"{', '.join(job.outdated_fields)}: in force, but belongs into {words.run_policy}"
+        message = f"{', '.join(job.outdated_fields)}: in effect, but belongs in {words.run_policy}"
         yield Event(EventKind.OUTDATED_FIELDS, message, is_warning=True)
     if job.tensorboard and (cause := settings.without_tensorboards.get(job.profile.api_version)):
-        message = f"spec.tensorboard: accepted, and without effect: {cause}"
+        message = f"spec.tensorboard: accepted, but has no effect: {cause}"
         yield Event(EventKind.UNUSED_FIELDS, message, is_warning=True)
     if job.run_policy.progress.reports and settings.progress is None:
-        message = f"{words.run_policy}.progressPolicy: accepted, and without effect: this operator takes no reports"
+        message = f"{words.run_policy}.progressPolicy: accepted, but has no effect: this operator takes no reports"
         yield Event(EventKind.PROGRESS_NOT_SERVED, message, is_warning=True)
     if own := children.types_with_own_tf_config(job):
         message = f"The template of {words.list_types(own)} sets TF_CONFIG itself: it is left as it is"
         yield Event(EventKind.USER_TF_CONFIG, message, is_warning=True)
     if fixed := children.types_with_restart_policy(job):
         template = f"the pod template of {words.list_types(fixed)}"
-        message = f"restartPolicy in {template} is overruled by that of the replica type"
+        message = f"restartPolicy in {template} is overridden by that of the replica type"
         yield Event(EventKind.TEMPLATE_RESTART_POLICY, message, is_warning=True)
     if unused := gang.unused_fields(job, settings):
         message = (
-            f"{words.scheduling}: {', '.join(unused)}: without effect, {settings.gang_scheduler} has nothing like it"
+            f"{words.scheduling}: {', '.join(unused)}: no effect, because {settings.gang_scheduler} does not support it"
         )
         yield Event(EventKind.UNUSED_FIELDS, message, is_warning=True)
     scheduler = gang_schedulers.pods_scheduler(job, settings)
@@ -360,7 +360,7 @@ def _remarks(job: TrainingJob, settings: Settings) -> Iterator[Event]:
 def _unused_method(job: TrainingJob, settings: Settings) -> Iterator[Event]:
     if job.run_policy.restarts_in_place and not settings.restarts_in_place:
         path = f"{job.profile.words.run_policy}.restarts.method"
-        message = f"{path}: without effect: this operator does not restart pods in place"
+        message = f"{path}: no effect, because this operator does not restart pods in place"
         yield Event(EventKind.UNUSED_FIELDS, message, is_warning=True)
 
 

@@ -238,7 +238,7 @@ async def test_it_is_refused_beside_a_release_of_helm_and_leaves_that_alone(site
     helm = Helm("helm-4", tmp_path, kubeconfig=site.plane.kubeconfig("admin"))
     helm.ok("install", "tf", INSTALLED, "--namespace", "team", "--create-namespace", "--wait=false")
 
-    await refused(site, "is installed by Helm, as the release tf in namespace team: helm upgrade goes on with it")
+    await refused(site, "Helm installed the operator, as the release tf in namespace team: use helm upgrade")
     assert "helm uninstall removes it" in await site.call("uninstall", code=1)
 
     helm.ok("uninstall", "tf", "--namespace", "team", "--wait=false")
@@ -257,7 +257,7 @@ async def test_it_is_refused_beside_kubeflows_operator_and_where_its_names_are_t
     admin.delete(f"{DEPLOYMENTS.format('default')}/training")
     admin.create(ROLES, {"metadata": {"name": "tf-operator"}})
 
-    await refused(site, "ClusterRole tf-operator is there and was not made by tfjob install")
+    await refused(site, "ClusterRole tf-operator exists and was not created by tfjob install")
 
     admin.delete(f"{ROLES}/tf-operator")
 

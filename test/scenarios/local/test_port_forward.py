@@ -104,4 +104,4 @@ async def test_what_cannot_be_forwarded_is_a_sentence(machine):
         assert await machine.run("port-forward", *line.split()) == (code, "", f"tfjob: {sentence}\n")
     for ports in ("x", "0", "70000", "1:2:3", "-1", "80:"):
         code, _, errors = await machine.run("port-forward", "j", "--", ports)
-        assert (code, f"{ports!r} is no PORT, LOCAL:PORT or :PORT, from 1 to 65535" in errors) == (2, True), errors
+        assert (code, f"{ports!r} is not PORT, LOCAL:PORT or :PORT, from 1 to 65535" in errors) == (2, True), errors

@@ -326,7 +326,7 @@ async def test_a_command_in_a_folder_that_was_deleted_says_so(machine, tmp_path,
     process = await machine.start(*command.replace("JOB", str(manifest)).split(), command=in_folder)
     _, errors = await process.communicate()
 
-    rule = "tfjob: the folder in which this is typed was deleted; change to another one (cd)"
+    rule = "tfjob: the current folder was deleted; change to another one (cd)"
     assert (process.returncode, errors.decode().splitlines()[-1]) == (1, rule), errors
 
 
@@ -381,7 +381,7 @@ async def test_a_python_program_runs_a_job_without_a_cluster(machine, tmp_path):
     assert (process.returncode, errors) == (0, "")
     assert output.startswith("worker-0 | here\nTFJob default/j has failed")
     assert output.endswith(
-        "to look around after the end: tfjob local up, and tfjob run again; then pods, logs and events stay\n3\n"
+        "to inspect a job after its end: tfjob local up, and tfjob run again; then pods, logs and events stay\n3\n"
     )
     assert machine.remains() == []
 

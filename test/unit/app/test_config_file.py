@@ -66,10 +66,10 @@ def of_gpu(text):
 VOLUME = "{name: lib, hostPath: /a, mountPath: /b}"
 WRONG = {
     "a list": ("[]", "must be an object, is a list"),
-    "no YAML": ("a: [", "is no YAML: while parsing"),
-    "no text": (b"\xff", "is no YAML: "),
+    "no YAML": ("a: [", "is not YAML: while parsing"),
+    "no text": (b"\xff", "is not YAML: "),
     "too large": ("#" * (LARGEST + 1), f"it has more than {LARGEST} bytes"),
-    "nested too deeply": ("[" * 30_000, "is no YAML: it is nested deeper than 16"),
+    "nested too deeply": ("[" * 30_000, "is not YAML: it is nested deeper than 16"),
     "a tag of another value": ("tfImage: !!bool foo", "has a value that cannot be used: KeyError: 'foo'"),
     "a tag of no time": ("tfImage: !!timestamp foo", "has a value that cannot be used: AttributeError: "),
     "a tag of nothing": ("tfImage: !!int ''", "has a value that cannot be used: IndexError: "),

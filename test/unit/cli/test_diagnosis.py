@@ -32,7 +32,7 @@ OPERATORS = {
         [lease("2026-01-01T09:50:00Z")],
         [],
         [False],
-        "nobody leads: the Lease tf-operator/tf-operator",
+        "no replica leads: the Lease tf-operator/tf-operator",
     ),
     "its leader has left": ([lease("2026-01-01T09:59:59Z", "")], [], [False], "nobody leads"),
     "there is none": ([], [], [False], "no operator is installed"),

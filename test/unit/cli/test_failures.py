@@ -16,7 +16,7 @@ ERRORS = {
     "a proxy's page": (errors.NotFound(404, Status()), "does not serve such objects"),
     "no server": (errors.Unreachable("refused"), "cannot be reached: refused; is it the right cluster? -v shows"),
     "no answer": (errors.ReplyLost("reset"), "the API server did not answer: reset; is it the right cluster?"),
-    "no rights": (errors.Forbidden(403, Status(message="may not.")), "may not; tfjob doctor finds out what is missing"),
+    "no rights": (errors.Forbidden(403, Status(message="may not.")), "may not; tfjob doctor shows what is missing"),
     "a webhook that fails": (errors.ServerFailed(500, Status(message="boom")), "boom; tfjob doctor"),
     "invalid": (errors.Invalid(422, Status(message="spec.x: must be y")), "spec.x: must be y"),
     "a conflict": (errors.Conflict(409, Status(message="changed")), "changed; somebody else has changed it: try again"),

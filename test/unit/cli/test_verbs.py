@@ -72,14 +72,14 @@ VERBS = {
     "get": (0, "b      Failed    0/2     0          "),
     "get -A": (0, "NAMESPACE   NAME   STATE     READY   RESTARTS   AGE\n"),
     "get a1": (1, "tfjob: tfjobs.kubeflow.org \"a1\" not found; did you mean 'a'?\n"),
-    "get a -l b=c": (2, "tfjob: -A and -l choose among all jobs, so they go without names\n"),
+    "get a -l b=c": (2, "tfjob: -A and -l cannot be combined with names of jobs\n"),
     "ls -o name": (0, "tfjob.kubeflow.org/a\ntfjob.kubeflow.org/b\n"),
     "status b": (0, "b      Failed   0/2     0          "),
-    "describe a": (0, "Waits for: the operator, which has not made a pod for chief-0\n"),
+    "describe a": (0, "Waits for: the operator, which has not created a pod for chief-0\n"),
     "get a -v": (0, "using the cluster of a test: in-process, namespace default\n"),
     "events a": (0, "Warning   FailedMount   pod/a-worker-0   no secret\n"),
     "events b": (0, "There are no events of TFJob default/b"),
-    "explain a": (0, "Waits for: the operator, which has not made a pod for chief-0\n"),
+    "explain a": (0, "Waits for: the operator, which has not created a pod for chief-0\n"),
     "logs a": (0, "worker-0 | step 1\nworker-0 | step 2\n"),
     "logs a --replica worker-0": (0, "step 1\nstep 2\n"),
     "logs b": (0, "TFJob default/b has printed nothing yet; tfjob explain b says why\n"),
@@ -113,7 +113,7 @@ VERBS = {
     "retry a": (1, "tfjob: TFJob a has not ended: tfjob restart replaces its pods; only a failed job is tried again\n"),
     "retry c": (1, 'tfjob: tfjobs.kubeflow.org "c" not found'),
     "get c -w": (1, 'tfjob: tfjobs.kubeflow.org "c" not found'),
-    "get a -w -A": (2, "tfjob: -A and -l choose among all jobs, so they go without names\n"),
+    "get a -w -A": (2, "tfjob: -A and -l cannot be combined with names of jobs\n"),
     "exec a -- ls -l": (
         1,
         "tfjob: worker-0 is not on this machine: kubectl exec -n default a-worker-0 -c tensorflow -it -- ls -l\n",
@@ -172,10 +172,10 @@ def test_the_queue_is_a_table_of_places(cluster, call):
 
 
 USAGE = {
-    "wait a --timeout soon": "'soon' is no time; write 90s, 10m or 2h",
+    "wait a --timeout soon": "'soon' is not a time; write 90s, 10m or 2h",
     "scale a --replicas -1": "--replicas",
     "wait a --for nothing": "invalid choice: 'nothing'",
-    "retry b --set memory=2Gi": "'memory=2Gi' is no change: write it as in worker.memory=16Gi",
+    "retry b --set memory=2Gi": "'memory=2Gi' is not a change: write it as in worker.memory=16Gi",
     "frobnicate": "there is no command 'frobnicate'; 'tfjob --help' lists all",
     "sumbit job.yaml": "there is no command 'sumbit'; did you mean 'submit'?",
     "statsu": "there is no command 'statsu'; did you mean 'status'?",
@@ -375,8 +375,12 @@ def test_a_log_that_cannot_be_read_leaves_the_rest_of_the_explanation(cluster, c
     ("kill", "phase", "sentence"),
     [
         (None, "Succeeded", "still running, by cleanPodPolicy None: ps-0; tfjob delete j ends them"),
-        (list, "Succeeded", "still running, and stopped now: ps-0; in a cluster they go on, by cleanPodPolicy None"),
-        (list, "Failed", "to look around after the end: tfjob local up, and tfjob run again"),
+        (
+            list,
+            "Succeeded",
+            "still running, and stopped now: ps-0; in a cluster they would continue, because of cleanPodPolicy None",
+        ),
+        (list, "Failed", "to inspect a job after its end: tfjob local up, and tfjob run again"),
     ],
 )
 async def test_run_ends_with_what_is_left_and_names_no_server_that_ends_with_it(run, kill, phase, sentence):

@@ -108,14 +108,14 @@ SITUATIONS = {
     ),
     "it runs, and KUBECONFIG is set": Situation(local="runs", variable="staging", reads="staging", changes="staging"),
     "KUBECONFIG has several files": Situation(variable="nowhere:staging:prod-eu", reads="staging", changes="staging"),
-    "the first of several files has gone, and the command before was for its cluster": Situation(
+    "the first of several files has gone, and the previous command used its cluster": Situation(
         variable="nowhere:prod-eu",
         last="kubeconfig",
         changes="",
         refusal="name the cluster (--context prod-eu)",
         notes=True,
     ),
-    "the first of several files has gone, and the command before was for the same cluster": Situation(
+    "the first of several files has gone, and the previous command used the same cluster": Situation(
         variable="nowhere:staging", last="kubeconfig", reads="staging", changes="staging"
     ),
     "the second of several files has gone": Situation(variable="prod-eu:nowhere", last="kubeconfig", notes=True),
@@ -338,11 +338,10 @@ def test_a_cluster_is_named_once(home, monkeypatch, capsys):
 
     assert main.main(["delete", "train"]) == 1
     assert (
-        "nothing was changed, because the local server, which the commands before were for, is gone"
-        in capsys.readouterr().err
+        "nothing was changed, because the local server, which earlier commands used, is gone" in capsys.readouterr().err
     )
     notes = [(main.main(["list"]), capsys.readouterr().err)[1] for _ in range(2)]
-    assert notes == ["tfjob: this is prod-eu (the current context); the command before was for local\n", ""]
+    assert notes == ["tfjob: this is prod-eu (the current context); the previous command used local\n", ""]
     assert main.main(["delete", "train"]) == 0
     assert (capsys.readouterr().out, clusters.changed) == ("TFJob default/train deleted in prod-eu\n", ["prod-eu"])
 
@@ -366,7 +365,7 @@ def test_a_refusal_speaks_of_the_local_server_although_another_cluster_was_named
     capsys.readouterr()
 
     assert main.main(["delete", "train"]) == 1
-    assert "because the local server, which the commands before were for, is gone" in capsys.readouterr().err
+    assert "because the local server, which earlier commands used, is gone" in capsys.readouterr().err
 
 
 def test_completion_leaves_the_note_to_the_next_command(home, monkeypatch, capsys):

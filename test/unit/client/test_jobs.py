@@ -54,7 +54,7 @@ async def test_a_job_is_submitted_once_and_read_as_it_is_stored(jobs, cluster):
     assert (job.name, job.namespace, job.phase, job.replicas["Worker"].wanted) == ("j", "default", JobPhase.NEW, 2)
     with pytest.raises(AlreadyExists):
         await jobs.submit(tfjob("j").workers(2).body())
-    with pytest.raises(NotPossible, match="Pod of v1 is no training job"):
+    with pytest.raises(NotPossible, match="Pod of v1 is not a training job"):
         await jobs.submit({"apiVersion": "v1", "kind": "Pod"})
 
     cluster.report("j", "Running", replicaStatuses={"Worker": {"active": 1, "succeeded": 1}})

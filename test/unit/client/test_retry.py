@@ -122,15 +122,15 @@ def test_replicas_of_another_api_are_not_changed():
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("memory=16Gi", "'memory=16Gi' is no change: write it as in worker.memory=16Gi"),
+        ("memory=16Gi", "'memory=16Gi' is not a change: write it as in worker.memory=16Gi"),
         ("worker.memory", "'worker.memory' is no change"),
-        ("worker.memory=lots", "'lots' is no amount of memory: write it as in 16Gi or 500m"),
-        ("worker.memory=-1Gi", "'-1Gi' is no amount of memory"),
+        ("worker.memory=lots", "'lots' is not an amount of memory: write it as in 16Gi or 500m"),
+        ("worker.memory=-1Gi", "'-1Gi' is not an amount of memory"),
         (
             "worker.gpu=1",
             "'gpu' cannot be set: it is replicas, image, cpu, ephemeral-storage, memory, or as in nvidia.com",
         ),
-        ("worker.replicas=-1", "'-1' is no number of replicas"),
+        ("worker.replicas=-1", "'-1' is not a number of replicas"),
     ],
 )
 def test_what_is_no_change_is_refused(text, sentence):

@@ -23,7 +23,7 @@ class ClientFamilies:
         )
         self.seconds = Histogram(
             "rest_client_request_duration_seconds",
-            "From sending a request to the head of its reply.",
+            "Time from sending a request to the head of its reply.",
             ("verb", "host"),
             registry=registry,
             buckets=_REPLY_SECONDS,
@@ -37,7 +37,7 @@ class ClientFamilies:
         )
         self.retries = Counter(
             "rest_client_request_retries_total",
-            "Requests that the client sends again by itself; the code is the name of the error.",
+            "Requests that the client retried; the code is the name of the error.",
             ("code", "verb", "host"),
             registry=registry,
         )

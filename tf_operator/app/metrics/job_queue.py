@@ -20,17 +20,17 @@ class JobQueueMetrics(QueueDecisions):
 
         self._waiting = Gauge("tf_operator_job_queue_length", "Jobs that wait for room.", registry=registry)
         self._admitted = counter("admitted_jobs_total", "Jobs that were admitted.")
-        self._grown = counter("grown_jobs_total", "Times that a running job was given more replicas.")
-        self._shrunk = counter("shrunk_jobs_total", "Times that a running job gave up workers for one that waited.")
-        self._panics = counter("panics_total", "Times that a job, or a whole plan, made planning panic: a bug.")
+        self._grown = counter("grown_jobs_total", "How often running jobs got more replicas.")
+        self._shrunk = counter("shrunk_jobs_total", "How often running jobs gave up workers for a waiting job.")
+        self._panics = counter("panics_total", "How often planning panicked because of a job, or as a whole: a bug.")
         self._set_aside = Gauge(
             "tf_operator_job_queue_skipped_jobs",
-            "Jobs that are left out of plans because they panic.",
+            "Jobs that are left out of plans because planning panics on them.",
             registry=registry,
         )
         self._stalled = Gauge(
             "tf_operator_job_queue_stalled_seconds",
-            "For how long the leader should have planned the job queue and has not; 0 when it plans, and on standbys.",
+            "How long the leader has failed to plan the job queue; 0 while it plans, and on standbys.",
             registry=registry,
         )
 

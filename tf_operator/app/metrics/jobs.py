@@ -58,14 +58,18 @@ class JobFamilies:
         self.succeeded = counter("training_operator_jobs_successful_total", "Jobs that have succeeded.")
         self.failed = counter("training_operator_jobs_failed_total", "Jobs that have failed.")
         self.restarted = counter("training_operator_jobs_restarted_total", "Starts of a replica after its first.")
-        self.deleted = counter("training_operator_jobs_deleted_total", "Jobs deleted when their time was over.")
-        self.backoff = counter("tf_operator_jobs_backoff_exceeded_total", "Jobs that failed: no restart was left.")
-        self.deadline = counter("tf_operator_jobs_deadline_exceeded_total", "Jobs that failed: they ran too long.")
-        self.conflicts = counter("tf_operator_jobs_conflicting_writes_total", "Statuses that others have changed.")
+        self.deleted = counter("training_operator_jobs_deleted_total", "Jobs deleted after their TTL.")
+        self.backoff = counter(
+            "tf_operator_jobs_backoff_exceeded_total", "Jobs that failed because they reached backoffLimit."
+        )
+        self.deadline = counter(
+            "tf_operator_jobs_deadline_exceeded_total", "Jobs that failed because they reached activeDeadlineSeconds."
+        )
+        self.conflicts = counter("tf_operator_jobs_conflicting_writes_total", "Status changes by other controllers.")
         self.reasons = counter("tf_operator_jobs_failed_by_reason_total", "Jobs that have failed.", "reason")
-        self.nodes_avoided = counter("tf_operator_nodes_avoided_total", "Nodes that jobs began to avoid.")
+        self.nodes_avoided = counter("tf_operator_nodes_avoided_total", "How often a job began to avoid a node.")
         self.resumed_behind = counter(
-            "tf_operator_jobs_resumed_behind_total", "Starts of a program from behind its last checkpoint."
+            "tf_operator_jobs_resumed_behind_total", "Programs that resumed before their last checkpoint."
         )
         self.restarts = counter(
             "tf_operator_replica_restarts_total", "Starts of a replica after its first.", "replica_type", "reason"
@@ -75,17 +79,23 @@ class JobFamilies:
         )
         self.time_to_running = histogram(
             "tf_operator_job_time_to_running_seconds",
-            "From the start of a job until all of its replicas run.",
+            "Time from the start of a job until all its replicas run.",
             buckets=_START_SECONDS,
         )
         self.duration = histogram(
-            "tf_operator_job_duration_seconds", "From the start of a job to its end.", "outcome", buckets=_RUN_SECONDS
+            "tf_operator_job_duration_seconds",
+            "Time from the start of a job to its end.",
+            "outcome",
+            buckets=_RUN_SECONDS,
         )
-        self.jobs = gauge("tf_operator_jobs", "Jobs that there are now, by their phase.", "phase")
-        self.hung = gauge("tf_operator_jobs_hung", "Jobs whose program makes no progress for longer than they allow.")
+        self.jobs = gauge("tf_operator_jobs", "Current jobs, by phase.", "phase")
+        self.hung = gauge(
+            "tf_operator_jobs_hung",
+            "Jobs whose program has made no progress for longer than their progressPolicy allows.",
+        )
         self.oldest_pending = gauge(
             "tf_operator_oldest_pending_job_age_seconds",
-            "How long the job that has waited longest has been in a phase in which it does not run.",
+            "Age of the oldest job that is not running, by phase.",
             "phase",
         )
 

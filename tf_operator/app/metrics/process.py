@@ -34,11 +34,11 @@ class ElectionMetrics(ElectionInstruments):
             "leader_election_slowpath_total", "Renewals that had to read the Lease first."
         ).labels(name)
         self._transitions = counter(
-            "tf_operator_leader_election_transitions_total", "How often the Lease was seen to change hands."
+            "tf_operator_leader_election_transitions_total", "How often the Lease changed its holder."
         ).labels(name)
         self._attempts = counter(
             "tf_operator_leader_election_attempts_total",
-            "Attempts to get or keep the Lease, by its holder then: ours, theirs, or the name of an error.",
+            "Attempts to acquire or renew the Lease, by its holder afterwards: ours, theirs, or the name of an error.",
             "outcome",
         )
         self._name = name
@@ -85,7 +85,7 @@ class ConfigMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._errors = Counter(
             "tf_operator_config_reload_errors_total",
-            "Changes of the controller config file that could not be used.",
+            "Invalid changes of the controller config file.",
             registry=registry,
         )
 
@@ -99,7 +99,7 @@ class LoopMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._lag = Histogram(
             "tf_operator_event_loop_lag_seconds",
-            "How much later than asked the event loop woke a task.",
+            "How late the event loop woke a task.",
             registry=registry,
             buckets=_LAG_SECONDS,
         )

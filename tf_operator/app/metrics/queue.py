@@ -36,13 +36,13 @@ class QueueFamilies:
         def histogram(of: str, text: str) -> Histogram:
             return Histogram(f"workqueue_{of}", text, labels, registry=registry, buckets=_QUEUE_SECONDS)
 
-        self.depth = gauge("depth", "Keys that wait for a worker.")
-        self.unfinished = gauge("unfinished_work_seconds", "The ages of all running reconciles, added up.")
+        self.depth = gauge("depth", "Keys that are waiting for a worker.")
+        self.unfinished = gauge("unfinished_work_seconds", "Sum of the ages of all running reconciles.")
         self.longest = gauge("longest_running_processor_seconds", "The age of the oldest running reconcile.")
         self.adds = counter("adds_total", "Keys that were added to the queue.")
         self.retries = counter("retries_total", "Keys that were added after a delay or a failure.")
         self.waits = histogram("queue_duration_seconds", "How long a key waits for a worker.")
-        self.works = histogram("work_duration_seconds", "How long a worker has a key.")
+        self.works = histogram("work_duration_seconds", "How long a worker processes a key.")
 
 
 class QueueMetrics(QueueInstruments):
@@ -97,7 +97,7 @@ class ReconcileFamilies:
         self.ends = counter("reconcile_total", "Reconciles, by how they ended.", "result")
         self.errors = counter("reconcile_errors_total", "Reconciles that failed.")
         self.panics = counter("reconcile_panics_total", "Reconciles that panicked.")
-        self.busy = gauge("active_workers", "Workers that have a key.")
+        self.busy = gauge("active_workers", "Workers that are processing a key.")
         self.workers = gauge("max_concurrent_reconciles", "All workers.")
         self.seconds = Histogram(
             "controller_runtime_reconcile_time_seconds",

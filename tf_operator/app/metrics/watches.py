@@ -27,7 +27,7 @@ class WatchFamilies:
         self.ends = counter("watch_ends_total", "Watches that have ended, by cause.", "cause")
         self.relists = counter("informer_relists_total", "Relists of caches, by cause.", "cause")
         self.undecodable = counter("informer_decode_errors_total", "Objects that could not be read.")
-        self.handler_failures = counter("informer_handler_errors_total", "Handlers that failed by a bug.")
+        self.handler_failures = counter("informer_handler_errors_total", "Handlers that failed because of a bug.")
         self.silence = gauge("watch_idle_seconds", "How long the quietest watch has received nothing.")
         self.objects = gauge("informer_objects", "Objects in the cache.")
         self.listed = gauge("informer_listed_objects", "Objects in the last complete list.")

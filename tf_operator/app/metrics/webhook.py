@@ -19,7 +19,7 @@ class WebhookMetrics:
         )
         self._stored = Gauge(
             "tf_operator_webhook_older_stored_versions",
-            "Versions beside the reconciled one in which objects may be stored; to read these takes the webhook.",
+            "Older versions in which objects may be stored; reading these needs the webhook.",
             ["crd"],
             registry=registry,
         )

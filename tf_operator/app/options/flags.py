@@ -65,7 +65,7 @@ FLAGS: tuple[Flag, ...] = (
         "",
         "NAME",
         "Create a PodGroup for each job: volcano, native (kube-scheduler's own), or the name of a scheduler with the "
-        "coscheduling plugin. Default, and none: no gang scheduling.",
+        "coscheduling plugin. Default, or none: no gang scheduling.",
     ),
     Flag(
         "gang-schedulers-by-job",
@@ -93,7 +93,7 @@ FLAGS: tuple[Flag, ...] = (
         flag_types.switch,
         "false",
         "",
-        "Keep pods, and start their containers again: in resizes of jobs with elasticPolicy.restartInPlace, and in "
+        "Keep pods, and restart their containers: in resizes of jobs with elasticPolicy.restartInPlace, and in "
         "restarts with runPolicy.restarts.method InPlace. Needs Kubernetes 1.36 and permission to patch pods.",
     ),
     Flag(
@@ -119,7 +119,7 @@ FLAGS: tuple[Flag, ...] = (
         flag_types.switch,
         "false",
         "",
-        "Start although another controller changes TFJobs. Two destroy each other's jobs.",
+        "Start although another controller changes TFJobs. Two controllers destroy each other's jobs.",
     ),
     Flag(
         "drain-timeout",
@@ -194,7 +194,7 @@ FLAGS: tuple[Flag, ...] = (
         # priority and fairness; this limit only keeps the operator from being the noisy one.
         "500",
         "RATE",
-        "Average requests per second for jobs; negative: no limit. Watches, events and Leases have their own.",
+        "Average requests per second for jobs; negative: no limit. Watches, events and Leases have their own limits.",
     ),
     Flag(
         "kube-api-burst",
@@ -236,8 +236,7 @@ FLAGS: tuple[Flag, ...] = (
         flag_types.positive_duration,
         "10s",
         "DURATION",
-        "The leader stops writing when it has not been able to renew the Lease for this long. Shorter than the "
-        "lease duration.",
+        "The leader stops writing if it cannot renew the Lease for this long. Shorter than the lease duration.",
     ),
     Flag(
         "leader-election-retry-period",

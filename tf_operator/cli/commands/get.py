@@ -39,7 +39,7 @@ def add_command(commands: Commands) -> None:
 
 async def _get(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
     if arguments.name and (arguments.all_namespaces or arguments.selector):
-        raise UsageError("-A and -l choose among all jobs, so they go without names")
+        raise UsageError("-A and -l cannot be combined with names of jobs")
     if not (arguments.name or arguments.watch):
         return await _list(jobs, arguments)
     named_jobs = [await jobs.get(session.name_of(name, jobs)) for name in arguments.name]

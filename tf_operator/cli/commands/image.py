@@ -84,7 +84,7 @@ async def _push(arguments: argparse.Namespace) -> int:
     platforms = arguments.platform or _PLATFORMS
     if arguments.operator:
         if arguments.add:
-            raise UsageError("--operator and --add exclude each other: the operator's image has nothing else in it")
+            raise UsageError("--operator and --add cannot be combined: the operator's image contains nothing else")
         digest = await push_operator(target, base=arguments.base, platforms=platforms, tls=tls)
     else:
         base = image_name.parse(arguments.base or image_name.TENSORFLOW)

@@ -57,13 +57,13 @@ def add_command(commands: Commands) -> None:
 
 def _number(text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text) <= MOST_REPLICAS):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of replicas")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of replicas")
     return int(text)
 
 
 def _gpus(text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text) <= _MOST_GPUS):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of GPUs")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of GPUs")
     return int(text)
 
 

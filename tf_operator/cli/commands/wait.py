@@ -46,7 +46,7 @@ def seconds(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 < value < 1e9:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time; write 90s, 10m or 2h")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time; write 90s, 10m or 2h")
     return value
 
 

@@ -197,7 +197,10 @@ class JobRun:
         if self._options.is_lasting:
             session.say(f"still running, by cleanPodPolicy None: {running}; tfjob delete {self._job.name} ends them")
         else:
-            session.say(f"still running, and stopped now: {running}; in a cluster they go on, by cleanPodPolicy None")
+            session.say(
+                f"still running, and stopped now: {running};"
+                " in a cluster they would continue, because of cleanPodPolicy None"
+            )
 
     async def _wait_left(self, following: asyncio.Task[int]) -> int:
         """Wait until the user does not want to follow the job any longer; the exit code."""

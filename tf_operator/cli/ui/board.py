@@ -116,7 +116,7 @@ class Board(Feed):
         if not (text := self._refusals.text):
             return ""
         has_rows = any(informer.has_synced for informer in self.informers.values())
-        return feed.printable(text) + (". What is shown may be old." if has_rows else ".")
+        return feed.printable(text) + (". The data may be out of date." if has_rows else ".")
 
     def opened(self) -> "BoardCursor":
         cursor = BoardCursor(self)

@@ -19,9 +19,7 @@ from tf_operator.local.apiserver.http.guard import Headers
 COOKIE: Final = "tfjob-ui"
 _SITES: Final = frozenset({"same-origin", "none"})
 """Who may have caused a request: a page of ours, or the user."""
-ASK_AGAIN: Final = (
-    "This page needs the link that tfjob ui has printed, which works once. Start tfjob ui again for another."
-)
+ASK_AGAIN: Final = "This page needs the link that tfjob ui printed, which works once. Start tfjob ui again for another."
 
 
 class NotLetIn(Exception):
@@ -47,7 +45,7 @@ class BrowserGuard:
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
             raise NotLetIn(f"The header Host has to be {' or '.join(self._hosts)}.")
         if any(origin != f"http://{hosts[0].lower()}" for origin in headers.getall("Origin", ())):
-            raise NotLetIn("Requests of other web pages are not let in.")
+            raise NotLetIn("Requests from other web pages are refused.")
 
     def redeem(self, query: Mapping[str, str]) -> str:
         """The cookie for a token that is right and was not used before; else ``NotLetIn``."""
@@ -60,7 +58,7 @@ class BrowserGuard:
     def check_session(self, headers: Headers) -> None:
         """``NotLetIn`` without the cookie, or for a request that the page of another site has caused."""
         if any(site not in _SITES for site in headers.getall("Sec-Fetch-Site", ())):
-            raise NotLetIn("Requests of other web pages are not let in.")
+            raise NotLetIn("Requests from other web pages are refused.")
         # Others can add cookies of this name: any that is right will do.
         cookies = [part.strip().partition("=") for text in headers.getall("Cookie", ()) for part in text.split(";")]
         if not any(name == COOKIE and _same(value, self._session) for name, _, value in cookies):

@@ -155,7 +155,7 @@ class JobFeed(RunningFeed):
         if not errors:
             return ""
         return feed.printable(failures.sentence(errors[-1])) + (
-            ". What is shown may be old." if "job" in self.sections else "."
+            ". The data may be out of date." if "job" in self.sections else "."
         )
 
     def _end(self, problem: str = "") -> None:

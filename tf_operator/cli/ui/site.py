@@ -188,7 +188,7 @@ class Site(StreamingServer):
                     self._feeds.reading((*key, replica), lambda: LogFeed(jobs, name, replica, self._clock))
                 )
             except TooMany:
-                raise _Answer(503, "Too many jobs are looked at: close some pages.") from None
+                raise _Answer(503, "Too many jobs are open: close some pages.") from None
             return await self._stream(http, {job: JobCursor(job), log: LogCursor(log)})
 
     async def _stream(self, http: web.BaseRequest, cursors: Mapping[Feed, Cursor]) -> web.StreamResponse:

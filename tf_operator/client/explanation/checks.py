@@ -47,11 +47,13 @@ def _deleted(situation: Situation) -> Explanation | None:
     return Explanation(
         "is being deleted",
         waits=tuple(
-            "its pods and Services, which go first" if name == "foregroundDeletion" else f"the finalizer {name}"
+            "its pods and Services, which are deleted first"
+            if name == "foregroundDeletion"
+            else f"the finalizer {name}"
             for name in holding
         )
         + waits.terminating(situation),
-        steps=("nothing: it goes by itself, unless the controller of a finalizer is not there any more",),
+        steps=("nothing: it is deleted by itself, unless the controller of a finalizer no longer exists",),
     )
 
 

@@ -22,7 +22,7 @@ _STEPS: Final = {
     FailureCause.DEADLINE_EXCEEDED: "raise spec.runPolicy.activeDeadlineSeconds, delete the job and submit it again",
     FailureCause.STARTUP_DEADLINE_EXCEEDED: "see why its pods did not run (tfjob events JOB), or raise"
     " spec.runPolicy.startupDeadlineSeconds",
-    FailureCause.PROGRESS_DEADLINE_EXCEEDED: "look where it hangs, or raise"
+    FailureCause.PROGRESS_DEADLINE_EXCEEDED: "find out where it hangs, or raise"
     " spec.runPolicy.progressPolicy.deadlineSeconds, delete the job and submit it again",
     FailureCause.REPLICA_LOST: "use restartPolicy OnFailure or ExitCode, with which a lost pod is replaced",
 }

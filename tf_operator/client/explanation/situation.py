@@ -12,7 +12,7 @@ from tf_operator.client.job import Job
 from tf_operator.client.pods import JobPod
 from tf_operator.text import printable
 
-_KEEP: Final = "to look around after the end: tfjob local up, and tfjob run again; then pods, logs and events stay"
+_KEEP: Final = "to inspect a job after its end: tfjob local up, and tfjob run again; then pods, logs and events stay"
 
 
 @dataclass(frozen=True, slots=True)

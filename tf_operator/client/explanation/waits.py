@@ -63,7 +63,7 @@ def missing(situation: Situation) -> tuple[str, ...]:
         for index in range(spec.count if situation.are_pods_known else 0)
         if (name := f"{spec.type.label}-{index}") not in there and index not in record.of(spec.type).completed
     ]
-    return (f"the operator, which has not made a pod for {_listed(names)}",) if names else ()
+    return (f"the operator, which has not created a pod for {_listed(names)}",) if names else ()
 
 
 def chief(situation: Situation) -> Wait:
@@ -73,7 +73,9 @@ def chief(situation: Situation) -> Wait:
     if not (has_run and situation.job.spec.has_servers_without_chief):
         return Wait((), ())
     name = situation.job.spec.profile.words.type(ReplicaType.CHIEF)
-    return Wait((_NO_CHIEF,), (f"if nothing gets on: make the job again with a {name}, which hands out the steps",))
+    return Wait(
+        (_NO_CHIEF,), (f"if there is no progress: create the job again with a {name}, which hands out the steps",)
+    )
 
 
 def _pending(situation: Situation) -> Wait | None:
@@ -133,10 +135,10 @@ def _without_pods(situation: Situation) -> Wait | None:
         step = f"kubectl -n {job.namespace} describe podgroups {job.name}: its conditions say what is missing"
         return Wait(("its PodGroup, which the gang scheduler has not admitted",), (step,))
     if job.phase is JobPhase.RESTARTING and _may_be_in_backoff(situation):
-        return Wait(("the end of its backoff, after which new pods are made",), (f"tfjob events {job.name}",))
+        return Wait(("the end of its backoff, after which new pods are created",), (f"tfjob events {job.name}",))
     if (situation.age or 0) < 10:
-        return Wait(("the operator, which makes its pods",), ("wait a moment",))
-    return Wait(("the operator, which has not made its pods",), (f"tfjob events {job.name}", "tfjob doctor"))
+        return Wait(("the operator, which creates its pods",), ("wait a moment",))
+    return Wait(("the operator, which has not created its pods",), (f"tfjob events {job.name}", "tfjob doctor"))
 
 
 def _may_be_in_backoff(situation: Situation) -> bool:

@@ -113,7 +113,7 @@ def _packages(packages: object, *, is_here: bool) -> list[str]:
     for package in packages:
         match = _PACKAGE.match(package) if isinstance(package, str) else None
         if match is None:
-            raise NotPossible(f"packages_to_install has {package!r}, which is no name of a package")
+            raise NotPossible(f"packages_to_install has {package!r}, which is not the name of a package")
         if is_here and not _is_installed(match[0]):
             raise NotPossible(f"{match[0]} is not installed, and nothing is installed on this machine: pip install it")
     return list(packages)

@@ -57,7 +57,7 @@ def message(name: str, returned: object) -> str:
         text = json.dumps({"returned": returned}, default=lambda value: value.tolist())
     except (AttributeError, TypeError, ValueError, RecursionError):
         kind = type(returned).__name__
-        missing = f"{name} has returned a {kind} that is no JSON: return numbers, texts, lists or dictionaries of them"
+        missing = f"{name} has returned a {kind} that is not JSON: return numbers, texts, lists or dictionaries of them"
         return json.dumps({"missing": missing})
     if len(text) > MOST_BYTES:
         missing = f"{name} has returned {len(text)} bytes of JSON, and {MOST_BYTES} come back: write them to a volume"

@@ -62,7 +62,7 @@ def _read(path: Path) -> Mapping[str, Any]:
     except OSError as error:
         raise NotPossible(f"cannot read the logins of docker in {path}: {error.strerror}") from None
     except ValueError:
-        raise NotPossible(f"the logins of docker cannot be read: {path} is no JSON") from None
+        raise NotPossible(f"the logins of docker cannot be read: {path} is not JSON") from None
     return config if isinstance(config, dict) else {}
 
 

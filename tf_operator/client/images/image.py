@@ -61,7 +61,7 @@ def digests_by_platform(base: ImageName, index: ImageManifest, platforms: Sequen
 def layers(base: ImageName, manifest: ImageManifest) -> tuple[Descriptor, ...]:
     """The layers of an image, lowest first."""
     if manifest.media_type not in MANIFESTS:
-        raise NotPossible(f"{base} is no image, but {manifest.media_type}")
+        raise NotPossible(f"{base} is not an image, but {manifest.media_type}")
     try:
         descriptors = [
             Descriptor(str(entry["mediaType"]), str(entry["digest"]), int(entry["size"]))

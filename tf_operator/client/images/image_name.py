@@ -41,7 +41,7 @@ class ImageName:
 
 
 def parse(text: str) -> ImageName:
-    """Raises ``NotPossible`` for what is no name of an image."""
+    """Raises ``NotPossible`` for what is not the name of an image."""
     rest, at, digest = text.partition("@")
     first, slash, path = rest.partition("/")
     has_registry = bool(slash) and (first == "localhost" or bool(set(first) & set(".:[")))
@@ -54,7 +54,7 @@ def parse(text: str) -> ImageName:
     version = digest if at else tag or "latest"
     problem = _problem(registry, name, path, version, is_digest=bool(at))
     if problem:
-        raise NotPossible(f"{text!r} is no name of an image: {problem}")
+        raise NotPossible(f"{text!r} is not the name of an image: {problem}")
     return ImageName(registry, name, version)
 
 
@@ -70,7 +70,7 @@ def parse_target(text: str) -> ImageName:
 
 def _problem(registry: str, name: str, path: str, version: str, *, is_digest: bool) -> str:
     if not _REGISTRY.fullmatch(registry):
-        return f"{registry!r} is no address of a registry"
+        return f"{registry!r} is not the address of a registry"
     if not _NAME.fullmatch(name):
         return "it has small letters, digits, and single dots, dashes and slashes between them"
     if path.endswith(":"):

@@ -62,8 +62,8 @@ def _obstacle_of_release(deployment: Body, values: Values) -> str:
     namespace = key_of(deployment).namespace
     if release := helm_release(deployment):
         return (
-            f"the operator is installed by Helm, as the release {release}: helm upgrade goes on with it, or helm"
-            " uninstall removes it first (jobs and the CRD stay)"
+            f"Helm installed the operator, as the release {release}: use helm upgrade, or remove it first with helm"
+            " uninstall (jobs and the CRD stay)"
         )
     if is_ours(deployment) and namespace != values.namespace:
         return (
@@ -77,8 +77,8 @@ def _obstacle_of_rival(deployment: Body) -> str:
     key = key_of(deployment)
     return (
         f"the Deployment {key} runs TFJobs already, and two controllers destroy each other's jobs. Stop it first:"
-        f" kubectl --namespace {key.namespace} scale deployment {key.name} --replicas=0. Jobs go on, and this operator"
-        " takes them over"
+        f" kubectl --namespace {key.namespace} scale deployment {key.name} --replicas=0. Jobs continue, and this"
+        " operator takes them over"
     )
 
 
@@ -87,13 +87,13 @@ def _obstacle(body: Body) -> str:
     if body["kind"] == "CustomResourceDefinition" and _has_webhook(body):
         return (
             f"{objects.name_of(body)} serves older versions by a webhook, which only Helm and kubectl install:"
-            " tf-operator crd --apply takes them away first"
+            " tf-operator crd --apply removes them first"
         )
     if body["kind"] in _STAYS or is_ours(body):
         return ""
     return (
-        f"{objects.name_of(body)} is there and was not made by tfjob install: go on with what has made it, or delete it"
-        " first"
+        f"{objects.name_of(body)} exists and was not created by tfjob install: use the tool that created it, or delete"
+        " it first"
     )
 
 

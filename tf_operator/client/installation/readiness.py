@@ -29,7 +29,7 @@ async def wait_ready(client: ApiClient, namespace: str, clock: Clock, *, within:
     except TimeoutError:
         reasons = (text for pod in await _pods(client, namespace) for text in waits(pod))
         reason = next(reasons, "its pods do not become available")
-        raise NotReady(f"the operator is installed, and not ready after {within:g} s: {reason}") from None
+        raise NotReady(f"the operator is installed, but not ready after {within:g} s: {reason}") from None
 
 
 async def _is_ready(client: ApiClient, key: ObjectKey) -> bool:

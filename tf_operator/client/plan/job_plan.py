@@ -133,7 +133,7 @@ class JobPlan:
         job, services = self.job, {replica.service for replica in self.replicas}
         name = f"{job.profile.kind} {job.key}"
         if not job.is_ours:
-            return f"{name} is managed by {job.run_policy.managed_by}: this operator makes nothing for it"
+            return f"{name} is managed by {job.run_policy.managed_by}: this operator creates nothing for it"
         others = (create for create in self.dependencies if create.resource != SERVICES)
         group = "".join(f"1 {create.resource.kind}, " for create in others)
         kinds = " and ".join(f"a {kind.resource.kind}" for kind, _ in groupby(self.extras, sentences.kind_of))

@@ -75,7 +75,7 @@ def sentences(
 
 def _avoided(job: TrainingJob, failures: int) -> str:
     if reason := avoided_nodes.without_effect(job, DEFAULT_SETTINGS):
-        return f"avoidNodes is without effect: {reason}"
+        return f"avoidNodes has no effect: {reason}"
     times = "once" if failures == 1 else f"{failures} times"
     return f"new pods avoid a node that has failed the job {times}, for 24 h; or until no other takes them for 5 min"
 
@@ -162,7 +162,7 @@ def _in_place(job: TrainingJob) -> str:
     note = ""
     if graceful:
         types = job.profile.words.list_types(graceful)
-        note = f"; the preStop hook or grace period of {types} is not heeded: method Recreate does"
+        note = f"; the preStop hook or grace period of {types} is ignored: method Recreate keeps it"
     return f"with --restart-in-place (Kubernetes 1.36) pods stay, and their containers are killed at once{note}"
 
 
@@ -176,7 +176,7 @@ def _ends_gracefully(spec: ReplicaSpec) -> bool:
 def _growth(job: TrainingJob, spec: ReplicaSpec) -> str:
     kind = job.profile.words.type(spec.type)
     if spec.memory is None:
-        return f"of {kind}: its container has no limit, so oomPolicy is without effect"
+        return f"of {kind}: its container has no limit, so oomPolicy has no effect"
     limits = spec.memory.policy.limits(spec.memory.template)
     sizes = [quantity.memory(limit) for limit in limits]
     path = ", ".join(sizes if len(sizes) <= _MOST_SIZES else [*sizes[: _MOST_SIZES - 1], "...", sizes[-1]])

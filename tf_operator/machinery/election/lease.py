@@ -214,5 +214,5 @@ async def open_lock(
 def _read_reply(body: Body) -> Lease:
     """Take only what the next update can be guarded with; ``Garbled`` for everything else."""
     if not uid_of(body) or not resource_version_of(body):
-        raise errors.Garbled("the reply is no Lease: it has no UID or no resourceVersion")
+        raise errors.Garbled("the reply is not a Lease: it has no UID or no resourceVersion")
     return read_lease(body)

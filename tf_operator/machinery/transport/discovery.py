@@ -64,7 +64,7 @@ async def served(client: ApiClient, api_version: str) -> tuple[Served, ...]:
     except errors.NotFound:
         return ()
     except msgspec.DecodeError as error:
-        raise errors.Garbled(f"the reply to {path} is no list of resources") from error
+        raise errors.Garbled(f"the reply to {path} is not a list of resources") from error
 
 
 async def resource_of(client: ApiClient, api_version: str, kind: str) -> Resource | None:
@@ -83,7 +83,7 @@ async def contents_of_namespaces(client: ApiClient) -> list[Resource]:
         try:
             groups = msgspec.json.decode(reply, type=_GroupList).items
         except msgspec.DecodeError as error:
-            raise errors.Garbled(f"the reply to {path} is no list of groups") from error
+            raise errors.Garbled(f"the reply to {path} is not a list of groups") from error
         for group in groups:
             name = group.metadata.name
             for version in group.versions:

@@ -101,7 +101,7 @@ async def _run(spec: Mapping[str, Any], folder: Path, cluster: Mapping[str, Any]
     try:
         credential = msgspec.json.decode(output, type=_ExecCredential)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ConfigurationError(f"exec: what {command} printed is no ExecCredential: {error}") from None
+        raise ConfigurationError(f"exec: what {command} printed is not an ExecCredential: {error}") from None
     if (credential.kind, credential.api_version) != ("ExecCredential", version):
         raise ConfigurationError(f"exec: {command} printed no ExecCredential of {version}")
     if not (

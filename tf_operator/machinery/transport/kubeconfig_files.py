@@ -246,7 +246,7 @@ def _entry(files: Mapping[Path, Mapping[str, Any]], section: str, name: object) 
             if isinstance(entry, dict) and entry.get("name") == name:
                 body = entry.get(_SECTIONS[section]) or {}
                 if not isinstance(body, dict):
-                    raise ConfigurationError(f"kubeconfig {path}: {_SECTIONS[section]} {name!r} is no mapping")
+                    raise ConfigurationError(f"kubeconfig {path}: {_SECTIONS[section]} {name!r} is not a mapping")
                 folder = path.parent.absolute()
                 absolute = {field: str(folder / str(body[field])) for field in _PATHS if body.get(field)}
                 return _Entry(path, {**body, **absolute})

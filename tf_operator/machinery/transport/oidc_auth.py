@@ -132,4 +132,4 @@ def _expiry(token: str) -> datetime:
         expires = msgspec.json.decode(payload, type=_Claims).exp
         return datetime.max.replace(tzinfo=UTC) if expires is None else datetime.fromtimestamp(expires, UTC)
     except (IndexError, ValueError, OverflowError, OSError):
-        raise ConfigurationError("oidc: the id-token is no JWT") from None
+        raise ConfigurationError("oidc: the id-token is not a JWT") from None

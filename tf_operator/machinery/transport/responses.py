@@ -138,7 +138,7 @@ def _read(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
     except RecursionError as error:
         raise Unreadable("the object is nested deeper than any decoder goes") from error
     except _NOT_DECODABLE as error:
-        raise Garbled(f"the reply is no JSON object: {errors.excerpt(body)}") from error
+        raise Garbled(f"the reply is not a JSON object: {errors.excerpt(body)}") from error
 
 
 def read_page(body: bytes) -> Page:
@@ -156,7 +156,7 @@ def read_page(body: bytes) -> Page:
                 meta.token,
             )
     except (*_NOT_DECODABLE, RecursionError, KeyError) as error:
-        raise Garbled(f"the reply is no list ({error}): {errors.excerpt(body)}") from error
+        raise Garbled(f"the reply is not a list ({error}): {errors.excerpt(body)}") from error
     if not page.resource_version:
         raise Garbled(f"the reply is a list of no version: {errors.excerpt(body)}")
     return page

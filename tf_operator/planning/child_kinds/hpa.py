@@ -40,6 +40,6 @@ KIND: Final = ChildKind(
     spec=_spec,
     problem=_problem,
     flag="horizontal-pod-autoscalers",
-    flag_help="Make a HorizontalPodAutoscaler for each job whose elasticPolicy has metrics.",
-    off="this operator makes none: it runs without --horizontal-pod-autoscalers",
+    flag_help="Create a HorizontalPodAutoscaler for each job whose elasticPolicy has metrics.",
+    off="this operator creates none: it runs without --horizontal-pod-autoscalers",
 )

@@ -18,5 +18,5 @@ KIND: Final = ChildKind(
     is_labelled=False,
     is_noted=False,
     flag="tensorboards",
-    off="this operator makes no TensorBoards: it runs with --tensorboards=none",
+    off="this operator creates no TensorBoards: it runs with --tensorboards=none",
 )

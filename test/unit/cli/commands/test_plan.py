@@ -111,7 +111,7 @@ def test_what_is_odd_is_warned_of_and_is_no_error(plan):
     assert code == 0
     assert complaints.splitlines() == [
         "0.json: warning: spec.tfReplicaSpecs.Worker.template.spec.hostIPX: unknown field; did you mean hostIPC?",
-        "0.json: warning: restartPolicy in the pod template of Worker is overruled by that of the replica type",
+        "0.json: warning: restartPolicy in the pod template of Worker is overridden by that of the replica type",
     ]
 
 

@@ -57,7 +57,7 @@ def test_without_the_right_to_list_jobs_the_terminal_names_it_and_the_page_waits
     monkeypatch.setattr(scopes, "_is_served", AsyncMock(return_value=True))
     code, printed = call("ui --no-browser -n team")
 
-    advice = "tfjob doctor finds out what is missing; --namespace names another namespace"
+    advice = "tfjob doctor shows what is missing; --namespace names another namespace"
     assert (code, "The link works once" in printed, f"tfjob: you may not; {advice}\n" in printed) == (0, True, True)
 
 

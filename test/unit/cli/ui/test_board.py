@@ -96,6 +96,6 @@ async def test_rows_that_may_be_old_are_said_to_be(cluster, live_board, monkeypa
         await cluster.clock.advance(800)
         ((event, text),) = read(page.news())
         assert (event, text.startswith("the API server cannot be reached: refused; ")) == ("problem", True)
-        assert text.endswith("What is shown may be old.")
+        assert text.endswith("The data may be out of date.")
     await cluster.clock.advance(60)
     assert read(page.news()) == [("problem", "")]

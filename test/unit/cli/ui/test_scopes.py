@@ -70,7 +70,7 @@ async def test_where_nothing_may_be_listed_the_missing_right_is_named_and_waited
 
     assert view.scopes == {KUBEFLOW: (Scope(tried),)}
     path = TFJOBS.format(f"namespaces/{tried}/")
-    assert view.refusal == f"you may not list {path}; tfjob doctor finds out what is missing"
+    assert view.refusal == f"you may not list {path}; tfjob doctor shows what is missing"
 
 
 async def test_of_several_kinds_that_may_not_be_listed_the_first_is_named():

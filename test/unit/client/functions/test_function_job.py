@@ -74,8 +74,8 @@ def test_the_job_has_the_replicas_resources_and_variables_that_were_named():
         (alone, {"base_image": 1}, "base_image is 1, and has to be a text"),
         (alone, {"name": 1}, "name is 1, and has to be a text"),
         (alone, {"packages_to_install": "numpy"}, "packages_to_install is a list"),
-        (alone, {"packages_to_install": ["--index-url=x"]}, "'--index-url=x', which is no name of a package"),
-        (alone, {"packages_to_install": [1]}, "has 1, which is no name of a package"),
+        (alone, {"packages_to_install": ["--index-url=x"]}, "'--index-url=x', which is not the name of a package"),
+        (alone, {"packages_to_install": [1]}, "has 1, which is not the name of a package"),
         (alone, {"num_workers": -1}, "num_workers is -1, and has to be a number, from 0"),
         (alone, {"num_ps": True}, "num_ps is True"),
         (alone, {"num_workers": 0}, "a job needs a worker or a chief"),
@@ -117,7 +117,10 @@ def run(function, parameters, folder, **variables):
         ("x" * 5000, {"missing": "fit has returned 5016 bytes of JSON, and 4096 come back: write them to a volume"}),
         (
             {1, 2},
-            {"missing": "fit has returned a set that is no JSON: return numbers, texts, lists or dictionaries of them"},
+            {
+                "missing": "fit has returned a set that is not JSON:"
+                " return numbers, texts, lists or dictionaries of them"
+            },
         ),
     ],
     ids=["dictionary", "tuple", "large", "no JSON"],

@@ -66,7 +66,7 @@ async def test_without_a_configuration_there_is_no_login(tmp_path):
 
 @pytest.mark.parametrize("config", ["{", {"auths": {"r.example.com": {"auth": "%"}}}], ids=["json", "auth"])
 async def test_a_damaged_configuration_is_a_sentence(write, config):
-    with pytest.raises(NotPossible, match=r"is no JSON|is damaged; docker login r.example.com writes it again"):
+    with pytest.raises(NotPossible, match=r"is not JSON|is damaged; docker login r.example.com writes it again"):
         await docker_config.login("r.example.com", write(config))
 
 

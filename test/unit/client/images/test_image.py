@@ -56,7 +56,7 @@ def test_a_base_whose_layers_cannot_be_used_is_a_sentence(body, sentence):
 
 
 def test_what_is_no_image_is_a_sentence():
-    with pytest.raises(NotPossible, match="is no image, but application/wasm"):
+    with pytest.raises(NotPossible, match="is not an image, but application/wasm"):
         image.layers(BASE, ImageManifest("application/wasm", "", {"layers": []}))
 
 

@@ -36,14 +36,14 @@ def test_a_name_is_read_as_docker_reads_it(text, name):
         ("registry.example.com/team/x:", "the tag is empty"),
         ("registry.example.com/team/x:a b", "'a b' is no tag"),
         ("registry.example.com/team/x@sha256:12", "'sha256:12' is no digest"),
-        ("https://registry.example.com/x:1", "'https:' is no address of a registry"),
-        ("-x.example.com/x:1", "'-x.example.com' is no address of a registry"),
+        ("https://registry.example.com/x:1", "'https:' is not the address of a registry"),
+        ("-x.example.com/x:1", "'-x.example.com' is not the address of a registry"),
     ],
 )
 def test_what_is_no_name_is_refused_with_the_reason(text, problem):
     with pytest.raises(NotPossible) as refusal:
         image_name.parse(text)
-    assert str(refusal.value).startswith(f"{text!r} is no name of an image: {problem}")
+    assert str(refusal.value).startswith(f"{text!r} is not the name of an image: {problem}")
 
 
 @pytest.mark.parametrize("text", ["r.example.com/x", "r.example.com:5000/x", f"r.example.com/x@{DIGEST}"])

@@ -75,21 +75,21 @@ def test_the_own_installation_is_no_obstacle_but_one_in_another_namespace_is():
 
 def test_a_namespace_and_a_definition_may_have_been_there_before_and_nothing_else():
     (sentence,) = {text.partition(" ")[2] for text in obstacles([OBJECTS[0], CRD, *OBJECTS[2:3]])}
-    assert sentence.startswith("tf-operator/tf-operator is there and was not made by tfjob install")
+    assert sentence.startswith("tf-operator/tf-operator exists and was not created by tfjob install")
 
 
 def test_what_kubectl_has_installed_is_named_as_such_and_not_as_a_rival():
     there = deployment("tf-operator", "tf-operator")
 
     sentences = obstacles([there], [there])
-    assert sentences[0].startswith("Deployment tf-operator/tf-operator is there and was not made by tfjob install")
+    assert sentences[0].startswith("Deployment tf-operator/tf-operator exists and was not created by tfjob install")
 
 
 def test_a_definition_with_a_webhook_is_not_taken_over():
     crd = CRD | {"spec": {"conversion": {"strategy": "Webhook"}}}
 
     (sentence,) = obstacles([crd])
-    assert "tf-operator crd --apply takes them away first" in sentence
+    assert "tf-operator crd --apply removes them first" in sentence
 
 
 HELM = {"meta.helm.sh/release-name": "tf", "meta.helm.sh/release-namespace": "team"}

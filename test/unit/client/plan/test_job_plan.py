@@ -84,4 +84,4 @@ def test_a_suspended_job_makes_nothing_until_it_is_resumed():
 def test_a_job_of_somebody_else_is_not_gone_into():
     text = summarised(tfjob("j").workers(1).managed_by())
 
-    assert text == "TFJob default/j is managed by kueue.x-k8s.io/multikueue: this operator makes nothing for it\n"
+    assert text == "TFJob default/j is managed by kueue.x-k8s.io/multikueue: this operator creates nothing for it\n"

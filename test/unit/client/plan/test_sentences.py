@@ -69,7 +69,7 @@ def test_the_consequence_of_a_failure_is_explained(policy, beginning):
     [
         ("8Gi", "20Gi", "of Worker: 8Gi, 12Gi, 18Gi, 20Gi; each OOM kill before the last limit is tried again, and"),
         ("1Gi", "64Gi", "of Worker: 1Gi, 1536Mi, 2304Mi, 3456Mi, ..., 64Gi; each OOM kill before"),
-        ("", "64Gi", "of Worker: its container has no limit, so oomPolicy is without effect"),
+        ("", "64Gi", "of Worker: its container has no limit, so oomPolicy has no effect"),
     ],
 )
 def test_the_limits_of_memory_after_oom_kills_are_listed(limit, most, sentence):
@@ -188,7 +188,7 @@ def test_a_restart_in_place_is_mentioned():
 
 
 HOOK = {"sleep": {"seconds": 1}}
-GRACE = "; the preStop hook or grace period of Worker is not heeded: method Recreate does"
+GRACE = "; the preStop hook or grace period of Worker is ignored: method Recreate keeps it"
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ def test_limits_and_clean_up_are_explained_in_the_words_and_by_the_rules_of_the_
             WORKERS.avoid_nodes(1).merged(
                 {"spec": {"tfReplicaSpecs": {"Worker": {"template": {"spec": {"nodeName": "n"}}}}}}
             ),
-            "avoidNodes is without effect: Worker: the template names the node",
+            "avoidNodes has no effect: Worker: the template names the node",
         ),
     ],
 )

@@ -141,15 +141,15 @@ async def test_a_token_is_renewed_two_minutes_before_its_end(plugin, tmp_path, c
     [
         pytest.param("echo 'log in' >&2; echo s3cr3t; exit 3", "ended with code 3: log in", id="fails"),
         pytest.param("kill -9 $$", "ended with code -9: (empty body)", id="killed"),
-        pytest.param("true", "printed is no ExecCredential", id="prints nothing"),
-        pytest.param("echo s3cr3t", "printed is no ExecCredential", id="prints no JSON"),
-        pytest.param(prints(credential(token=["s3cr3t"])), "printed is no ExecCredential", id="an invalid token"),
-        pytest.param(prints('{"kind": "ExecCredential"}'), "printed is no ExecCredential", id="no status"),
+        pytest.param("true", "printed is not an ExecCredential", id="prints nothing"),
+        pytest.param("echo s3cr3t", "printed is not an ExecCredential", id="prints no JSON"),
+        pytest.param(prints(credential(token=["s3cr3t"])), "printed is not an ExecCredential", id="an invalid token"),
+        pytest.param(prints('{"kind": "ExecCredential"}'), "printed is not an ExecCredential", id="no status"),
         pytest.param(prints(credential(kind="Secret", token="s3cr3t")), "no ExecCredential of", id="another kind"),
         pytest.param(prints(credential("v1", token="s3cr3t")), f"no ExecCredential of {BETA}", id="another version"),
         pytest.param(prints(credential()), "neither a token nor a certificate with its key", id="no credentials"),
         pytest.param(prints(credential(clientCertificateData="c")), "neither a token nor", id="no key"),
-        pytest.param("printf '\\377'", "printed is no ExecCredential", id="prints no text"),
+        pytest.param("printf '\\377'", "printed is not an ExecCredential", id="prints no text"),
     ],
 )
 async def test_a_plugin_that_fails_is_an_error_that_says_why_and_shows_no_output(plugin, script, problem):
@@ -373,10 +373,10 @@ async def test_an_issuer_that_returns_no_token_is_an_error_that_says_why(tls, au
         pytest.param({}, "has expired, and there is no refresh-token: log in again", id="nothing"),
         pytest.param({"refresh-token": "r"}, "'idp-issuer-url' is missing", id="no issuer"),
         pytest.param({"refresh-token": "r", "idp-issuer-url": "https://h"}, "'client-id' is missing", id="no client"),
-        pytest.param({"id-token": "s3cr3t"}, "the id-token is no JWT", id="no parts"),
-        pytest.param({"id-token": "a.s3cr3t.c"}, "the id-token is no JWT", id="no JSON"),
-        pytest.param({"id-token": jwt(exp="s3cr3t")}, "the id-token is no JWT", id="no number"),
-        pytest.param({"id-token": jwt(exp=1e300)}, "the id-token is no JWT", id="no time"),
+        pytest.param({"id-token": "s3cr3t"}, "the id-token is not a JWT", id="no parts"),
+        pytest.param({"id-token": "a.s3cr3t.c"}, "the id-token is not a JWT", id="no JSON"),
+        pytest.param({"id-token": jwt(exp="s3cr3t")}, "the id-token is not a JWT", id="no number"),
+        pytest.param({"id-token": jwt(exp=1e300)}, "the id-token is not a JWT", id="no time"),
     ],
 )
 async def test_a_log_in_that_cannot_work_says_what_is_missing(config, problem):

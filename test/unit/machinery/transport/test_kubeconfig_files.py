@@ -259,7 +259,7 @@ BROKEN_FILES = {
     "invalid contexts": (kubeconfig(contexts=5), "there is no context 'x'"),
     "invalid entries": (kubeconfig(clusters=[5, None, {}]), "there is no cluster 'c'"),
     "an unknown user": (kubeconfig(users=[]), "there is no user 'u'"),
-    "an invalid user": (kubeconfig(user=[SECRET]), "user 'u' is no mapping"),
+    "an invalid user": (kubeconfig(user=[SECRET]), "user 'u' is not a mapping"),
     "no server": (kubeconfig(cluster={}), "'server' is missing"),
 }
 BROKEN_CLUSTERS = {

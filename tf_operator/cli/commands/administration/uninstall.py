@@ -81,7 +81,7 @@ async def _confirm(jobs: AsyncTFJobs) -> None:
     what = f"{number} {jobs.api.resource.kind}{'s'[: number != 1]} in {places} namespace{'s'[: places != 1]}"
     loss = f"with the CRD {what} and their pods are deleted {session.where(jobs)}"
     if not sys.stdin.isatty():
-        raise NotPossible(f"nothing was changed: {loss}; --yes says that this is meant")
+        raise NotPossible(f"nothing was changed: {loss}; --yes confirms it")
     sys.stderr.write(f"{printable(loss[0].upper() + loss[1:])}. Go on? [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in {"y", "yes"}:

@@ -27,7 +27,7 @@ def add_command(commands: Commands) -> None:
 
 def _number(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of replicas")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of replicas")
     return int(text)
 
 

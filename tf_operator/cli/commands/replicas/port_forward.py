@@ -60,7 +60,7 @@ def _ports(text: str) -> _Ports:
     own = (own or "0") if colon else remote
     numbers = [int(part) for part in (own, remote) if part.isascii() and part.isdigit() and int(part) <= _HIGHEST]
     if len(numbers) < 2 or not numbers[1]:
-        raise argparse.ArgumentTypeError(f"{text!r} is no PORT, LOCAL:PORT or :PORT, from 1 to {_HIGHEST}")
+        raise argparse.ArgumentTypeError(f"{text!r} is not PORT, LOCAL:PORT or :PORT, from 1 to {_HIGHEST}")
     return _Ports(*numbers)
 
 

@@ -99,7 +99,9 @@ def selected(devices: Sequence[Device], choice: str) -> tuple[Device, ...]:
         matches = [device for device in devices if entry and device.uuid.startswith(entry)]
         if len(matches) != 1:
             rule = "must be a number, none, or UUIDs as nvidia-smi -L lists them"
-            raise GpuError(f"--gpus {choice}: {entry or 'an empty entry'} is no GPU that can be used here; it {rule}")
+            raise GpuError(
+                f"--gpus {choice}: {entry or 'an empty entry'} is not a GPU that can be used here; it {rule}"
+            )
         selection[matches[0].uuid] = matches[0]
     return tuple(selection.values())
 
@@ -107,7 +109,7 @@ def selected(devices: Sequence[Device], choice: str) -> tuple[Device, ...]:
 def counted(devices: Sequence[Device]) -> str:
     """``are 4 GPUs (NVIDIA L4)``."""
     if not devices:
-        return "is no GPU that can be used here"
+        return "is not a GPU that can be used here"
     number = "is 1 GPU" if len(devices) == 1 else f"are {len(devices)} GPUs"
     return f"{number} ({names(devices)})"
 

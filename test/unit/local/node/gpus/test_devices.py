@@ -113,8 +113,8 @@ def test_gpus_are_selected_by_number_or_uuid(choice, indexes):
     [
         ("5", FOUR, "there are 4 GPUs (NVIDIA L4)"),
         ("2", FOUR[:1], "there is 1 GPU (NVIDIA L4)"),
-        ("1", (), "there is no GPU that can be used here"),
-        ("GPU-0000000", FOUR, "GPU-0000000 is no GPU that can be used here"),
+        ("1", (), "there is not a GPU that can be used here"),
+        ("GPU-0000000", FOUR, "GPU-0000000 is not a GPU that can be used here"),
         ("GPU-00000001,", FOUR, "an empty entry is no GPU"),
         ("all", FOUR, "must be a number, none, or UUIDs as nvidia-smi -L lists them"),
         ("-1", FOUR, "-1 is no GPU"),
