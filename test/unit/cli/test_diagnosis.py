@@ -34,7 +34,7 @@ OPERATORS = {
         [False],
         "no replica leads: the Lease tf-operator/tf-operator",
     ),
-    "its leader has left": ([lease("2026-01-01T09:59:59Z", "")], [], [False], "nobody leads"),
+    "its leader has left": ([lease("2026-01-01T09:59:59Z", "")], [], [False], "no replica leads"),
     "there is none": ([], [], [False], "no operator is installed"),
 }
 
