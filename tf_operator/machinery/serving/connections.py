@@ -23,16 +23,16 @@ import ssl
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, NoReturn
+from typing import Final, NoReturn, cast
 
 from tf_operator.machinery import sockets
 from tf_operator.machinery.clock import Clock, Timer
 from tf_operator.machinery.log import Logger
+from tf_operator.machinery.serving.tls import TlsTransport
 
 HANDSHAKES_AT_ONCE: Final = 128
 _MOST_CLIENTS: Final = 1000
 """More are remembered only while they have to wait."""
-_TLS_SHUTDOWN: Final = 1.0
 _PAUSE: Final = 0.1
 """Seconds after which a connection is accepted again when the process has no file descriptor left."""
 
@@ -276,8 +276,7 @@ class Connections:
     async def _start(self, connection: AcceptedConnection) -> None:
         """Shake hands, where there is TLS, and let the protocol read the request.
 
-        Who sends nothing gets no handshake, so it takes nothing from the share of others. Nor the memory: asyncio has
-        a quarter of a megabyte for each connection with TLS.
+        Who sends nothing gets no handshake, so it takes nothing from the share of others, nor the memory.
         """
         if self._tls:
             await sockets.wait_readable(connection.accepted)
@@ -286,13 +285,14 @@ class Connections:
                 self._on_refused()
                 raise ConnectionAbortedError("too many handshakes")
             await self._clock.sleep(pause)
-        context = self._tls() if self._tls else None
+        if self._tls:
+            protocol = cast("asyncio.Protocol", connection.protocol)
+            tls = TlsTransport(connection.accepted, self._tls(), protocol, clock=self._clock)
+            connection.transport = tls
+            await tls.shake_hands()
+            return
         connection.transport, _ = await asyncio.get_running_loop().connect_accepted_socket(
-            lambda: connection.protocol,
-            connection.accepted,
-            ssl=context,
-            ssl_handshake_timeout=self._policy.request_within if context else None,
-            ssl_shutdown_timeout=_TLS_SHUTDOWN if context else None,
+            lambda: connection.protocol, connection.accepted
         )
 
 
