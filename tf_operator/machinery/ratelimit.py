@@ -116,6 +116,12 @@ class TokenBucket:
         self._take()
         return True
 
+    def reserve(self) -> float:
+        """Take a token that will be there; the seconds until then. For callers that come back at their time."""
+        wait = self._seconds_to_token()
+        self._take()
+        return wait
+
     def _seconds_to_token(self) -> float:
         # In nanoseconds: of a burst of ten, rounding in binary would leave nine.
         return max(0.0, round(self._full_at - self._slack - self._clock.monotonic(), 9))

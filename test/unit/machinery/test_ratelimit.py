@@ -65,6 +65,15 @@ async def test_a_bucket_grants_its_burst_at_once_and_then_one_per_interval(clock
     assert [bucket.try_acquire() for _ in range(2)] == [True, False]
 
 
+async def test_tokens_that_are_reserved_are_there_one_after_the_other(clock):
+    bucket = TokenBucket(clock, qps=2, burst=2)
+    assert [bucket.reserve() for _ in range(4)] == [0, 0, 0.5, 1]
+
+    await clock.advance(1)
+    assert not bucket.try_acquire()
+    assert bucket.reserve() == 0.5
+
+
 @pytest.mark.parametrize("qps", [10, 11, 0.3])
 async def test_rounding_takes_no_token_away(clock, qps):
     bucket = TokenBucket(clock, qps=qps, burst=10)

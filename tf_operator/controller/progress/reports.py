@@ -25,8 +25,6 @@ from tf_operator.planning.snapshot import Hearing, ReportedProgress
 
 HEARD_WITHIN: Final = 600.0
 """Seconds before a program fell silent in which another one must have reported to be compared with it."""
-PUT_OFF: float = 1.0
-"""Seconds for which a write waits when there are too many of them."""
 COMPARED_EVERY: Final = 1.0
 """Seconds for which all programs are compared with the same picture: each look at ten thousand jobs reads them all."""
 
@@ -57,8 +55,8 @@ class _Entry:
     stored: Progress | None = None
     stored_at: float = -math.inf
     due: float | None = None
-    has_turn: bool = False
-    """Whether what is due has its turn among the writes of all jobs."""
+    turn: float | None = None
+    """When what is due may be stored, among the writes of all jobs."""
     points: deque[Point] = field(default_factory=lambda: deque(maxlen=progress.POINTS))
 
 
@@ -114,19 +112,16 @@ class ProgressReports:
         entry.latest = replace(report, remaining=_remaining(entry.points, report, now))
         due = max(now, entry.stored_at + self._interval(entry))
         entry.due = due if entry.due is None else min(due, entry.due)
-        return 0.0 if may_be_hung else max(0.0, entry.due - now)
+        return 0.0 if may_be_hung else self._wait(entry, now)
 
     def of(self, uid: str, now: datetime) -> ReportedProgress | None:
-        """The last report of a job that is reconciled now. What is due takes its turn among the writes of all jobs."""
+        """The last report of a job that is reconciled now."""
         entry = self._entries.get(uid)
         if entry is None:
             return None
         if entry.due is None:
             return ReportedProgress(entry.latest)
-        wait = entry.due - self._clock.monotonic()
-        if wait <= 0:
-            entry.has_turn = entry.has_turn or self._writes.try_acquire()
-            wait = 0.0 if entry.has_turn else PUT_OFF
+        wait = self._wait(entry, self._clock.monotonic())
         return ReportedProgress(entry.latest, now + timedelta(seconds=wait))
 
     def hearing(self, uid: str, now: datetime, deadline_seconds: float, clock: ProgressClock) -> Hearing:
@@ -172,13 +167,24 @@ class ProgressReports:
         entry = self._entries.get(uid)
         if entry and entry.due is not None and entry.latest == stored:
             entry.stored, entry.stored_at = stored, self._clock.monotonic()
-            entry.due, entry.has_turn = None, False
+            entry.due, entry.turn = None, None
 
     def forget(self, uid: str) -> None:
         self._entries.pop(uid, None)
 
     def __len__(self) -> int:
         return len(self._entries)
+
+    def _wait(self, entry: _Entry, now: float) -> float:
+        """Seconds until what is due may be stored.
+
+        Once it is, it gets its turn, and is not asked for again before: of a thousand jobs that report to a new leader,
+        each would be reconciled in each second until the last one is stored.
+        """
+        due = now if entry.due is None else entry.due
+        if due <= now and entry.turn is None:
+            entry.turn = now + self._writes.reserve()
+        return max(0.0, (due if entry.turn is None else entry.turn) - now)
 
     def _interval(self, entry: _Entry) -> float:
         latest, stored = entry.latest, entry.stored

@@ -79,6 +79,16 @@ def test_a_job_that_has_no_turn_is_tried_again_in_a_second(clock):
     assert reports.of("job-1", clock.now()).due == clock.now() + timedelta(seconds=1)
 
 
+async def test_each_job_is_reconciled_when_its_turn_comes_however_often_it_reports(reports, clock):
+    """After a take-over all programs report within five seconds to a leader that has stored nothing yet."""
+    waits = [reports.add(uid, Progress(1)) for uid in JOBS]
+    assert waits == pytest.approx([0] * 10 + [number / 10 for number in range(1, 91)])
+
+    await clock.advance(5)
+    assert reports.add("job-99", Progress(2)) == pytest.approx(4)
+    assert reports.of("job-99", clock.now()).due == clock.now() + timedelta(seconds=4)
+
+
 async def test_where_there_is_less_than_a_write_in_a_second_there_is_one_at_a_time(clock):
     reports = ProgressReports(clock, PHASES.get, Pace(per_second=0.5))
     for uid in JOBS:
