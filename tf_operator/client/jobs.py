@@ -3,6 +3,7 @@
 import math
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing
+from copy import copy
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
@@ -71,6 +72,7 @@ class AsyncTFJobs:
         self.choice = choice  # none over a transport that was given
         self._named_namespace = namespace
         self._missing = self._cluster = ""
+        self._is_dry_run = False
         self._transport = transport
         self._clock = clock or SystemClock()
         self._stack = AsyncExitStack()
@@ -117,6 +119,12 @@ class AsyncTFJobs:
             namespace or self.namespace, kind=kind, choice=self.choice, transport=self._opened, clock=self._clock
         )
         other._cluster = self._cluster
+        return other
+
+    def dry_run(self) -> "AsyncTFJobs":
+        """The same, but ``suspend``, ``resume``, ``scale`` and ``restart`` only raise what refuses them."""
+        other: AsyncTFJobs = copy(self)
+        other._is_dry_run = True
         return other
 
     async def submit(self, manifest: Mapping[str, Any], *, replace: bool = False) -> Job:
@@ -247,8 +255,7 @@ class AsyncTFJobs:
             follower = LogFollower(client, target, api=self.api, clock=self._clock, replica=replica, options=options)
             printed = follower.lines()
         else:
-            sources = logs.sources(target, await self.pods(target), replica)
-            printed = logs.read_each(self.client, sources, options)
+            printed = logs.read_each(self.client, logs.sources(target, await self.pods(target), replica), options)
         async with aclosing(printed) as lines:
             async for line in lines:
                 yield line
@@ -322,18 +329,14 @@ class AsyncTFJobs:
 
     async def suspend(self, job: str | Job) -> Job:
         """Delete the pods of a job, and make none until it is resumed."""
-        return await self._set_suspended(job, is_suspended=True)
+        return await self._patch(await self._changeable(job), {"runPolicy": {"suspend": True}})
 
     async def resume(self, job: str | Job) -> Job:
         """Make the pods of a suspended job again."""
-        return await self._set_suspended(job, is_suspended=False)
+        return await self._patch(await self._changeable(job), {"runPolicy": {"suspend": False}})
 
     async def scale(self, job: str | Job, replicas: int, *, type: str = "Worker") -> Job:  # noqa: A002 (the field's name)
-        """Change the number of replicas of one type.
-
-        ``Invalid`` unless the job is suspended, has an ``elasticPolicy`` that allows it, or has ``enableDynamicWorker``
-        and it is about workers.
-        """
+        """Change the number of replicas of one type; ``Invalid`` if the job neither is suspended nor may be scaled."""
         current = await self._changeable(job)
         return await self._patch(current, {"tfReplicaSpecs": {type_in(current, type): {"replicas": replicas}}})
 
@@ -345,7 +348,7 @@ class AsyncTFJobs:
         """
         current = await self._changeable(job)
         running = pods.to_restart(current, await self.pods(current), replica)
-        for pod in running:
+        for pod in () if self._is_dry_run else running:
             await self.client.delete(PODS, ObjectKey(pod.namespace, pod.name), uid=pod.uid)
         return running
 
@@ -353,11 +356,8 @@ class AsyncTFJobs:
         """Delete a job with its pods: the job first, or with ``foreground`` when its pods have ended."""
         self._check_change()
         target = await self._resolve(job)
-        propagation = "Foreground" if foreground else "Background"
-        await self.client.delete(self.api.resource, self._key(target), uid=target.uid, propagation=propagation)
-
-    async def _set_suspended(self, job: str | Job, *, is_suspended: bool) -> Job:
-        return await self._patch(await self._changeable(job), {"runPolicy": {"suspend": is_suspended}})
+        key, propagation = self._key(target), "Foreground" if foreground else "Background"
+        await self.client.delete(self.api.resource, key, uid=target.uid, propagation=propagation)
 
     async def _changeable(self, job: str | Job) -> Job:
         """The job as it is now, if it is one whose spec this client knows how to change."""
@@ -375,8 +375,8 @@ class AsyncTFJobs:
 
     async def _patch(self, job: Job, spec: Body) -> Job:
         """Change this very job, and none that has its name by now."""
-        body = {"metadata": {"uid": job.uid}, "spec": spec}
-        return self._job(await self.client.merge_patch(self.api.resource, self._key(job), body))
+        body, is_dry = {"metadata": {"uid": job.uid}, "spec": spec}, self._is_dry_run
+        return self._job(await self.client.merge_patch(self.api.resource, self._key(job), body, is_dry_run=is_dry))
 
     async def _resolve(self, job: str | Job) -> Job:
         return job if isinstance(job, Job) else await self.get(job)

@@ -84,11 +84,16 @@ class ApiClient:
         return await self._call(requests.create(resource, namespace, body), responses.read_object)
 
     async def merge_patch(
-        self, resource: Resource, key: ObjectKey, body: Mapping[str, Any], *, subresource: str = ""
+        self,
+        resource: Resource,
+        key: ObjectKey,
+        body: Mapping[str, Any],
+        *,
+        subresource: str = "",
+        is_dry_run: bool = False,
     ) -> Body:
-        return await self._call(
-            requests.merge_patch(resource, key, body, subresource=subresource), responses.read_object
-        )
+        request = requests.merge_patch(resource, key, body, subresource=subresource, is_dry_run=is_dry_run)
+        return await self._call(request, responses.read_object)
 
     async def update(self, resource: Resource, key: ObjectKey, body: Mapping[str, Any]) -> Body:
         return await self._call(requests.update(resource, key, body), responses.read_object)

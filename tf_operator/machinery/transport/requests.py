@@ -120,10 +120,17 @@ def create(resource: Resource, namespace: str, body: Mapping[str, Any]) -> Reque
     return Request("create", "POST", path(resource, namespace), body=msgspec.json.encode(framed))
 
 
-def merge_patch(resource: Resource, key: ObjectKey, body: Mapping[str, Any], *, subresource: str = "") -> Request:
+def merge_patch(
+    resource: Resource,
+    key: ObjectKey,
+    body: Mapping[str, Any],
+    *,
+    subresource: str = "",
+    is_dry_run: bool = False,
+) -> Request:
     """Change the fields in ``body``. A ``metadata.resourceVersion`` in it makes a stale patch a Conflict."""
-    where = path_of(resource, key, subresource)
-    return Request("patch", "PATCH", where, body=msgspec.json.encode(body), content_type=MERGE_PATCH)
+    where, query = path_of(resource, key, subresource), {"dryRun": "All"} if is_dry_run else {}
+    return Request("patch", "PATCH", where, query, body=msgspec.json.encode(body), content_type=MERGE_PATCH)
 
 
 def update(resource: Resource, key: ObjectKey, body: Mapping[str, Any]) -> Request:

@@ -8,7 +8,8 @@ from support.embedded.embedded_jobs import PODS, TFJOBS, EmbeddedJobs
 from support.fake_clock import FakeClock
 from tf_operator.cli import main
 from tf_operator.cli.commands.changes import restart, scale, suspend
-from tf_operator.client import NotPossible, WaitTimeout
+from tf_operator.client import AsyncTFJobs, NotPossible, WaitTimeout
+from tf_operator.machinery.transport import errors
 
 REPORT = {"trainerStatus": {"step": 3500}}
 VERBS = {
@@ -96,3 +97,46 @@ async def test_the_first_checkpoint_is_a_new_one(cluster, capsys):
     cluster.report("b", "Running", trainerStatus={"step": 1}, checkpoint={"step": 0})
 
     assert await command == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("scale a --replicas 9", "maxReplicas"),
+        ("scale a --replicas 3 --type PS", "has no replicas of type PS"),
+        ("restart a --replica worker-7", "has no replica worker-7"),
+        ("restart never", "has restartPolicy Never"),
+        ("suspend over", "over has succeeded: submit it again"),
+        ("restart nowhere", "nowhere"),
+    ],
+)
+async def test_what_is_refused_is_not_waited_for(cluster, line, words, capsys):
+    cluster.pod(cluster.job("never", tfReplicaSpecs={"Worker": {"restartPolicy": "Never"}}), "worker-0")
+    cluster.job("over")
+    cluster.report("over", "Succeeded", **REPORT)
+    verb = next(verb for known, (verb, _) in VERBS.items() if known.split()[0] == line.split()[0])
+    command = await begin(cluster, f"{line} --after-checkpoint", verb)
+
+    assert command.done()
+    with pytest.raises((NotPossible, errors.Invalid, errors.NotFound), match=words):
+        await command
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("line", VERBS)
+async def test_another_job_that_has_the_name_by_now_is_left_alone(cluster, line, monkeypatch):
+    wait = AsyncTFJobs.wait
+
+    async def wait_and_replace(jobs, job, **options):
+        reached = await wait(jobs, job, **options)
+        await jobs.delete(reached)
+        cluster.job("a", elasticPolicy={"minReplicas": 1, "maxReplicas": 5})
+        return reached
+
+    monkeypatch.setattr(AsyncTFJobs, "wait", wait_and_replace)
+    command = await begin(cluster, f"{line} --after-checkpoint", VERBS[line][0])
+    cluster.report("a", "Running", **REPORT, checkpoint={"step": 3600})
+
+    with pytest.raises(errors.NotFound):
+        await command
+    assert cluster.find(TFJOBS, "a")["metadata"]["generation"] == 1

@@ -1,6 +1,7 @@
 """``--after-checkpoint``: a command waits until the program has saved its work, and then acts."""
 
 import argparse
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from tf_operator.cli import session
@@ -26,11 +27,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-async def wait(jobs: AsyncTFJobs, name: str, arguments: argparse.Namespace) -> None:
-    """Return when the job has a new checkpoint, if that is asked for; ``NotPossible`` when it ends or stops before."""
+async def wait(
+    jobs: AsyncTFJobs, name: str, arguments: argparse.Namespace, check: Callable[[Job], Awaitable[object]]
+) -> Job | str:
+    """The job to act on: at once, or when it has a new checkpoint; then this one, and none that has its name by now.
+
+    ``check`` raises what would refuse the action, before anybody waits. ``NotPossible`` when the job ends or stops.
+    """
     if not arguments.after_checkpoint:
-        return
+        return name
     job = await jobs.get(name)
+    await check(job)
     last = _checkpoint(job)
     next_one = f"a checkpoint after that of step {last.step}" if last else "its first checkpoint"
     session.say(f"{job.kind} {job.namespace}/{job.name}: waiting for {next_one}")
@@ -42,6 +49,7 @@ async def wait(jobs: AsyncTFJobs, name: str, arguments: argparse.Namespace) -> N
     if _checkpoint(job) == last:
         state = f"has {job.phase.lower()}" if job.is_finished else "is suspended"
         raise NotPossible(f"{job.kind} {job.namespace}/{job.name} {state} without another checkpoint")
+    return job
 
 
 def _checkpoint(job: Job) -> Checkpoint | None:

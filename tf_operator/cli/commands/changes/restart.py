@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from functools import partial
 
 from tf_operator.cli import session, target
 from tf_operator.cli.commands.changes import after_checkpoint
@@ -28,8 +29,9 @@ def add_command(commands: Commands) -> None:
 
 async def _restart(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
     name = session.name_of(arguments.name, jobs)
-    await after_checkpoint.wait(jobs, name, arguments)
-    deleted = await jobs.restart(name, replica=arguments.replica)
+    check = partial(jobs.dry_run().restart, replica=arguments.replica)
+    named = await after_checkpoint.wait(jobs, name, arguments, check)
+    deleted = await jobs.restart(named, replica=arguments.replica)
     for pod in deleted:
         sys.stdout.write(f"{pod.replica}: pod {pod.name} deleted {session.where(jobs)}; the operator replaces it\n")
     if not deleted:

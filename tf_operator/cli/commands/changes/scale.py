@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from functools import partial
 
 from tf_operator.cli import session, target
 from tf_operator.cli.commands.changes import after_checkpoint
@@ -33,8 +34,9 @@ def _number(text: str) -> int:
 
 async def _scale(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
     name = session.name_of(arguments.name, jobs)
-    await after_checkpoint.wait(jobs, name, arguments)
-    job = await jobs.scale(name, arguments.replicas, type=arguments.type)
+    change = {"replicas": arguments.replicas, "type": arguments.type}
+    named = await after_checkpoint.wait(jobs, name, arguments, partial(jobs.dry_run().scale, **change))
+    job = await jobs.scale(named, **change)
     done = f"{job.kind} {job.namespace}/{job.name} scaled to {arguments.replicas} {arguments.type}"
     sys.stdout.write(f"{done} {session.where(jobs)}\n")
     return 0

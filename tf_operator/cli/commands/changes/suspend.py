@@ -31,9 +31,9 @@ def add_command(commands: Commands) -> None:
 
 
 async def _suspend(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
-    for name in arguments.name:
-        await after_checkpoint.wait(jobs, session.name_of(name, jobs), arguments)
-        job = await jobs.suspend(session.name_of(name, jobs))
+    for given in arguments.name:
+        name = session.name_of(given, jobs)
+        job = await jobs.suspend(await after_checkpoint.wait(jobs, name, arguments, jobs.dry_run().suspend))
         done = f"{job.kind} {job.namespace}/{job.name} is suspended {session.where(jobs)}"
         sys.stdout.write(f"{done}; go on with: tfjob resume {job.name}\n")
     return 0
