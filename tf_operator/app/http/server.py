@@ -59,6 +59,8 @@ class HttpReply:
     headers: Mapping[str, str] = field(default_factory=_TEXT.copy)
     is_admitted: bool = False
     """Whether the client has proved who it is: then those that have not make room before it does."""
+    is_shared: bool = False
+    """Whether it has proved that it brings the requests of many clients: then all others make room before it does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,8 +234,7 @@ class _Site(web.Server):
         place.is_complete = True
         self.open.on_request(request.protocol)
         reply = await self._reply(request, body)
-        if reply.is_admitted:
-            self.open.on_request(request.protocol, is_admitted=True)
+        self.open.on_request(request.protocol, is_admitted=reply.is_admitted, is_shared=reply.is_shared)
         if has_body:
             place.take(max(0, len(reply.body) - len(body)))
         return reply, has_body and request.keep_alive

@@ -64,22 +64,22 @@ class ProgressAnswer:
         return Endpoint(address, {}, answers={PATH: self.answer}, longest=trainer_status.LONGEST_REPORT)
 
     async def answer(self, request: PageRequest, body: bytes) -> HttpReply:
-        reply = await self._answer(request, body)
+        origin = self._relay.origin_of(request) if self._relay else None
+        reply = await self._answer(request, body, origin or request.client)
         if self._relay and reply is _REPLIES[Outcome.NOT_LEADING]:
             reply_of_leader = await self._relay.forward(request, body)
             if reply_of_leader:
                 return reply_of_leader
         self._count(reply.status)
-        return reply
+        return replace(reply, is_shared=True) if origin else reply
 
-    async def _answer(self, request: PageRequest, body: bytes) -> HttpReply:
+    async def _answer(self, request: PageRequest, body: bytes, client: str) -> HttpReply:
         match = _JOB.fullmatch(request.path)
         if match is None:
             return _reply(404, "There is no such job here.")
         token = BEARER.fullmatch(request.headers.get("Authorization", ""))
         if token is None:
             return _reply(401, "A bearer token is needed.", {"WWW-Authenticate": "Bearer"})
-        client = self._relay.client_of(request) if self._relay else request.client
         reporter = await self._authenticate(token[1], client)
         if isinstance(reporter, HttpReply):
             return reporter

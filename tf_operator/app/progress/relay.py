@@ -69,7 +69,7 @@ class Relay:
     """Between the replicas of one Service."""
 
     def __init__(self, clock: Clock, options: ProgressOptions, lease: Callable[[], Lease | None]) -> None:
-        """``lease`` says who leads, as far as this replica knows."""
+        """``lease`` says who leads, as far as this replica knows. ``OSError`` if there is no key."""
         self._clock = clock
         self._host = URL(options.url).raw_host or ""
         self._own = options.own_address
@@ -79,12 +79,13 @@ class Relay:
         self._route: tuple[Address, str, Way] | None = None
         """With the authority by which its end is verified."""
         self._log_at = clock.monotonic()
+        self._key = self._read_key()
 
-    def client_of(self, request: PageRequest) -> str:
-        """The address that a report came from in the first place."""
+    def origin_of(self, request: PageRequest) -> str | None:
+        """The address that a report came from in the first place, if another replica hands it on."""
         code, _, client = request.headers.get(FORWARDED, "").partition(" ")
         is_of_replica = code and hmac.compare_digest(_raw(code), _raw(self._code(client, request)))
-        return client if is_of_replica else request.client
+        return client if is_of_replica else None
 
     async def forward(self, request: PageRequest, body: bytes) -> HttpReply | None:
         """The leader's reply; ``None`` if there is none, or nobody who has proved to be a replica."""
@@ -95,9 +96,7 @@ class Relay:
             async with self._clock.timeout(FORWARDED_WITHIN):
                 return await self._exchange(self._way_to(address), request, body)
         except (errors.ApiError, OSError, ValueError, TimeoutError) as error:
-            if self._clock.monotonic() >= self._log_at:  # programs never stop reporting
-                self._log_at = self._clock.monotonic() + LOG_EVERY
-                _log.warning("the leader cannot be reached for reports", address=str(address), error=str(error))
+            self._report("the leader cannot be reached for reports", error, address=str(address))
             return None
 
     def close(self) -> None:
@@ -130,9 +129,25 @@ class Relay:
 
     def _code(self, client: str, request: PageRequest) -> str:
         """What only who has the key of the certificate can say of this address and this token."""
-        key = hashlib.sha256(Path(self._folder, "tls.key").read_bytes()).digest()
         words = f"{client} {request.headers.get('Authorization', '')}"
-        return hmac.digest(key, _raw(words), "sha256").hex()
+        return hmac.digest(self._current_key(), _raw(words), "sha256").hex()
+
+    def _current_key(self) -> bytes:
+        """That of the certificate; while it cannot be read, the last one, with which the certificate is served, too."""
+        try:
+            self._key = self._read_key()
+        except OSError as error:
+            self._report("the key of the certificate of reports cannot be read; keeping the old one", error)
+        return self._key
+
+    def _read_key(self) -> bytes:
+        return hashlib.sha256(Path(self._folder, "tls.key").read_bytes()).digest()
+
+    def _report(self, event: str, error: Exception, **details: str) -> None:
+        """Once a minute: programs never stop reporting."""
+        if self._clock.monotonic() >= self._log_at:
+            self._log_at = self._clock.monotonic() + LOG_EVERY
+            _log.warning(event, **details, error=str(error))
 
 
 def _raw(header: str) -> bytes:

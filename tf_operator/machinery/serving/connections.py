@@ -6,7 +6,8 @@ of the client that has most of them, by its address, if that has more than the n
 kept for connections that have sent no request yet: while there are fewer of them, the oldest one whose reply is being
 sent is closed, otherwise the oldest of them, those of clients that have proved who they are after all others. So the
 kubelet has the time to send its request, whatever the others do; without that, slow clients would have a healthy
-process restarted.
+process restarted. A connection that is proved to carry the requests of many clients is no greed of its address, and
+makes room last.
 
 A connection may be kept for another request, as long as its place is not needed: a TLS handshake costs more than the
 rest of a short request. Between two requests it counts as one that has sent none. So handshakes may have a share of the
@@ -80,6 +81,8 @@ class AcceptedConnection:
         """Between two requests."""
         self.is_admitted = False
         """Whether its client has proved who it is."""
+        self.is_shared = False
+        """Whether it carries the requests of many clients, which is proved, too."""
         self.is_closed = asyncio.Event()
         self.limit: Timer | None = None
         self.task: asyncio.Task[None] | None = None
@@ -187,11 +190,12 @@ class Connections:
             connection.is_idle = False
             self._limit(connection, self._policy.request_within)
 
-    def on_request(self, protocol: asyncio.BaseProtocol, *, is_admitted: bool = False) -> None:
+    def on_request(self, protocol: asyncio.BaseProtocol, *, is_admitted: bool = False, is_shared: bool = False) -> None:
         """The connection of this protocol has sent its request, with which its client may prove who it is."""
         self._reached(protocol, ConnectionStage.PREPARING)
-        if is_admitted and (connection := self._open.get(protocol)):
-            connection.is_admitted = True
+        if connection := self._open.get(protocol):
+            connection.is_admitted = connection.is_admitted or is_admitted
+            connection.is_shared = connection.is_shared or is_shared
 
     def on_reply(self, protocol: asyncio.BaseProtocol) -> None:
         """The reply to this protocol's request is being sent."""
@@ -228,8 +232,9 @@ class Connections:
 
     def _close_one(self, client: str) -> bool:
         """Close the one that has the least claim to its place, for this client; the place is free at once."""
-        places = Counter(entry.client for entry in self._open.values() if entry.stage is not ConnectionStage.CLOSING)
-        greediest, most = places.most_common(1)[0]
+        alive = [entry for entry in self._open.values() if entry.stage is not ConnectionStage.CLOSING]
+        places = Counter(entry.client for entry in alive if not entry.is_shared)
+        greediest, most = places.most_common(1)[0] if places else ("", 0)
         stages = [ConnectionStage.WAITING, ConnectionStage.SENDING]
         if self._count(ConnectionStage.WAITING) < self._policy.most // 2:
             stages.reverse()
@@ -237,7 +242,7 @@ class Connections:
             stages.append(ConnectionStage.PREPARING)
         for stage in stages:
             # In the order in which they came.
-            for connection in sorted(self._open.values(), key=lambda each: each.is_admitted):
+            for connection in sorted(alive, key=lambda each: (each.is_shared, each.is_admitted)):
                 if connection.stage is stage and (connection.client == greediest or not is_greedy):
                     self._close(connection)
                     return True

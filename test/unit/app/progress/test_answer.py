@@ -125,8 +125,8 @@ class Leader:
 
     reply = None
 
-    def client_of(self, request):
-        return request.headers.get("X-Progress-Forwarded-For", request.client)
+    def origin_of(self, request):
+        return request.headers.get("X-Progress-Forwarded-For")
 
     async def forward(self, request, body):
         assert (request.path, body) == (PATH, REPORT)
@@ -148,7 +148,9 @@ async def test_limits_are_those_of_the_address_that_a_replica_names(operator, cl
     sent = request(client="10.0.0.2")
     sent.headers["X-Progress-Forwarded-For"] = "10.0.0.1"
 
-    assert (await reports.answer(sent, REPORT)).status == 200
+    reply = await reports.answer(sent, REPORT)
+    assert (reply.status, reply.is_shared) == (200, True)
+    assert not (await reports.answer(request(), REPORT)).is_shared
 
 
 def test_a_body_may_be_as_long_as_a_report(operator, clock):

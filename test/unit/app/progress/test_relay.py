@@ -151,8 +151,19 @@ async def test_the_leader_believes_replicas_and_nobody_else_where_a_report_came_
         other_token = CIMultiDict({**request.headers, "Authorization": "Bearer stolen"})
         code = request.headers[FORWARDED].partition(" ")[0]
         assert request.client == "127.0.0.1"
-        assert replica.client_of(request) == "10.0.0.7"
-        assert replica.client_of(replace(request, headers=other_token)) == "127.0.0.1"
+        assert replica.origin_of(request) == "10.0.0.7"
+        assert replica.origin_of(replace(request, headers=other_token)) is None
         for forged in (f"{code} 10.0.0.8", "10.0.0.8", " 10.0.0.8", "é 10.0.0.8", "\udcff 10.0.0.8", ""):
-            assert replica.client_of(replace(report(**{FORWARDED: forged}), client="10.0.0.9")) == "10.0.0.9"
-        assert replica.client_of(report()) == "10.0.0.7"
+            assert replica.origin_of(report(**{FORWARDED: forged})) is None
+        assert replica.origin_of(report()) is None
+
+
+async def test_a_key_that_cannot_be_read_any_more_is_kept_and_the_log_says_so_once(authority, options, tmp_path):
+    with capture_logs() as logs, leader(authority) as (address, reached), relay(options, lease(address)) as replica:
+        (tmp_path / "tls.key").unlink()
+        for _ in range(2):
+            assert (await replica.forward(report(), BODY)).status == 429
+        assert {replica.origin_of(request) for request, _ in reached} == {"10.0.0.7"}
+
+    words = "the key of the certificate of reports cannot be read; keeping the old one"
+    assert [entry["event"] for entry in logs] == [words]

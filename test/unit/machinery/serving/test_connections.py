@@ -152,6 +152,27 @@ async def test_the_client_with_most_connections_makes_room_for_another_address(s
     assert await connected(clock, served) == [False, True, True]
 
 
+async def test_a_connection_of_many_clients_makes_room_last_and_is_no_greed_of_its_address(clock, monkeypatch):
+    addresses = iter(["standby", "standby", "pod", "new", "new", "newer", "newer"])
+    monkeypatch.setattr(connections, "_client_of", lambda _accepted: next(addresses))
+    async with asyncio.TaskGroup() as tasks:
+        served = Served(clock, tasks, replace(POLICY, most=3))
+        for index in range(3):
+            client = served.connect()
+            await clock.idle()
+            served.open.on_request(client.protocol, is_admitted=True, is_shared=index < 2)
+            served.open.on_reply_sent(client.protocol)
+        served.connect()
+        assert await connected(clock, served) == [True, True, False, True]
+        served.open.on_request(served.clients[3].protocol, is_admitted=True, is_shared=True)
+        served.open.on_reply_sent(served.clients[3].protocol)
+        served.connect()
+        assert await connected(clock, served) == [False, True, False, True, True]
+        for client in served.clients:
+            client.socket.close()
+        await clock.advance(IDLE)
+
+
 async def test_a_client_that_has_gone_leaves_its_place_at_once(served, clock):
     served.connect().socket.shutdown(socket.SHUT_RDWR)
     await connected(clock, served)
