@@ -15,6 +15,8 @@ POINTS: Final = 10
 """So many rises of the percentage are looked at to work out how long the rest takes."""
 _FEWEST_POINTS: Final = 5
 _LEAST_PERCENTAGE: Final = 1
+_NEXT_IS_KNOWN: Final = "+"
+"""At the end of the name of a run; in the order of text it is before all times."""
 MOST_REMAINING: Final = 10 * 365 * 24 * 3600
 """Seconds. Of a longer time nothing is said."""
 
@@ -57,7 +59,10 @@ class Progress:
     resumed_from: int | None = None
     """The step from which this run of the program has gone on, if it says so."""
     run: str = ""
-    """Which run of the program has said where it begins: its pod, and after a ``/`` when the run before in it ended."""
+    """Which run of the program has said where it begins: its pod, and after a ``/`` when the run before in it ended.
+
+    With a ``+`` at its end, the next one in this pod has said so, too, before its kubelet has reported the restart.
+    """
     wrong_start: WrongStart | None = None
 
     @property
@@ -72,15 +77,26 @@ class Progress:
         if earlier is None:
             return replace(self, run=run)
         checkpoint = self.checkpoint or earlier.checkpoint
-        if not _has_begun_after(earlier.run, run):
-            resumed_from = earlier.resumed_from if self.resumed_from is None else self.resumed_from
-            run, start = earlier.run or run, earlier.wrong_start
+        resumed_from = earlier.resumed_from if self.resumed_from is None else self.resumed_from
+        has_begun = _has_begun_after(earlier.run, run)
+        if not has_begun or _is_next(earlier.run, run):
+            run, start = (run, None) if has_begun else (earlier.run or run, earlier.wrong_start)
+            if run and self._goes_on_from(earlier):
+                run, start = _with_next(run), None
             return replace(self, checkpoint=checkpoint, resumed_from=resumed_from, run=run, wrong_start=start)
         if self.begin is None:
             return replace(self, checkpoint=checkpoint, run=earlier.run, wrong_start=earlier.wrong_start)
         saved = earlier.checkpoint
         start = WrongStart(self.begin, saved) if saved and self.begin < saved.step else None
         return replace(self, checkpoint=checkpoint, run=run, wrong_start=start)
+
+    def _goes_on_from(self, earlier: "Progress") -> bool:
+        """Whether this says that it has gone on from the last checkpoint, as it would after a restart, and not before.
+
+        A kubelet reports a restart a moment late, and by then the program may have saved again.
+        """
+        step, saved = self.resumed_from, earlier.checkpoint
+        return step is not None and step != earlier.resumed_from and (saved is None or step >= saved.step)
 
     @property
     def position(self) -> "Position":
@@ -91,6 +107,16 @@ class Progress:
         if earlier is None:
             return True
         return (self.percentage, self.step, self.metrics) != (earlier.percentage, earlier.step, earlier.metrics)
+
+
+def _with_next(run: str) -> str:
+    pod, _, ended = run.partition("/")
+    return f"{pod}/{ended.removesuffix(_NEXT_IS_KNOWN)}{_NEXT_IS_KNOWN}"
+
+
+def _is_next(earlier: str, run: str) -> bool:
+    """Whether this run was known to begin well before it was known at all."""
+    return earlier.endswith(_NEXT_IS_KNOWN) and run.partition("/")[0] == earlier.partition("/")[0]
 
 
 def _has_begun_after(earlier: str, run: str) -> bool:

@@ -95,17 +95,46 @@ def test_what_a_run_does_not_repeat_still_holds():
     assert Progress(step=3600).after(later, "third").resumed_from is None
 
 
+@pytest.mark.parametrize("before", ["pod", "pod/2026-03-01T08:00:00Z", "pod/2026-03-01T08:00:00Z+"])
+def test_a_run_may_save_again_before_its_kubelet_has_reported_the_restart(before):
+    latest = replace(BEFORE, resumed_from=0, run=before, wrong_start=WrongStart(0, SAVED))
+    early = Progress(step=3500, checkpoint=Checkpoint(3500), resumed_from=3400).after(latest, "pod")
+    assert (early.run.count("+"), early.wrong_start) == (1, None)
+    assert Progress(step=3510, resumed_from=3400).after(early, "pod").run == early.run
+
+    known = Progress(step=3520, resumed_from=3400).after(early, "pod/2026-03-01T08:09:00Z")
+    assert (known.wrong_start, known.run, known.resumed_from) == (None, "pod/2026-03-01T08:09:00Z", 3400)
+    another = Progress(step=3500, resumed_from=3500).after(early, "pod/2026-03-01T08:09:00Z")
+    assert another.run == "pod/2026-03-01T08:09:00Z+"
+    for later in ("pod/2026-03-01T08:10:00Z", "other"):
+        assert Progress(resumed_from=3400).after(known, later).wrong_start == WrongStart(3400, Checkpoint(3500))
+    assert Progress(resumed_from=3400).after(early, "other").wrong_start == WrongStart(3400, Checkpoint(3500))
+
+
+@pytest.mark.parametrize("begin", [0, 3399, None])
+def test_a_run_that_begins_elsewhere_is_compared_when_its_kubelet_has_reported_the_restart(begin):
+    latest = replace(BEFORE, resumed_from=9, run="pod")
+    early = Progress(step=7, resumed_from=begin).after(latest, "pod")
+    assert (early.run, early.wrong_start) == ("pod", None)
+
+    known = Progress(step=8, resumed_from=begin).after(early, "pod/2026-03-01T08:09:00Z")
+    assert known.wrong_start == WrongStart(8 if begin is None else begin, SAVED)
+
+
 class Training:
     """A random program, in runs, and the operators that hear it: now and then another one, which knows the status."""
 
     def __init__(self, seed):
         self.chance = random.Random(seed)
         self.step = self.saved = 0
+        self.pod, self.run = "pod", ""
         self.heard = self.stored = None
         self.has_field = self.chance.choice(("never", "first", "always"))
 
-    def begin(self, number, step):
-        self.run, self.step, self.first, self.has_saved = f"run {number}", step, step, False
+    def begin(self, number, step, *, late=0):
+        """``late``: so many reports come before the kubelet's of the restart."""
+        self.earlier, self.run, self.late = self.run, f"{self.pod}/{number}", late
+        self.step, self.first, self.has_saved = step, step, False
 
     def goes_on(self):
         self.step += self.chance.randrange(100)
@@ -123,7 +152,8 @@ class Training:
         )
         if chance.random() < 0.1:
             self.heard = trainer_status.read(trainer_status.write(self.stored))
-        self.heard = report.after(self.heard, self.run)
+        self.heard = report.after(self.heard, self.earlier if self.late > 0 else self.run)
+        self.late -= 1
         if chance.random() < 0.4:
             self.stored = self.heard
         return self.heard
@@ -133,7 +163,9 @@ def test_of_a_thousand_trainings_that_go_on_where_they_should_none_has_a_wrong_s
     for seed in range(1000):
         training = Training(seed)
         for number in range(training.chance.randrange(2, 8)):
-            training.begin(number, training.saved)
+            # Who goes on from the same step as before cannot be told from who has not noticed the checkpoint.
+            late = training.chance.randrange(4) if number and training.has_saved else 0
+            training.begin(number, training.saved, late=late)
             for count in range(training.chance.randrange(12)):
                 assert training.report(is_first=not count).wrong_start is None, seed
                 training.goes_on()
@@ -149,4 +181,4 @@ def test_of_a_hundred_trainings_that_go_on_from_behind_all_are_told_with_the_fir
         saved = training.heard.checkpoint
         training.begin(1, training.chance.randrange(saved.step))
         report = Progress(step=training.step, resumed_from=training.chance.choice((training.first, None)))
-        assert report.after(training.heard, "run 1").wrong_start == WrongStart(training.first, saved), seed
+        assert report.after(training.heard, training.run).wrong_start == WrongStart(training.first, saved), seed

@@ -92,7 +92,7 @@ class ProgressIntake:
     def _run(self, stored: StoredJob, owner: TokenOwner) -> str:
         """Which run of the program reports: another pod, or another start of its container. Empty if there is no pod.
 
-        The kubelet reports a start a moment late: until then, reports count for the run before.
+        The kubelet reports a start a moment late: until then, reports count for the run before (``Progress.after``).
         """
         pod = self._pod(stored, owner)
         if pod is None:

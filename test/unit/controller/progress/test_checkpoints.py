@@ -127,6 +127,20 @@ async def test_a_restart_that_goes_on_from_the_checkpoint_is_not_told(harness, o
     assert not told(harness)
 
 
+async def test_a_program_that_saves_again_before_its_kubelet_has_reported_the_restart_has_not_begun_behind(
+    harness, owner
+):
+    await save(harness, owner)
+    await report(harness, owner, step=3500, resumed_from=3400, checkpoint=Checkpoint(3500, MOMENT, "/data"))
+    await restart_in_place(harness)
+    await report(harness, owner, step=3600, resumed_from=3400)
+    assert not told(harness)
+
+    await replace_pod(harness)
+    await report(harness, owner, step=3600, resumed_from=3400)
+    assert len(told(harness)) == 1
+
+
 @pytest.mark.parametrize("owner", ["no pod"], indirect=True)
 async def test_a_last_report_of_a_program_that_is_being_stopped_is_not_that_of_another_run(harness, owner):
     await save(harness, owner)
