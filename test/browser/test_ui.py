@@ -1,7 +1,9 @@
 """``tfjob ui`` as its user sees it: jobs of a local server in a browser, live, by day, by night and on a telephone."""
 
 import re
+import shlex
 import signal
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +23,18 @@ if TYPE_CHECKING:
 pytestmark = [ONE_BROWSER, pytest.mark.timeout(400)]
 
 HOSTILE = "<img src=x onerror=alert(1)>"
-TRAINS = "for step in $(seq 1000); do echo step $step; sleep 0.1; done"
+REPORTS = """
+import json, os, time, urllib.request
+for step in range(1, 100):
+    metrics = [{"name": "loss <b>", "value": str(100 / step)}, {"name": "note", "value": "<i>"}]
+    status = {"progressPercentage": step, "estimatedRemainingSeconds": 7200, "step": step, "metrics": metrics}
+    body = json.dumps({"trainerStatus": status | {"checkpoint": {"step": 1, "path": "/data/<u>"}}}).encode()
+    headers = {"Authorization": "Bearer " + open(os.environ["KUBEFLOW_TRAINER_SERVER_TOKEN"]).read()}
+    urllib.request.urlopen(urllib.request.Request(os.environ["KUBEFLOW_TRAINER_SERVER_URL"], body, headers))
+    time.sleep(1)
+"""
+REPORT = f"[ -z $KUBEFLOW_TRAINER_SERVER_URL ] || {sys.executable} -c {shlex.quote(REPORTS)} &"
+TRAINS = REPORT + "for step in $(seq 1000); do echo step $step; sleep 0.1; done"
 FAILS = f"echo reading; echo '{HOSTILE}'; echo 'why {HOSTILE}' > /dev/termination-log; exit 3"
 DAY = ("light", WIDE)
 NIGHT = ("dark", NARROW)
@@ -71,7 +84,7 @@ async def test_jobs_are_seen_as_they_run_and_fail(machine: LocalMachine, link: s
     await page.get_by_text("There is no job yet").wait_for()
 
     assert (await machine.run("submit", "-", manifest=job("trains", TRAINS, 2, "OnFailure")))[0] == 0
-    await page.get_by_role("row", name=re.compile("trains .*Running")).wait_for()
+    await page.get_by_role("row", name=re.compile("trains .*Running .* %, 120m left loss <b>")).wait_for()
     assert (await machine.run("submit", "-", manifest=job("fails", FAILS, 1, "Never")))[0] == 0
     await page.get_by_role("row", name=re.compile("fails .*Failed")).wait_for()
     assert await page.get_by_role("row").nth(1).get_by_role("link").inner_text() == "fails"
@@ -87,6 +100,7 @@ async def test_jobs_are_seen_as_they_run_and_fail(machine: LocalMachine, link: s
     line_count = await log.locator("div").count()
     await eventually(lambda: _has_more(log, line_count))
     await page.get_by_role("row", name=re.compile("worker-1 is running 0 local")).wait_for()
+    await _curve_is_read(page)
     await page.get_by_role("button", name="Show").click()
     await page.get_by_text("cleanPodPolicy: None").wait_for()
     await is_fit(page, DAY)
@@ -105,6 +119,21 @@ async def test_jobs_are_seen_as_they_run_and_fail(machine: LocalMachine, link: s
     assert (await machine.run("local", "down"))[0] == 0
     await page.get_by_text("What is shown may be old").wait_for()
     await is_fit(page, NIGHT)
+
+
+async def _curve_is_read(page: "Page") -> None:
+    """What the program reports is a bar and a curve, whose points the keyboard reads."""
+    await page.get_by_text(re.compile(r"\d+ %, about 120m left, step \d+")).wait_for()
+    await page.get_by_text("step 1, in /data/<u>", exact=True).wait_for()
+    await page.get_by_text("note <i>", exact=True).wait_for()
+    curve = page.get_by_role("slider", name="loss <b>")
+    await curve.press("Home")
+    await page.wait_for_function("element => element.ariaValueMax > 2", arg=await curve.element_handle())
+    first = await curve.get_attribute("aria-valuetext")
+    await curve.press("ArrowRight")
+    second = await curve.get_attribute("aria-valuetext")
+    steps = [int(text.partition(" at step ")[2]) for text in (first, second)]
+    assert steps[0] < steps[1], (first, second)
 
 
 async def _has_more(log: "Locator", line_count: int) -> bool:

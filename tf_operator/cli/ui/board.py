@@ -12,10 +12,13 @@ from typing import Final
 import msgspec
 
 from tf_operator.cli.ui import feed
+from tf_operator.cli.ui.curves import SmallCurve
 from tf_operator.cli.ui.feed import Feed
 from tf_operator.cli.ui.refusals import RefusalLog
+from tf_operator.client import progress
 from tf_operator.client.job import Job, read_job
 from tf_operator.dialects.served import ServedAPI
+from tf_operator.job.progress import Progress
 from tf_operator.machinery.cache.decoding import Decode
 from tf_operator.machinery.cache.informer import Informer
 from tf_operator.machinery.cache.reflector import WatchClient
@@ -33,6 +36,8 @@ class JobRow:
     metadata: ObjectMeta
     text: bytes
     """JSON."""
+    report: Progress | None = None
+    """The last one of its program."""
 
 
 def kind_name(api: ServedAPI) -> str:
@@ -44,7 +49,7 @@ def row_reader(api: ServedAPI) -> Decode[JobRow]:
     def read(raw: msgspec.Raw) -> JobRow:
         job = read_job(msgspec.json.decode(raw), api)
         metadata = ObjectMeta(job.name, job.namespace, job.uid, resource_version_of(job.body))
-        return JobRow(metadata, msgspec.json.encode(row(job, kind_name(api))))
+        return JobRow(metadata, msgspec.json.encode(row(job, kind_name(api))), job.spec.record.progress)
 
     return read
 
@@ -59,7 +64,28 @@ def row(job: Job, kind: str) -> Mapping[str, object]:
         "ready": job.ready,
         "restarts": job.restarts,
         "created": moment(job.created),
+        "progress": progress_of(job),
         "message": feed.printable(job.message, _MOST_MESSAGE),
+    }
+
+
+def progress_of(job: Job) -> Mapping[str, object] | None:
+    """How far the program is, as it has reported; ``None`` if it never has."""
+    report = job.spec.record.progress
+    if report is None:
+        return None
+    _, left = progress.cells(job)
+    saved = report.checkpoint
+    mark = None
+    if saved and report.step and report.percentage is not None and saved.step <= report.step:
+        mark = report.percentage * saved.step // report.step
+    return {
+        "percentage": report.percentage,
+        "left": "" if left == "-" else left,
+        "step": report.step,
+        "checkpoint": saved.step if saved else None,
+        "mark": mark,
+        "hung": job.spec.record.progress_clock.is_hung and not job.is_finished,
     }
 
 
@@ -94,6 +120,8 @@ class Board(Feed):
         refusals.changed = self.changed
         self.head = {"title": title, "note": note, "kinds": list(informers)}
         self._cursors = set[BoardCursor]()
+        self._curves = dict[tuple[str, ObjectKey], tuple[str, SmallCurve]]()
+        """With the UID of the job; of those that report a number."""
         for kind, informer in informers.items():
             informer.add_handler(_Handler(self, kind))
 
@@ -126,6 +154,24 @@ class Board(Feed):
     def closed(self, cursor: "BoardCursor") -> None:
         self._cursors.discard(cursor)
 
+    def curve(self, kind: str, key: ObjectKey) -> SmallCurve | None:
+        _, curve = self._curves.get((kind, key), ("", None))
+        return curve
+
+    def row_read(self, kind: str, row: JobRow) -> None:
+        """A job is new, or was read again: its curve goes on."""
+        uid, curve = self._curves.get((kind, row.metadata.key), ("", None))
+        if uid != row.metadata.uid or curve is None:
+            curve = SmallCurve()
+        curve.add(row.report)
+        if curve.values:
+            self._curves[kind, row.metadata.key] = row.metadata.uid, curve
+        else:
+            self._curves.pop((kind, row.metadata.key), None)
+
+    def row_gone(self, kind: str, key: ObjectKey) -> None:
+        self._curves.pop((kind, key), None)
+
     def row_changed(self, kind: str, key: ObjectKey) -> None:
         for cursor in self._cursors:
             cursor.waiting[kind, key] = None
@@ -153,13 +199,15 @@ class BoardCursor:
             self._has_begun = True
             yield feed.frame("head", self._board.head)
         taken = [key for key, _ in zip(self.waiting, range(_ROWS_AT_ONCE), strict=False)]
-        rows, gone = list[bytes](), list[bytes]()
+        rows, gone, curves = list[bytes](), list[bytes](), list[bytes]()
         for kind, key in taken:
             del self.waiting[kind, key]
             item = self._board.informers[kind].store.get(key)
             gone += [] if item else [msgspec.json.encode(f"{kind}/{key}")]
             rows += [item.text] if item else []
-        yield from _lists(("rows", rows), ("gone", gone))
+            if item and (curve := self._board.curve(kind, key)):
+                curves.append(msgspec.json.encode((f"{kind}/{key}", curve.name, curve.values)))
+        yield from _lists(("rows", rows), ("gone", gone), ("curves", curves))
         if self._board.is_complete and not (self.waiting or self._is_complete):
             self._is_complete = True
             yield feed.frame("complete", value=True)
@@ -178,11 +226,14 @@ class _Handler:
         self._kind = kind
 
     def on_add(self, item: JobRow) -> None:
+        self._board.row_read(self._kind, item)
         self._board.row_changed(self._kind, item.metadata.key)
 
     def on_update(self, old: JobRow, new: JobRow) -> None:
-        if old.text != new.text:
+        self._board.row_read(self._kind, new)
+        if old.text != new.text or old.report != new.report:
             self._board.row_changed(self._kind, new.metadata.key)
 
     def on_delete(self, last: JobRow, *, final_state_known: bool) -> None:  # noqa: ARG002 (it is gone either way)
+        self._board.row_gone(self._kind, last.metadata.key)
         self._board.row_changed(self._kind, last.metadata.key)

@@ -1,11 +1,13 @@
 """One job, for as long as somebody looks at its page: the job, its pods, what was reported about them."""
 
 import asyncio
+from collections.abc import Iterator
 from contextlib import aclosing
 from typing import Final
 
 from tf_operator.cli import failures
 from tf_operator.cli.ui import feed, job_page
+from tf_operator.cli.ui.curves import Curves
 from tf_operator.cli.ui.feed import RunningFeed
 from tf_operator.client import ApiError, AsyncTFJobs, Forbidden, Job, JobEvent, JobPod, NotFound
 from tf_operator.client.explanation.situation import Situation
@@ -44,6 +46,8 @@ class JobFeed(RunningFeed):
         self._stirred = asyncio.Event()
         self.sections = dict[str, bytes]()
         """Frames, by what they are about."""
+        self.curves = Curves()
+        self._points = 0
         self.is_ended = False
 
     async def run(self) -> None:
@@ -62,6 +66,8 @@ class JobFeed(RunningFeed):
 
     async def _follow(self, job: Job) -> None:
         """Follow this job until it is deleted, or something cannot be followed any longer."""
+        if self._job is None or self._job.uid != job.uid:
+            self.curves = Curves()
         self._job = job
         failure: ApiError | None = None
         try:
@@ -82,6 +88,7 @@ class JobFeed(RunningFeed):
     async def _follow_job(self, job: Job) -> None:
         async with aclosing(self._jobs.watch(job)) as jobs:
             async for self._job in jobs:
+                self.curves.add(self._job.spec.record.progress)
                 self._read("job")
 
     async def _follow_pods(self, job: Job) -> None:
@@ -139,8 +146,8 @@ class JobFeed(RunningFeed):
                 "replicas": feed.frame("replicas", job_page.replicas(situation)),
                 "timeline": feed.frame("timeline", job_page.timeline(situation)),
             }
-        if sections != self.sections:
-            self.sections = sections
+        if sections != self.sections or self._points != self.curves.count:
+            self.sections, self._points = sections, self.curves.count
             self.changed()
 
     @property
@@ -177,11 +184,21 @@ class JobCursor:
     def __init__(self, source: JobFeed) -> None:
         self._source = source
         self._read = dict[str, bytes]()
+        self._curves = source.curves
+        self._points = 0
+        """Points of them that were read."""
 
     def news(self) -> list[bytes]:
         changed = [text for name, text in self._source.sections.items() if self._read.get(name) != text]
         self._read = self._source.sections
-        return changed
+        return [*changed, *self._new_points()]
+
+    def _new_points(self) -> Iterator[bytes]:
+        if self._curves is not self._source.curves:  # another job has the name
+            self._curves, self._points = self._source.curves, 0
+        if self._points != self._curves.count:
+            yield feed.frame("curves", {**self._curves.since(self._points), "isMore": self._points > 0})
+            self._points = self._curves.count
 
     @property
     def is_ended(self) -> bool:

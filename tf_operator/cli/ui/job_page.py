@@ -20,6 +20,8 @@ from tf_operator.text import escaped
 
 MOST_REPLICAS: Final = 1000
 MOST_OF_TIMELINE: Final = 200
+_MOST_METRIC: Final = 64
+_MOST_PATH: Final = 256
 Shown = Mapping[str, object]
 
 
@@ -38,6 +40,7 @@ def overview(situation: Situation, *, note: str = "", is_deleted: bool = False) 
         "ran": display.lasted(job.started, job.finished),
         "ready": job.ready,
         "restarts": job.restarts,
+        "progress": _progress(job),
         "failure": _failure(job),
         "tensorboard": _tensorboard(job),
         "chosen": main_replica(job),
@@ -126,6 +129,24 @@ def _completed(job: Job) -> set[str]:
         for spec in job.spec.replicas
         for index in range(min(spec.count, MOST_REPLICAS))
         if index in job.spec.record.of(spec.type).completed
+    }
+
+
+def _progress(job: Job) -> Shown | None:
+    """How far the program is, and all that it has reported the last time."""
+    report, shown = job.spec.record.progress, board.progress_of(job)
+    if report is None or shown is None:
+        return None
+    saved, metrics = report.checkpoint, list[tuple[str, str]]()
+    for name, value in report.metrics:
+        metrics.append((feed.printable(name, _MOST_METRIC), feed.printable(value, _MOST_METRIC)))
+    return {
+        **shown,
+        "time": board.moment(report.time),
+        "metrics": metrics,
+        "saved": board.moment(saved.time) if saved else None,
+        "path": feed.printable(saved.path, _MOST_PATH) if saved else "",
+        "resumed": report.resumed_from,
     }
 
 

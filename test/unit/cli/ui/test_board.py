@@ -48,7 +48,8 @@ async def test_a_page_gets_all_rows_then_what_changes(cluster, live_board):
         ("head", {"title": "here", "note": "", "kinds": [KIND]}),
         ("rows", [row := {
             "id": f"{KIND}/default/a", "kind": KIND, "namespace": "default", "name": "a", "state": "New",
-            "ready": "0/2", "restarts": 0, "created": "2026-01-01T00:00:00Z", "message": "",
+            "ready": "0/2", "restarts": 0, "created": "2026-01-01T00:00:00Z",
+            "progress": None, "message": "",
         }]),
         ("complete", True),
     ]  # fmt: skip
@@ -61,6 +62,41 @@ async def test_a_page_gets_all_rows_then_what_changes(cluster, live_board):
         await jobs.delete("a")
     await cluster.clock.idle()
     assert read(page.news()) == [("gone", [f"{KIND}/default/a"])]
+
+
+def reported(percentage, step, time="2026-01-01T00:00:01Z", **metrics):
+    """The status of a job whose program has reported this."""
+    values = [{"name": name, "value": value} for name, value in metrics.items()]
+    status = {"progressPercentage": percentage, "step": step, "metrics": values, "lastUpdatedTime": time}
+    return {"trainerStatus": status | {"estimatedRemainingSeconds": 90}, "checkpoint": {"step": 300}}
+
+
+async def test_what_programs_report_is_a_bar_and_a_small_curve_of_the_first_number(cluster, live_board):
+    cluster.job("a", status=reported(40, 400, phase="warm", loss="2.5"))
+    await cluster.clock.idle()
+    first = dict(read(live_board.opened().news()))
+    bar = {"percentage": 40, "left": "90s", "step": 400, "checkpoint": 300, "mark": 30, "hung": False}
+    assert first["rows"][0]["progress"] == bar
+    assert first["curves"] == [[f"{KIND}/default/a", "loss", [2.5]]]
+
+    page = live_board.opened()
+    page.news()
+    cluster.report("a", "Running", **reported(50, 500, "2026-01-01T00:00:02Z", loss="1.5"))
+    await cluster.clock.idle()
+    later = dict(read(page.news()))
+    assert (later["rows"][0]["progress"]["mark"], later["curves"][0][2]) == (30, [2.5, 1.5])
+
+
+async def test_another_job_of_the_name_has_a_curve_of_its_own(cluster, live_board):
+    cluster.job("a", status=reported(40, 400, loss="2.5"))
+    await cluster.clock.idle()
+    async with cluster.client() as jobs:
+        await jobs.delete("a")
+    cluster.job("a")
+    await cluster.clock.idle()
+
+    assert "curves" not in dict(read(live_board.opened().news()))
+    assert live_board._curves == {}
 
 
 async def test_what_a_page_has_not_read_is_one_name_for_each_job(cluster, live_board):

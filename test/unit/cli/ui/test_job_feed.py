@@ -95,6 +95,30 @@ async def test_a_page_shows_the_job_its_replicas_and_its_first_failure(cluster, 
     assert second["timeline"][0]["message"] == "It failed."
 
 
+def reported(step, **metrics):
+    values = [{"name": name, "value": value} for name, value in metrics.items()]
+    time = f"2026-01-01T00:00:{step:02}Z"
+    return {"trainerStatus": {"progressPercentage": 40, "step": step, "metrics": values, "lastUpdatedTime": time}}
+
+
+async def test_a_page_gets_the_curves_of_its_job_and_then_each_point(cluster, jobs, running):
+    saved = {"step": 2, "time": "2026-01-01T00:00:02Z", "path": "/data\u202e"}
+    cluster.job("j", status={**reported(4, loss="2", note="\x1bgood"), "checkpoint": saved, "resumedFromStep": 1})
+    page = JobCursor(feed := await running(JobFeed(jobs, "j", cluster.clock)))
+    first = read(page)
+    shown = first["job"]["progress"]
+    assert shown["metrics"] == [["loss", "2"], ["note", "?good"]]
+    assert (shown["percentage"], shown["mark"], shown["resumed"]) == (40, 20, 1)
+    assert (shown["saved"], shown["path"]) == ("2026-01-01T00:00:02Z", "/data?")
+    assert (first["curves"]["points"], first["curves"]["isMore"]) == ([[1767225604.0, 4, 2.0]], False)
+
+    cluster.report("j", "Running", **reported(5, loss="1"))
+    await cluster.clock.advance(1)
+    second = read(page)["curves"]
+    assert (second["points"], second["isMore"]) == ([[1767225605.0, 5, 1.0]], True)
+    assert (len(read(JobCursor(feed))["curves"]["points"]), read(page)) == (2, {})
+
+
 async def test_the_timeline_marks_the_attempts_of_a_job_that_starts_again_as_a_whole(cluster, jobs, running):
     job = cluster.job("j", status={"attempt": 3, "attemptTime": "2026-01-01T00:00:09Z"})
     cluster.event(job, "JobRestarted", "worker-1 exited with code 137; attempt 2 begins")

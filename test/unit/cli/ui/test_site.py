@@ -181,4 +181,10 @@ def test_the_pages_need_nothing_that_their_policy_forbids():
     assert not re.search(r"<style|<script(?! type=\"module\" src=\")|\son\w+=|\sstyle=|javascript:", pages)
     scripts = "".join(text for name, text in texts.items() if name.endswith(".js"))
     assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|Function\(", scripts)
-    assert set(re.findall(r"https?://[^\"'/]+", pages + scripts + texts["style.css"])) == {"http://localhost:6006"}
+    addresses = set(re.findall(r"https?://[^\"'/]+", pages + scripts + texts["style.css"]))
+    assert addresses == {"http://localhost:6006", "http://www.w3.org"}  # a link, and the name that drawings have
+
+
+def test_all_files_of_the_pages_are_as_large_as_a_picture():
+    folder = resources.files("tf_operator.cli.ui").joinpath("static")
+    assert sum(len(entry.read_bytes()) for entry in folder.iterdir()) <= 60_000

@@ -1,9 +1,11 @@
 // The page of one job.
+import { bar, Charts } from "./charts.js";
 import { Log } from "./log.js";
 import { $, keepTimes, make, moment, root, show, stateText, Stream, write } from "./page.js";
 
 const [kind, namespace, name] = location.pathname.split("/").slice(3).map(decodeURIComponent);
 const path = [kind, namespace, name].map(encodeURIComponent).join("/");
+const charts = new Charts($("charts"));
 const log = new Log(() => stream.restart());
 
 document.title = `${name} - job`;
@@ -22,7 +24,7 @@ function isNew(part, value) {
 
 /** Names and values, without what is empty. */
 function facts(list, found) {
-  const wanted = found.filter(([, value]) => value !== "" && value !== null && value !== undefined && value.length !== 0);
+  const wanted = found.filter(([, value]) => value !== "" && value !== null && value !== undefined && value !== false && value.length !== 0);
   const nodes = wanted.flatMap(([title, value]) => [
     make("dt", {}, title),
     ...(Array.isArray(value) ? value : [value]).map((each) => make("dd", {}, each)),
@@ -39,6 +41,8 @@ function onJob(job) {
   show($("note"), job.note);
   write($("note"), job.note);
   onFacts(job);
+  show($("progress"), job.progress);
+  if (job.progress && isNew("progress", job.progress)) onProgress(job.progress);
   show($("failure"), job.failure);
   if (job.failure && isNew("failure", job.failure)) onFailure(job.failure);
   if (isNew("tensorboard", job.tensorboard)) onTensorBoard(job.tensorboard);
@@ -59,6 +63,21 @@ function onFacts(job) {
     ["Ran for", job.ran],
     ["Finished", job.finished && moment(job.finished)],
   ]);
+}
+
+function onProgress(found) {
+  const { percentage, step, left, checkpoint } = found;
+  $("bar").replaceChildren(...(percentage === null ? [] : [bar(percentage, found.mark, found.hung ? "late" : "done")]));
+  const parts = [percentage !== null && `${percentage} %`, left && `about ${left} left`, step !== null && `step ${step}`];
+  write($("percentage"), parts.filter(Boolean).join(", "));
+  const saved = checkpoint === null ? null : make("span", {}, `step ${checkpoint}`, ...(found.saved ? [", ", moment(found.saved), " ago"] : []), found.path && `, in ${found.path}`);
+  facts($("progress-facts"), [
+    ["Checkpoint", saved],
+    ["Went on from", found.resumed !== null && `step ${found.resumed}`],
+    ["Metrics", found.metrics.filter(([, value]) => !Number.isFinite(Number(value))).map(([name, value]) => `${name} ${value}`).join(", ")],
+    ["Reported", found.time && make("span", {}, moment(found.time), " ago")],
+  ]);
+  charts.report(found.metrics);
 }
 
 function onFailure(failed) {
@@ -137,6 +156,10 @@ const stream = new Stream(
     job: onJob,
     replicas: onReplicas,
     timeline: onTimeline,
+    curves: (value) => {
+      show($("curves"), true);
+      charts.add(value);
+    },
     problem: (text) => {
       write($("problem"), text);
       show($("problem"), text);

@@ -1,4 +1,5 @@
 // The table of all jobs. All rows are in memory; a page of them is in the document.
+import { progressBar, short, sparkline } from "./charts.js";
 import { $, age, choices, keepTimes, make, moment, root, show, stateText, Stream, write } from "./page.js";
 
 const ROWS = 100;
@@ -8,6 +9,8 @@ const COLUMNS = [
   { name: "namespace", title: "Namespace" },
   { name: "kind", title: "Kind" },
   { name: "ready", title: "Ready" },
+  { name: "progress", title: "Progress", type: "progress" },
+  { name: "curve", title: "Metric", type: "curve" },
   { name: "restarts", title: "Restarts", type: "number" },
   { name: "created", title: "Age", type: "newest" },
   { name: "message", title: "Message" },
@@ -17,12 +20,26 @@ const jobs = new Map();
 const shownRows = new Map();
 const asked = new URLSearchParams(location.search);
 const view = { by: asked.get("by") || "created", isReversed: asked.has("reversed"), page: 0 };
-let kinds = 0;
+const curves = new Map();
+let shape = "";
 let isComplete = false;
 let timer = 0;
 
+/** Without those that would be empty, or the same everywhere. */
 function columns() {
-  return COLUMNS.filter((column) => column.name !== "kind" || kinds > 1);
+  return COLUMNS.filter(({ name }) => !["kind", "progress", "curve"].includes(name) || shape.includes(name));
+}
+
+function shapeOf(values) {
+  const parts = [new Set(values.map((job) => job.kind)).size > 1 ? "kind" : "", values.some((job) => job.progress) ? "progress" : ""];
+  return [...parts, curves.size ? "curve" : ""].join(" ");
+}
+
+/** What a column is sorted by. */
+function rank(job, column) {
+  if (column.type === "progress") return job.progress ? (job.progress.percentage ?? 0) : -1;
+  if (column.type === "curve") return curves.get(job.id)?.values.at(-1) ?? Infinity;
+  return job[column.name] ?? "";
 }
 
 function wanted() {
@@ -38,8 +55,8 @@ function wanted() {
 
 function compare(left, right) {
   const column = COLUMNS.find((each) => each.name === view.by) || COLUMNS[0];
-  const [a, b] = [left[column.name] ?? "", right[column.name] ?? ""];
-  let order = column.type === "number" ? a - b : a < b ? -1 : a > b ? 1 : 0;
+  const [a, b] = [rank(left, column), rank(right, column)];
+  let order = a < b ? -1 : a > b ? 1 : 0;
   if (column.type === "newest") order = -order;
   return (view.isReversed ? -order : order) || (left.id < right.id ? -1 : 1);
 }
@@ -69,20 +86,28 @@ function cell(job, column) {
   }
   if (column.name === "state") return make("td", {}, make("span", { class: "state", "data-state": job.state }, ...stateText(job.state)));
   if (column.name === "created") return make("td", {}, moment(job.created));
+  if (column.name === "progress") return make("td", { class: "progress" }, ...progressBar(job.progress));
+  if (column.name === "curve") return make("td", { class: "curve" }, ...curveOf(job));
   const kind = column.type === "number" ? "number" : column.name === "message" ? "message" : null;
   return make("td", { class: kind || column.name, title: kind === "message" && job.message ? job.message : null }, String(job[column.name]));
+}
+
+function curveOf(job) {
+  const curve = curves.get(job.id);
+  if (!curve) return [];
+  return [sparkline(curve.values), make("span", { class: "quiet" }, `${curve.name} ${short(curve.values.at(-1))}`)];
 }
 
 /** The row of a job, as it is if nothing of the job has changed. */
 function rowOf(job) {
   const known = shownRows.get(job.id);
-  if (known?.job === job) return known.element;
+  if (known?.job === job && known.curve === curves.get(job.id)) return known.element;
   const element = make("tr", {}, ...columns().map((column) => cell(job, column)));
   if (known?.element.contains(document.activeElement)) {
     known.element.replaceWith(element);
     element.querySelector("a").focus();
   }
-  shownRows.set(job.id, { job, element });
+  shownRows.set(job.id, { job, element, curve: curves.get(job.id) });
   return element;
 }
 
@@ -119,9 +144,8 @@ function redraw() {
     const values = [...jobs.values()];
     choices($("namespace"), ["", ...new Set(values.map((job) => job.namespace).sort())], undefined);
     choices($("state"), ["", ...new Set(values.map((job) => job.state).sort())], undefined);
-    const found = new Set(values.map((job) => job.kind)).size;
-    if (found !== kinds) {
-      kinds = found;
+    if (shape !== shapeOf(values)) {
+      shape = shapeOf(values);
       shownRows.clear();
       $("jobs").tBodies[0].replaceChildren();
       drawHead();
@@ -172,7 +196,11 @@ new Stream(
       redraw();
     },
     gone: (ids) => {
-      for (const id of ids) jobs.delete(id);
+      for (const id of ids) [jobs, curves].forEach((known) => known.delete(id));
+      redraw();
+    },
+    curves: (found) => {
+      for (const [id, name, values] of found) curves.set(id, { name, values });
       redraw();
     },
     problem: (text) => {
@@ -187,6 +215,7 @@ new Stream(
   },
   () => {
     jobs.clear();
+    curves.clear();
     shownRows.clear();
     show($("problem"), false);
     isComplete = false;

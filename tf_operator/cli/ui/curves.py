@@ -1,0 +1,99 @@
+"""Curves of the metrics that a program reports, as they are known here: since somebody looks. Pure.
+
+What a program reports is a tenant's: how many curves and points there are is bounded, whatever their names and values.
+"""
+
+import math
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from tf_operator.cli.ui import feed
+from tf_operator.job.progress import Progress
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+MOST_POINTS: Final = 1000
+MOST_CURVES: Final = 8
+_MOST_OF_SMALL: Final = 60
+_DIGITS: Final = 6
+_LONGEST_NAME: Final = 64
+
+Point = Sequence[float | None]
+"""When it was received, in seconds; the step; and the value of each metric, in the order of the names."""
+
+
+class Curves:
+    """The last points of one job, of those metrics that were the first to be numbers."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.points = deque[Point](maxlen=MOST_POINTS)
+        self.count = 0
+        """Points since the beginning."""
+        self._last: datetime | None = None
+
+    def add(self, report: Progress | None) -> bool:
+        """Add the last report of a job; whether there is another point."""
+        if report is None or report.time is None or report.time == self._last:
+            return False
+        self._last = report.time
+        values = _numbers(report)
+        self.names += [name for name in values if name not in self.names][: MOST_CURVES - len(self.names)]
+        values_in_order = [values.get(name) for name in self.names]
+        if not any(value is not None for value in values_in_order):
+            return False
+        self.points.append((report.time.timestamp(), report.step, *values_in_order))
+        self.count += 1
+        return True
+
+    def since(self, count: int) -> Mapping[str, object]:
+        """What a page lacks that has so many of all points."""
+        lacking = min(self.count - count, len(self.points))
+        points = list(self.points)[len(self.points) - lacking :]
+        return {"names": self.names, "points": points, "most": MOST_POINTS}
+
+
+class SmallCurve:
+    """The first metric of a job that is a number, in a few points that cover all its time: older ones are thinned."""
+
+    def __init__(self) -> None:
+        self.name = ""
+        self.values: list[float] = []
+        self._last: datetime | None = None
+        self._step = 1
+        """Every so many values one is kept, and the last."""
+        self._since_kept = 0
+
+    def add(self, report: Progress | None) -> None:
+        if report is None or report.time is None or report.time == self._last:
+            return
+        self._last = report.time
+        numbers = _numbers(report)
+        self.name = self.name or next(iter(numbers), "")
+        value = numbers.get(self.name)
+        if value is None:
+            return
+        if self._since_kept % self._step and self.values:
+            self.values[-1] = value
+        else:
+            self.values.append(value)
+        self._since_kept += 1
+        if len(self.values) > _MOST_OF_SMALL:
+            self.values = self.values[::2]
+            self._step *= 2
+            self._since_kept = 1
+
+
+def _numbers(report: Progress) -> dict[str, float]:
+    """The metrics that can be drawn."""
+    numbers = dict[str, float]()
+    for name, text in report.metrics:
+        try:
+            value = float(text)
+        except ValueError:
+            continue
+        if math.isfinite(value):
+            numbers[feed.printable(name, _LONGEST_NAME)] = float(f"{value:.{_DIGITS}g}")
+    return numbers
