@@ -35,7 +35,10 @@ for step in range(1, 100):
 """
 REPORT = f"[ -z $KUBEFLOW_TRAINER_SERVER_URL ] || {sys.executable} -c {shlex.quote(REPORTS)} &"
 TRAINS = REPORT + "for step in $(seq 1000); do echo step $step; sleep 0.1; done"
-FAILS = f"echo reading; echo '{HOSTILE}'; echo 'why {HOSTILE}' > /dev/termination-log; exit 3"
+OWN = "2026-01-01 10:00:00.1: I tensorflow/core/x.cc:1] all is well"
+FAILS = (
+    f"echo reading; echo '{OWN}'; echo '{OWN}'; echo '{HOSTILE}'; echo 'why {HOSTILE}' > /dev/termination-log; exit 3"
+)
 DAY = ("light", WIDE)
 NIGHT = ("dark", NARROW)
 
@@ -111,6 +114,9 @@ async def test_jobs_are_seen_as_they_run_and_fail(machine: LocalMachine, link: s
     await page.get_by_text("ended with exit code 3").first.wait_for()
     await page.get_by_role("button", name="Show the log of worker-0").click()
     await log.get_by_text(HOSTILE).wait_for()
+    await _lines_are_folded(log)
+    await page.locator("#picture title", has_text=re.compile("^exited with code 3$")).wait_for(state="attached")
+    await _command_is_copied(page)
     await page.get_by_text(f"why {HOSTILE}").first.wait_for()
     await page.get_by_role("button", name="Show", exact=True).click()
     await page.get_by_text(f"written {HOSTILE}").wait_for()
@@ -134,6 +140,28 @@ async def _curve_is_read(page: "Page") -> None:
     second = await curve.get_attribute("aria-valuetext")
     steps = [int(text.partition(" at step ")[2]) for text in (first, second)]
     assert steps[0] < steps[1], (first, second)
+
+
+async def _lines_are_folded(log: "Locator") -> None:
+    """What TensorFlow writes of itself is one line, until somebody wants to see it."""
+    fold = log.get_by_text("2 lines of TensorFlow")
+    own = log.get_by_text("all is well").first
+    assert not await own.is_visible()
+    await fold.press("Enter")
+    await own.wait_for()
+    await fold.press("Enter")
+    await log.page.get_by_label("Only lines with").fill("all is well")
+    await own.wait_for()
+    assert await log.get_by_text("reading").is_hidden()
+    await log.page.get_by_label("Only lines with").fill("")
+    assert not await own.is_visible()
+
+
+async def _command_is_copied(page: "Page") -> None:
+    await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await page.get_by_role("button", name="Copy: Run it again").press("Enter")
+    await page.get_by_text("Copied: tfjob retry fails -n default").wait_for()
+    assert await page.evaluate("navigator.clipboard.readText()") == "tfjob retry fails -n default"
 
 
 async def _has_more(log: "Locator", line_count: int) -> bool:

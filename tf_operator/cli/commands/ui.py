@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import logging
 import os
+import shlex
 import signal
 import socket
 import sys
@@ -79,7 +80,9 @@ async def _serve(jobs: AsyncTFJobs, arguments: argparse.Namespace, *, shows_all_
     with _listener(arguments.port) as listener:
         guard = BrowserGuard(listener.getsockname()[1])
         async with (
-            site.serving(listener, guard=guard, board=job_board, connect=jobs.of_kind, clock=clock),
+            site.serving(
+                listener, guard=guard, board=job_board, connect=jobs.of_kind, clock=clock, naming=_naming(arguments)
+            ),
             asyncio.TaskGroup() as tasks,
         ):
             following = tasks.create_task(job_board.run())
@@ -92,6 +95,12 @@ async def _serve(jobs: AsyncTFJobs, arguments: argparse.Namespace, *, shows_all_
                 await stopped.wait()
             following.cancel()
     return 0
+
+
+def _naming(arguments: argparse.Namespace) -> str:
+    """The options that name this cluster in another command."""
+    given = (("--context", arguments.context), ("--kubeconfig", arguments.kubeconfig))
+    return "".join(f" {option} {shlex.quote(value)}" for option, value in given if value)
 
 
 class ProblemReporter:

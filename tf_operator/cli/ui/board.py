@@ -120,8 +120,8 @@ class Board(Feed):
         refusals.changed = self.changed
         self.head = {"title": title, "note": note, "kinds": list(informers)}
         self._cursors = set[BoardCursor]()
-        self._curves = dict[tuple[str, ObjectKey], tuple[str, SmallCurve]]()
-        """With the UID of the job; of those that report a number."""
+        self._curves = dict[tuple[str, ObjectKey], SmallCurve]()
+        """Of those jobs that report a number."""
         for kind, informer in informers.items():
             informer.add_handler(_Handler(self, kind))
 
@@ -155,19 +155,14 @@ class Board(Feed):
         self._cursors.discard(cursor)
 
     def curve(self, kind: str, key: ObjectKey) -> SmallCurve | None:
-        _, curve = self._curves.get((kind, key), ("", None))
-        return curve
+        return self._curves.get((kind, key))
 
     def row_read(self, kind: str, row: JobRow) -> None:
         """A job is new, or was read again: its curve goes on."""
-        uid, curve = self._curves.get((kind, row.metadata.key), ("", None))
-        if uid != row.metadata.uid or curve is None:
-            curve = SmallCurve()
+        curve = self._curves.get((kind, row.metadata.key)) or SmallCurve()
         curve.add(row.report)
         if curve.values:
-            self._curves[kind, row.metadata.key] = row.metadata.uid, curve
-        else:
-            self._curves.pop((kind, row.metadata.key), None)
+            self._curves[kind, row.metadata.key] = curve
 
     def row_gone(self, kind: str, key: ObjectKey) -> None:
         self._curves.pop((kind, key), None)

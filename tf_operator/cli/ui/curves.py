@@ -6,22 +6,28 @@ What a program reports is a tenant's: how many curves and points there are is bo
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from datetime import datetime
+from typing import Final, NamedTuple
 
 from tf_operator.cli.ui import feed
 from tf_operator.job.progress import Progress
 
-if TYPE_CHECKING:
-    from datetime import datetime
-
 MOST_POINTS: Final = 1000
 MOST_CURVES: Final = 8
+MOST_CHECKPOINTS: Final = 50
 _MOST_OF_SMALL: Final = 60
 _DIGITS: Final = 6
 _LONGEST_NAME: Final = 64
 
 Point = Sequence[float | None]
 """When it was received, in seconds; the step; and the value of each metric, in the order of the names."""
+
+
+class Saved(NamedTuple):
+    """A checkpoint."""
+
+    time: datetime
+    step: int
 
 
 class Curves:
@@ -32,6 +38,7 @@ class Curves:
         self.points = deque[Point](maxlen=MOST_POINTS)
         self.count = 0
         """Points since the beginning."""
+        self.checkpoints = deque[Saved](maxlen=MOST_CHECKPOINTS)
         self._last: datetime | None = None
 
     def add(self, report: Progress | None) -> bool:
@@ -39,6 +46,9 @@ class Curves:
         if report is None or report.time is None or report.time == self._last:
             return False
         self._last = report.time
+        saved = report.checkpoint
+        if saved and not (self.checkpoints and self.checkpoints[-1].step == saved.step):
+            self.checkpoints.append(Saved(saved.time or report.time, saved.step))
         values = _numbers(report)
         self.names += [name for name in values if name not in self.names][: MOST_CURVES - len(self.names)]
         values_in_order = [values.get(name) for name in self.names]

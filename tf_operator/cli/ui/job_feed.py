@@ -2,17 +2,21 @@
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import aclosing
-from typing import Final
+from contextlib import aclosing, suppress
+from typing import TYPE_CHECKING, Final
 
 from tf_operator.cli import failures
-from tf_operator.cli.ui import feed, job_page
+from tf_operator.cli.ui import feed, job_page, job_timeline
 from tf_operator.cli.ui.curves import Curves
 from tf_operator.cli.ui.feed import RunningFeed
-from tf_operator.client import ApiError, AsyncTFJobs, Forbidden, Job, JobEvent, JobPod, NotFound
+from tf_operator.client import ApiError, AsyncTFJobs, Forbidden, Job, JobEvent, JobPod, NotFound, NotPossible
+from tf_operator.client.explanation import reading
 from tf_operator.client.explanation.situation import Situation
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.ratelimit import ExponentialBackoff
+
+if TYPE_CHECKING:
+    from tf_operator.job.record import FirstFailure
 
 _PACE: Final = 0.5
 """Seconds between two accounts of a job, however often its pods change."""
@@ -22,6 +26,7 @@ _LONGEST_PAUSE: Final = 20.0
 _EVENTS_EVERY: Final = 5.0
 """Seconds between two lists of events: of pods there is no selection smaller than the namespace."""
 _LATEST_EVENTS: Final = 500
+_LOG_WITHIN: Final = 3.0
 BROKEN: Final = "This page cannot be kept up to date; the terminal of tfjob ui says why."
 
 
@@ -31,14 +36,19 @@ class JobFeed(RunningFeed):
     What the API server refuses, or cannot say now, is asked for again, and the page says so: rights come and go.
     """
 
-    def __init__(self, jobs: AsyncTFJobs, name: str, clock: Clock) -> None:
+    def __init__(self, jobs: AsyncTFJobs, name: str, clock: Clock, *, naming: str = "") -> None:
+        """``naming``: options of a command that name the cluster."""
         super().__init__()
+        self._naming = naming
         self._jobs = jobs
         self._name = name
         self._clock = clock
         self._job: Job | None = None
         self._pods: tuple[JobPod, ...] | None = None
         self._events: tuple[JobEvent, ...] | None = None
+        self._log: tuple[str, ...] = ()
+        """Of the first failure, if nothing else says why."""
+        self._log_of: FirstFailure | None = None
         self._failures = dict[str, ApiError]()
         """Of what could not be read the last time: ``job``, ``Pods``, ``Events``; the newest last."""
         self._pauses = ExponentialBackoff[str](base=_SHORTEST_PAUSE, cap=_LONGEST_PAUSE)
@@ -117,8 +127,20 @@ class JobFeed(RunningFeed):
         while True:
             await self._stirred.wait()
             self._stirred.clear()
+            await self._read_failure()
             self._describe()
             await self._clock.sleep(_PACE)
+
+    async def _read_failure(self) -> None:
+        """Read the end of the log of the first failure, once: its container may be gone soon."""
+        situation = self._situation
+        first = situation.job.first_failure if situation else None
+        if situation and first and first != self._log_of and self._pods is not None:
+            self._log_of, self._log = first, ()
+            # The rest of the page must not wait for a node that does not answer.
+            with suppress(ApiError, NotPossible, TimeoutError):
+                async with self._clock.timeout(_LOG_WITHIN):
+                    self._log = await reading.failure_log(self._jobs, situation)
 
     def _read(self, source: str) -> None:
         self._pauses.forget(source)
@@ -138,17 +160,25 @@ class JobFeed(RunningFeed):
         is_known = (self._pods is not None or "Pods" in self._failures) and (
             self._events is not None or "Events" in self._failures
         )
-        if self._job and is_known:  # without them the explanation would be another one
-            pods, events, now = self._pods or (), self._events or (), self._clock.now()
-            situation = Situation(self._job, pods, events, now, are_pods_known=self._pods is not None)
+        if is_known and (situation := self._situation):  # without them the explanation would be another one
+            overview = job_page.overview(situation, note=self._note, is_deleted=self._is_deleted, naming=self._naming)
             sections |= {
-                "job": feed.frame("job", job_page.overview(situation, note=self._note, is_deleted=self._is_deleted)),
+                "job": feed.frame("job", overview),
                 "replicas": feed.frame("replicas", job_page.replicas(situation)),
-                "timeline": feed.frame("timeline", job_page.timeline(situation)),
+                "timeline": feed.frame("timeline", job_timeline.entries(situation)),
+                "picture": feed.frame("picture", job_timeline.picture(situation, self.curves.checkpoints)),
             }
         if sections != self.sections or self._points != self.curves.count:
             self.sections, self._points = sections, self.curves.count
             self.changed()
+
+    @property
+    def _situation(self) -> Situation | None:
+        if self._job is None:
+            return None
+        pods, events, now = self._pods or (), self._events or (), self._clock.now()
+        are_known = self._pods is not None
+        return Situation(self._job, pods, events, now, are_pods_known=are_known, log=self._log)
 
     @property
     def _note(self) -> str:

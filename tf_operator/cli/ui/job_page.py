@@ -4,29 +4,34 @@ Every text may have been written by a tenant. It is shortened and made printable
 document as text.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tf_operator.cli import output
 from tf_operator.cli.ui import board, feed
-from tf_operator.client import Job, JobEvent, JobPod, display, pods
-from tf_operator.client.explanation import attempts, checks, ends
+from tf_operator.client import Job, JobPod, display, pods
+from tf_operator.client.explanation import checks, ends
 from tf_operator.client.explanation.situation import Situation
 from tf_operator.client.manifests import kube_yaml
-from tf_operator.job.record import FirstFailure
-from tf_operator.meta import Body, mapping_of, metadata_of, objects_of, text_of
+from tf_operator.client.run import tensorflow_lines
+from tf_operator.dialects import registry
+from tf_operator.job.record import FirstFailure, JobPhase
+from tf_operator.meta import Body, metadata_of
 from tf_operator.planning.pods import termination_message
 from tf_operator.text import escaped
 
 MOST_REPLICAS: Final = 1000
-MOST_OF_TIMELINE: Final = 200
+_MOST_LINES: Final = 20
 _MOST_METRIC: Final = 64
 _MOST_PATH: Final = 256
 Shown = Mapping[str, object]
 
 
-def overview(situation: Situation, *, note: str = "", is_deleted: bool = False) -> Shown:
-    """The job, why it is in its state, its first failure, its TensorBoard."""
+def overview(situation: Situation, *, note: str = "", is_deleted: bool = False, naming: str = "") -> Shown:
+    """The job, why it is in its state, its first failure, its TensorBoard.
+
+    ``naming``: options that name the cluster in a command.
+    """
     job, explanation = situation.job, checks.explain(situation)
     return {
         "state": "Deleted" if is_deleted else board.state(job),
@@ -41,7 +46,8 @@ def overview(situation: Situation, *, note: str = "", is_deleted: bool = False) 
         "ready": job.ready,
         "restarts": job.restarts,
         "progress": _progress(job),
-        "failure": _failure(job),
+        "failure": _failure(situation),
+        "commands": _commands(job, naming),
         "tensorboard": _tensorboard(job),
         "chosen": main_replica(job),
         "note": note,
@@ -72,13 +78,6 @@ def replicas(situation: Situation) -> Shown:
     if not situation.are_pods_known:
         running = sum(counts.active for counts in situation.job.replicas.values())
     return {"rows": rows, "count": len(names), "running": running}
-
-
-def timeline(situation: Situation) -> list[Shown]:
-    """Conditions, events and the current attempt, the newest first."""
-    entries = [*_conditions(situation.job), *_attempt(situation), *map(_event, situation.events)]
-    entries.sort(key=lambda entry: str(entry["time"] or ""))
-    return entries[: -MOST_OF_TIMELINE - 1 : -1]
 
 
 def manifest(body: Body) -> str:
@@ -150,22 +149,37 @@ def _progress(job: Job) -> Shown | None:
     }
 
 
-def _failure(job: Job) -> Shown | None:
-    first = job.first_failure
+def _failure(situation: Situation) -> Shown | None:
+    """How the first replica failed, the exception, and the last lines: what it left, or else the end of its log."""
+    first = situation.job.first_failure
     if first is None:
         return None
     ended = "" if first.exit_code is None else f"ended with {ends.ending(first.exit_code, first.reason)}"
+    lines = [line for line in first.message.splitlines() if line.strip() and not tensorflow_lines.is_own(line)]
+    lines = lines if len(lines) > 1 else list(situation.log)
     return {
         "pod": feed.printable(first.pod),
-        "replica": _replica_of(job, first),
+        "replica": _replica_of(situation.job, first),
         "ended": feed.printable(ended or first.reason or "failed"),
-        "message": feed.printable(termination_message.summary(first.message)),
+        "message": feed.printable(termination_message.summary(first.message or "\n".join(lines))),
+        "lines": _lines(lines[-_MOST_LINES:]),
         "time": board.moment(first.time),
     }
 
 
 def _replica_of(job: Job, first: FirstFailure) -> str:
     return next((name for name in pods.replicas_of(job) if first.pod == f"{job.name}-{name}"), "")
+
+
+def _commands(job: Job, naming: str) -> list[tuple[str, str]]:
+    """What to type in a terminal, and what for."""
+    options = f" -n {job.namespace}{naming}"
+    kind = job.spec.profile.api_version.partition("/")[0]
+    if kind != registry.DEFAULT.resource.group:
+        options += f" --kind {job.kind.lower()}.{kind}"
+    verbs = [("Follow the logs", "logs", " -f"), ("Explain", "explain", ""), ("Collect all for a ticket", "debug", "")]
+    verbs += [("Run it again", "retry", "")] if job.phase is JobPhase.FAILED else []
+    return [(what, f"tfjob {verb} {job.name}{more}{options}") for what, verb, more in verbs]
 
 
 def _tensorboard(job: Job) -> Shown | None:
@@ -176,41 +190,3 @@ def _tensorboard(job: Job) -> Shown | None:
         return None
     problems = _lines(spec.tensorboard.problems) if spec.tensorboard else []
     return {"command": f"kubectl -n {job.namespace} port-forward service/{name} 6006:80", "problems": problems}
-
-
-def _conditions(job: Job) -> Iterator[Shown]:
-    for entry in objects_of(mapping_of(job.body.get("status")).get("conditions")):
-        is_true = entry.get("status") == "True"
-        time = text_of(entry, "lastTransitionTime") or text_of(entry, "lastUpdateTime")
-        yield {
-            "time": feed.printable(time, 40) or None,
-            "tone": "bad" if is_true and entry.get("type") == "Failed" else "state",
-            "what": feed.printable(f"{'' if is_true else 'no longer '}{text_of(entry, 'type')}", 100),
-            "about": "job",
-            "message": feed.printable(text_of(entry, "message")),
-        }
-
-
-def _attempt(situation: Situation) -> Iterator[Shown]:
-    """The begin of the current attempt; of those before it there are events, for an hour."""
-    record = situation.job.spec.record
-    if record.attempt > 1:
-        yield {
-            "time": board.moment(record.attempt_time),
-            "tone": "attempt",
-            "what": f"Attempt {record.attempt}",
-            "about": "job",
-            "message": "all replicas begin again that have not completed",
-        }
-
-
-def _event(event: JobEvent) -> Shown:
-    times = f" (x{event.count})" if event.count > 1 else ""
-    tone = "attempt" if attempts.is_begin(event) else "warn" if event.is_warning else "idle"
-    return {
-        "time": board.moment(event.time),
-        "tone": tone,
-        "what": feed.printable(event.reason, 100),
-        "about": feed.printable(f"{event.kind.lower()}/{event.name}", 300),
-        "message": feed.printable(event.message) + times,
-    }

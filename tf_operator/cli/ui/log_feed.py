@@ -14,6 +14,7 @@ from tf_operator.cli.ui import feed, job_page
 from tf_operator.cli.ui.feed import RunningFeed
 from tf_operator.cli.ui.job_feed import BROKEN
 from tf_operator.client import ApiError, AsyncTFJobs, NotFound, NotPossible
+from tf_operator.client.run import tensorflow_lines
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.ratelimit import ExponentialBackoff
 
@@ -45,8 +46,8 @@ class LogFeed(RunningFeed):
         self._name = name
         self._replica = replica
         self._clock = clock
-        self.lines = deque[tuple[str, str]]()
-        """Replica and text."""
+        self.lines = deque[tuple[str, str] | tuple[str, str, bool]]()
+        """Replica and text; and True if TensorFlow has written it of itself."""
         self._characters = 0
         self.count = 0
         """Lines since the beginning."""
@@ -111,7 +112,7 @@ class LogFeed(RunningFeed):
         self._end(BROKEN)
 
     def _add(self, replica: str, text: str) -> None:
-        self.lines.append((replica, text))
+        self.lines.append((replica, text, True) if tensorflow_lines.is_own(text) else (replica, text))
         self._characters += len(text)
         self.count += 1
         while len(self.lines) > _MOST_LINES or self._characters > _MOST_CHARACTERS:

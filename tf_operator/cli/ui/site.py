@@ -79,18 +79,28 @@ class _Answer(Exception):
 
 @asynccontextmanager
 async def serving(
-    listener: socket.socket, *, guard: BrowserGuard, board: Board, connect: Connect, clock: Clock
+    listener: socket.socket, *, guard: BrowserGuard, board: Board, connect: Connect, clock: Clock, naming: str = ""
 ) -> AsyncIterator[None]:
-    """Serve at a socket that listens, until the block is left; the socket is closed then."""
+    """Serve at a socket that listens, until the block is left; the socket is closed then.
+
+    ``naming``: options that name the cluster in a command.
+    """
     async with asyncio.TaskGroup() as tasks:
-        site = Site(guard, board=board, connect=connect, feeds=SharedFeeds(tasks), clock=clock)
+        site = Site(guard, board=board, connect=connect, feeds=SharedFeeds(tasks), clock=clock, naming=naming)
         async with site.accepting(listener, tls=None, ends_within=_ENDED_WITHIN):
             yield
 
 
 class Site(StreamingServer):
     def __init__(
-        self, guard: BrowserGuard, *, board: Board, connect: Connect, feeds: SharedFeeds, clock: Clock
+        self,
+        guard: BrowserGuard,
+        *,
+        board: Board,
+        connect: Connect,
+        feeds: SharedFeeds,
+        clock: Clock,
+        naming: str = "",
     ) -> None:
         super().__init__(self._answer, clock)
         self._guard = guard
@@ -98,6 +108,7 @@ class Site(StreamingServer):
         self._connect = connect
         self._feeds = feeds
         self._clock = clock
+        self._naming = naming
         self._files = _files()
 
     def __call__(self) -> web.RequestHandler:
@@ -182,7 +193,7 @@ class Site(StreamingServer):
         async with AsyncExitStack() as stack:
             try:
                 job = await stack.enter_async_context(
-                    self._feeds.reading(key, lambda: JobFeed(jobs, name, self._clock))
+                    self._feeds.reading(key, lambda: JobFeed(jobs, name, self._clock, naming=self._naming))
                 )
                 log = await stack.enter_async_context(
                     self._feeds.reading((*key, replica), lambda: LogFeed(jobs, name, replica, self._clock))

@@ -55,7 +55,7 @@ async def read(jobs: JobReader, job: Job, now: datetime) -> Situation:
     situation = Situation(job, pods or (), events, now, are_pods_known=pods is not None)
     log: tuple[str, ...] = ()
     try:
-        log = await _failure_log(jobs, situation)
+        log = await failure_log(jobs, situation)
     except Forbidden:
         notes.append(_note("Logs"))
     except ApiError:
@@ -63,7 +63,7 @@ async def read(jobs: JobReader, job: Job, now: datetime) -> Situation:
     return replace(situation, log=log, notes=tuple(notes))
 
 
-async def _failure_log(jobs: JobReader, situation: Situation) -> tuple[str, ...]:
+async def failure_log(jobs: JobReader, situation: Situation) -> tuple[str, ...]:
     """The last lines of a program that failed and left no termination message."""
     failed = ends.failure_log(situation)
     if failed is None:

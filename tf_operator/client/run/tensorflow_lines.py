@@ -20,6 +20,14 @@ _LINE: Final = re.compile(
     r"|I0000 [ \d.:]+ port\.cc:\d+\] oneDNN custom operations are on\. .*"
 )
 
+_OWN: Final = re.compile(
+    r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: [IW] [\w/.-]+:\d+\] .*"
+    r"|[IW]\d{4} \d\d:\d\d:[\d.]+\s+\d+ [\w/.-]+:\d+\] .*"
+    r"|WARNING: All log messages before absl::InitializeLog\(\) is called are written to STDERR\s*"
+    r"|To enable the following instructions: .* rebuild TensorFlow with the appropriate compiler flags\.\s*"
+)
+"""Lines of its C++ log up to warnings: an error says why a program fails."""
+
 
 def quieter(variables: Mapping[str, str]) -> dict[str, str]:
     """The environment of programs, with a level unless there is one."""
@@ -35,3 +43,8 @@ def are_hidden(variables: Mapping[str, str], bodies: Iterable[Body]) -> bool:
 def is_one(text: str) -> bool:
     """Whether a line of a log is one that is not shown."""
     return _LINE.fullmatch(text) is not None
+
+
+def is_own(text: str) -> bool:
+    """Whether a line is one that TensorFlow has written, and not the program: more than ``is_one``, for a fold."""
+    return _OWN.fullmatch(text) is not None

@@ -88,11 +88,42 @@ async def test_a_page_shows_the_job_its_replicas_and_its_first_failure(cluster, 
     await cluster.clock.advance(1)
 
     second = read(page)
-    ended = {"ended": "ended with exit code 3", "message": "no? data", "time": None}
+    ended = {
+        "ended": "ended with exit code 3",
+        "message": "no? data",
+        "lines": ["Traceback:", "no? data"],
+        "time": None,
+    }
     assert second["job"]["failure"] == {"pod": "j-worker-0", "replica": "worker-0", **ended}
     assert (second["job"]["state"], second["job"]["chosen"]) == ("Failed", "worker-0")
     assert [row["tone"] for row in second["replicas"]["rows"]] == ["idle", "bad"]
     assert second["timeline"][0]["message"] == "It failed."
+
+
+async def test_a_failure_that_left_no_message_has_the_end_of_its_log(cluster, jobs, running):
+    job = cluster.job("j")
+    ended = {"terminated": {"exitCode": 3, "finishedAt": "2026-01-01T00:00:09Z", "containerID": "c"}}
+    statuses = [{"name": "tensorflow", "restartCount": 0, "state": ended}]
+    cluster.pod(job, "worker-0", "Failed", containerStatuses=statuses)
+    own = b"2026-01-01 10:00:00.1: I tensorflow/a.cc:1] fast\n"
+    cluster.logs["j-worker-0"] = [own, b"Traceback (most recent call last):\n", b"ValueError: \x1b[1mno\x07\n"]
+    cluster.report("j", status=None, conditions=FAILED, firstFailure={"pod": "j-worker-0", "exitCode": 3})
+    page = JobCursor(await running(JobFeed(jobs, "j", cluster.clock)))
+    await cluster.clock.advance(1)
+    failure = read(page)["job"]["failure"]
+    assert failure["lines"][-1] == "worker-0 | ValueError: no?"
+    count = len(cluster.log_options)
+    await cluster.clock.advance(30)
+    assert (count, len(cluster.log_options)) == (1, 1)
+
+
+async def test_commands_name_job_namespace_and_cluster(cluster, jobs, running):
+    cluster.job("j", status={"conditions": FAILED})
+    feed = await running(JobFeed(jobs, "j", cluster.clock, naming=" --context 'a b'"))
+    commands = dict(read(JobCursor(feed))["job"]["commands"])
+
+    assert commands["Follow the logs"] == "tfjob logs j -f -n default --context 'a b'"
+    assert commands["Run it again"] == "tfjob retry j -n default --context 'a b'"
 
 
 def reported(step, **metrics):
@@ -238,6 +269,15 @@ async def test_of_a_log_the_last_lines_are_kept_and_the_others_counted(cluster, 
     news = read(page)
     assert (news["skipped"], news["lines"]) == (2, [["worker-0", str(number)] for number in (2, 3, 4)])
     assert (read(late)["lines"][0], len(feed.lines)) == (["worker-0", "2"], 3)
+
+
+async def test_lines_that_tensorflow_writes_of_itself_are_marked(cluster, jobs, running):
+    cluster.pod(cluster.job("j"), "worker-0")
+    line = "2026-01-01 10:00:00.1: I tensorflow/a.cc:1] fast"
+    cluster.logs["j-worker-0"] = [f"{line}\n".encode(), b"step 1\n"]
+    page = LogCursor(await running(LogFeed(jobs, "j", "", cluster.clock)))
+
+    assert read(page)["lines"] == [["worker-0", line, True], ["worker-0", "step 1"]]
 
 
 async def test_long_lines_are_kept_by_their_size(cluster, jobs, running):

@@ -27,6 +27,27 @@ def test_only_what_tensorflow_says_of_itself_is_left_out(line, is_one):
     assert tensorflow_lines.is_one(line) is is_one
 
 
+@pytest.mark.parametrize(
+    ("line", "is_own"),
+    [
+        (ABSL, True),
+        (ONEDNN, True),
+        ("2026-01-01 10:00:00.123456: I tensorflow/core/platform/cpu_feature_guard.cc:210] This binary is fast.", True),
+        ("2026-01-01 10:00:00.1: W external/local_xla/xla/service/gpu/nvptx_compiler.cc:930] An older ptxas.", True),
+        (
+            "To enable the following instructions: AVX2 FMA, rebuild TensorFlow with the appropriate compiler flags.",
+            True,
+        ),
+        ("2026-01-01 10:00:00.1: E tensorflow/core/framework/op_kernel.cc:1] no memory", False),
+        ("E0000 00:00:1795526778.588772    6582 cuda_dnn.cc:8310] Unable to register cuDNN factory", False),
+        ("2026-01-01 10:00:00 INFO train.py: step 1", False),
+        ("Traceback (most recent call last):", False),
+    ],
+)
+def test_what_tensorflow_writes_besides_errors_is_told_from_what_programs_print(line, is_own):
+    assert tensorflow_lines.is_own(line) is is_own
+
+
 def body(**variables):
     env = [{"name": name, "value": value} for name, value in variables.items()]
     return {"spec": {"tfReplicaSpecs": {"Worker": {"template": {"spec": {"containers": [{"env": env}]}}}}}}

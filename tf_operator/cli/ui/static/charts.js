@@ -168,3 +168,35 @@ class Chart {
     this.read(Math.max(0, Math.min(last, place)));
   }
 }
+
+/** What a picture of spans and marks means, in the order in which they matter. */
+const TONES = { idle: "waits", run: "runs", good: "succeeded", bad: "failed", warn: "warning", saved: "checkpoint" };
+
+/** Lanes of a job and its replicas, over time. */
+export function drawPicture(box, { begin, end, lanes, more }) {
+  const [from, to] = [Date.parse(begin), Date.parse(end)];
+  const at = (time) => Math.min(100, Math.max(0, ((Date.parse(time) - from) / Math.max(1000, to - from)) * 100));
+  const clock = (time) => (to - from > 86_400_000 ? new Date(time).toLocaleString() : new Date(time).toLocaleTimeString());
+  const used = new Set();
+  const piece = (what, tone, x, width, shape) => {
+    used.add(tone);
+    return draw("rect", { class: tone, x: Math.min(x, 100 - width), width, ...shape }, draw("title", {}, what));
+  };
+  const rows = lanes.flatMap(({ name, spans, marks }) => [
+    make("span", { class: "lane" }, name),
+    draw(
+      "svg",
+      { viewBox: "0 0 100 16", preserveAspectRatio: "none" },
+      ...spans.map(([start, stop, tone, what]) => piece(what, tone, at(start), Math.max(0.5, at(stop ?? end) - at(start)), { y: 4, height: 8 })),
+      ...marks.map(([time, tone, what]) => piece(`${clock(time)} ${what}`, `at ${tone}`, at(time), 0.4, { y: 0, height: 16 })),
+    ),
+  ]);
+  const legend = Object.entries(TONES).filter(([tone]) => used.has(tone) || used.has(`at ${tone}`));
+  box.replaceChildren(
+    ...rows,
+    make("div", { class: "range quiet" }, make("span", {}, clock(from)), make("span", {}, clock(to))),
+    make("p", { class: "legend quiet" }, ...legend.map(([tone, what]) => make("span", { class: `key ${tone}` }, what)), more ? `${more} more replicas` : ""),
+  );
+  const said = lanes.map(({ name, spans, marks }) => `${name} ${spans.at(-1)?.[3] ?? ""}, ${marks.length} marks`);
+  box.setAttribute("aria-label", `Timeline of ${lanes.length} lanes, which the list below tells in words: ${said.slice(0, 6).join("; ")}`);
+}

@@ -1,5 +1,5 @@
 // The page of one job.
-import { bar, Charts } from "./charts.js";
+import { bar, Charts, drawPicture } from "./charts.js";
 import { Log } from "./log.js";
 import { $, keepTimes, make, moment, root, show, stateText, Stream, write } from "./page.js";
 
@@ -45,6 +45,7 @@ function onJob(job) {
   if (job.progress && isNew("progress", job.progress)) onProgress(job.progress);
   show($("failure"), job.failure);
   if (job.failure && isNew("failure", job.failure)) onFailure(job.failure);
+  if (isNew("commands", [job.commands, job.tensorboard])) onCommands(job);
   if (isNew("tensorboard", job.tensorboard)) onTensorBoard(job.tensorboard);
   if (job.state === "Deleted") stream.end();
 }
@@ -83,14 +84,31 @@ function onProgress(found) {
 function onFailure(failed) {
   const button = failed.replica ? make("button", { type: "button" }, `Show the log of ${failed.replica}`) : null;
   button?.addEventListener("click", () => log.choose(failed.replica));
+  write($("exception"), failed.message || failed.ended);
+  write($("failure-lines"), failed.lines.join("\n"));
+  show($("failure-lines"), failed.lines.length);
   facts($("failure-facts"), [
     ["Replica", failed.replica],
     ["Pod", failed.pod],
     ["How", failed.ended],
-    ["Message", failed.message],
     ["When", failed.time && moment(failed.time)],
     ["Log", button],
   ]);
+}
+
+function onCommands({ commands, tensorboard }) {
+  const all = tensorboard ? [...commands, ["Reach TensorBoard", tensorboard.command]] : commands;
+  const items = all.map(([what, text]) => {
+    const button = make("button", { type: "button", "aria-label": `Copy: ${what}` }, "Copy");
+    button.addEventListener("click", () =>
+      navigator.clipboard.writeText(text).then(
+        () => write($("copied"), `Copied: ${text}`),
+        () => write($("copied"), "The browser does not allow it: select the command, and copy it."),
+      ),
+    );
+    return make("li", {}, make("span", { class: "quiet" }, what), make("code", {}, text), button);
+  });
+  $("commands").replaceChildren(...items);
 }
 
 function onTensorBoard(found) {
@@ -101,8 +119,7 @@ function onTensorBoard(found) {
   const problems = found.problems.map((text) => make("p", { class: "note bad" }, text));
   $("tensorboard").replaceChildren(
     ...problems,
-    make("p", {}, "In a terminal: ", make("code", {}, found.command)),
-    make("p", {}, "Then open ", make("a", { href: "http://localhost:6006/", rel: "noreferrer", target: "_blank" }, "localhost:6006"), "."),
+    make("p", {}, "Forward its port by the command below, then open ", make("a", { href: "http://localhost:6006/", rel: "noreferrer", target: "_blank" }, "localhost:6006"), "."),
   );
 }
 
@@ -156,6 +173,10 @@ const stream = new Stream(
     job: onJob,
     replicas: onReplicas,
     timeline: onTimeline,
+    picture: (value) => {
+      show($("picture"), value);
+      if (value) drawPicture($("picture"), value);
+    },
     curves: (value) => {
       show($("curves"), true);
       charts.add(value);

@@ -2,17 +2,19 @@
 import { $, choices, make, write } from "./page.js";
 
 const MOST_LINES = 4000;
+const MOST_FOLDED = 200; // in one fold, so that old lines of it can go
 const FEW_REPLICAS = 20; // as many as are read at once
 const COLOURS = 8;
 
 export class Log {
   /** `restart` reads the lines of another replica. */
   constructor(restart) {
-    Object.assign(this, { restart, replica: "", waiting: [], colours: new Map(), isPaused: false, timer: 0 });
+    Object.assign(this, { restart, replica: "", waiting: [], count: 0, colours: new Map(), isPaused: false, timer: 0 });
     this.box = $("log");
     $("replica").addEventListener("change", () => this.choose($("replica").value));
     $("pause").addEventListener("click", () => this.pause(!this.isPaused));
     $("follow").addEventListener("change", () => this.scroll());
+    $("fold").addEventListener("change", () => this.fold());
     $("find").addEventListener("input", () => this.filter());
     this.box.addEventListener("scroll", () => {
       const isAtEnd = this.box.scrollHeight - this.box.scrollTop - this.box.clientHeight < 30;
@@ -43,7 +45,7 @@ export class Log {
   }
 
   clear() {
-    this.waiting = [];
+    [this.waiting, this.count] = [[], 0];
     this.box.replaceChildren();
   }
 
@@ -72,10 +74,44 @@ export class Log {
   flush() {
     this.timer = 0;
     if (this.isPaused) return;
-    this.box.append(...this.waiting.map(([replica, text]) => this.line(replica, text)));
+    for (const [replica, text, isOwn] of this.waiting) (isOwn ? this.folded() : this.box).append(this.line(replica, text));
+    this.count += this.waiting.length;
     this.waiting = [];
-    while (this.box.childElementCount > MOST_LINES) this.box.firstElementChild.remove();
+    for (; this.count > MOST_LINES; this.count -= 1) this.removeFirst();
+    this.label();
     this.scroll();
+  }
+
+  /** The fold for the next line of TensorFlow: the last one, if nothing else has followed and it has room. */
+  folded() {
+    const last = this.box.lastElementChild;
+    if (last?.localName === "details" && last.childElementCount <= MOST_FOLDED) return last;
+    const fold = make("details", { open: !$("fold").checked }, make("summary", { class: "quiet" }));
+    this.box.append(fold);
+    return fold;
+  }
+
+  fold() {
+    for (const fold of this.box.querySelectorAll("details")) fold.open = !$("fold").checked;
+    this.scroll();
+  }
+
+  /** Say of each fold how many lines are in it; those that have none go. */
+  label() {
+    for (const fold of this.box.querySelectorAll("details")) {
+      const count = fold.childElementCount - 1;
+      if (!count) fold.remove();
+      else write(fold.firstElementChild, count === 1 ? "1 line of TensorFlow" : `${count} lines of TensorFlow`);
+    }
+  }
+
+  removeFirst() {
+    const first = this.box.firstElementChild;
+    if (first.localName === "details" && first.childElementCount > 1) first.children[1].remove();
+    else if (first.localName === "details") {
+      first.remove();
+      this.removeFirst();
+    } else first.remove();
   }
 
   line(replica, text) {
@@ -91,7 +127,12 @@ export class Log {
   }
 
   filter() {
-    for (const element of this.box.children) element.hidden = !this.matches(element);
+    for (const element of this.box.children) {
+      const lines = element.localName === "details" ? [...element.children].slice(1) : [];
+      for (const line of lines) line.hidden = !this.matches(line);
+      element.hidden = lines.length ? lines.every((line) => line.hidden) : !this.matches(element);
+      if (lines.length) element.open = !$("fold").checked || ($("find").value !== "" && !element.hidden);
+    }
     this.scroll();
   }
 
