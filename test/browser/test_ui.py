@@ -102,7 +102,7 @@ async def test_jobs_are_seen_as_they_run_and_fail(machine: LocalMachine, link: s
     await log.get_by_text("worker-1 step 1").first.wait_for()
     line_count = await log.locator("div").count()
     await eventually(lambda: _has_more(log, line_count))
-    await page.get_by_role("row", name=re.compile("worker-1 is running 0 local")).wait_for()
+    await page.get_by_role("row", name=re.compile(r"worker-1 is running 0 \d+m \d+Mi local")).wait_for()
     await _curve_is_read(page)
     await page.get_by_role("button", name="Show").click()
     await page.get_by_text("cleanPodPolicy: None").wait_for()

@@ -77,11 +77,16 @@ def usage_of(job_pods: Iterable[JobPod], metrics: Iterable[Body]) -> UsageList:
     return UsageList(_usage(pod, by_name[pod.name]) for pod in job_pods if pod.name in by_name)
 
 
-def _cells(usage: ReplicaUsage, *, has_gpus: bool) -> list[str]:
+def texts(usage: ReplicaUsage) -> tuple[str, str, str, str]:
+    """CPU and memory, GPU and its memory, as they are shown: ``250m``, ``512Mi``, ``71%``, ``-``."""
     gpu = "-" if usage.gpu is None else f"{round(usage.gpu * 100)}%"
     gpu_memory = "-" if usage.gpu_memory is None else _mebibytes(usage.gpu_memory)
-    gpus = [gpu, gpu_memory] if has_gpus else []
-    return [usage.replica, usage.pod, f"{round(usage.cpu * 1000)}m", _mebibytes(usage.memory), *gpus, usage.node]
+    return f"{round(usage.cpu * 1000)}m", _mebibytes(usage.memory), gpu, gpu_memory
+
+
+def _cells(usage: ReplicaUsage, *, has_gpus: bool) -> list[str]:
+    cells = texts(usage)
+    return [usage.replica, usage.pod, *(cells if has_gpus else cells[:2]), usage.node]
 
 
 def _mebibytes(size: int) -> str:

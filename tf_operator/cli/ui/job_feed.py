@@ -9,9 +9,10 @@ from tf_operator.cli import failures
 from tf_operator.cli.ui import feed, job_page, job_timeline
 from tf_operator.cli.ui.curves import Curves
 from tf_operator.cli.ui.feed import RunningFeed
-from tf_operator.client import ApiError, AsyncTFJobs, Forbidden, Job, JobEvent, JobPod, NotFound, NotPossible
+from tf_operator.client import ApiError, AsyncTFJobs, Forbidden, Job, JobEvent, JobPod, NotFound, NotPossible, usage
 from tf_operator.client.explanation import reading
 from tf_operator.client.explanation.situation import Situation
+from tf_operator.client.usage import UsageList
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.ratelimit import ExponentialBackoff
 
@@ -27,6 +28,8 @@ _EVENTS_EVERY: Final = 5.0
 """Seconds between two lists of events: of pods there is no selection smaller than the namespace."""
 _LATEST_EVENTS: Final = 500
 _LOG_WITHIN: Final = 3.0
+_USAGE_EVERY: Final = 5.0
+_USAGE_AFTER_REFUSAL: Final = 60.0
 BROKEN: Final = "This page cannot be kept up to date; the terminal of tfjob ui says why."
 
 
@@ -46,6 +49,7 @@ class JobFeed(RunningFeed):
         self._job: Job | None = None
         self._pods: tuple[JobPod, ...] | None = None
         self._events: tuple[JobEvent, ...] | None = None
+        self._usage = b""
         self._log: tuple[str, ...] = ()
         """Of the first failure, if nothing else says why."""
         self._log_of: FirstFailure | None = None
@@ -82,7 +86,7 @@ class JobFeed(RunningFeed):
         failure: ApiError | None = None
         try:
             async with asyncio.TaskGroup() as tasks:
-                others = [self._follow_pods(job), self._keep_events(job), self._write()]
+                others = [self._follow_pods(job), self._keep_events(job), self._keep_usage(job), self._write()]
                 running = [tasks.create_task(work) for work in others]
                 await self._follow_job(job)
                 for task in running:
@@ -123,6 +127,21 @@ class JobFeed(RunningFeed):
                 self._failed("Events", error)
                 await self._pause("Events")
 
+    async def _keep_usage(self, job: Job) -> None:
+        """What its replicas use, where somebody measures it."""
+        while True:
+            pause = _PACE if self._pods is None and not self._failures else _USAGE_EVERY
+            running = [pod for pod in self._pods or () if pod.is_running]
+            try:
+                found, note = await usage.read(self._jobs.client, job, running) if running else UsageList(), ""
+            except (ApiError, NotPossible) as error:
+                found, note, pause = UsageList(), feed.printable(str(error)), _USAGE_AFTER_REFUSAL
+            frame = feed.frame("usage", job_page.usages(found, running, note))
+            if frame != self._usage:
+                self._usage = frame
+                self._stirred.set()
+            await self._clock.sleep(pause)
+
     async def _write(self) -> None:
         while True:
             await self._stirred.wait()
@@ -160,6 +179,8 @@ class JobFeed(RunningFeed):
         is_known = (self._pods is not None or "Pods" in self._failures) and (
             self._events is not None or "Events" in self._failures
         )
+        if self._usage:
+            sections["usage"] = self._usage
         if is_known and (situation := self._situation):  # without them the explanation would be another one
             overview = job_page.overview(situation, note=self._note, is_deleted=self._is_deleted, naming=self._naming)
             sections |= {

@@ -7,16 +7,17 @@ document as text.
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from tf_operator import quantity
 from tf_operator.cli import output
 from tf_operator.cli.ui import board, feed
-from tf_operator.client import Job, JobPod, display, pods
+from tf_operator.client import Job, JobPod, ReplicaUsage, display, pods, usage
 from tf_operator.client.explanation import checks, ends
 from tf_operator.client.explanation.situation import Situation
 from tf_operator.client.manifests import kube_yaml
 from tf_operator.client.run import tensorflow_lines
 from tf_operator.dialects import registry
 from tf_operator.job.record import FirstFailure, JobPhase
-from tf_operator.meta import Body, metadata_of
+from tf_operator.meta import Body, mapping_of, metadata_of, objects_of
 from tf_operator.planning.pods import termination_message
 from tf_operator.text import escaped
 
@@ -78,6 +79,28 @@ def replicas(situation: Situation) -> Shown:
     if not situation.are_pods_known:
         running = sum(counts.active for counts in situation.job.replicas.values())
     return {"rows": rows, "count": len(names), "running": running}
+
+
+def usages(found: Sequence[ReplicaUsage], job_pods: Sequence[JobPod], note: str = "") -> Shown:
+    """What replicas use, as ``tfjob top`` says it, and of memory the share of its limit; ``note``: why nobody knows."""
+    limits = {pod.replica: _memory_limit(pod) for pod in job_pods}
+    rows = dict[str, Shown]()
+    for used in found:
+        cpu, memory, gpu, gpu_memory = usage.texts(used)
+        limit = limits.get(used.replica)
+        share = min(100, round(used.memory * 100 / limit)) if limit else None
+        rows[used.replica] = {"cpu": cpu, "memory": memory, "share": share, "gpu": gpu, "gpuMemory": gpu_memory}
+    return {"rows": rows, "note": note}
+
+
+def _memory_limit(pod: JobPod) -> float | None:
+    """That of all its containers; ``None`` if one has none."""
+    containers = objects_of(mapping_of(pod.body.get("spec")).get("containers"))
+    limits = [
+        quantity.parse(mapping_of(mapping_of(it.get("resources")).get("limits")).get("memory")) for it in containers
+    ]
+    amounts = [float(limit) for limit in limits if limit is not None]
+    return sum(amounts) if amounts and len(amounts) == len(limits) else None
 
 
 def manifest(body: Body) -> str:

@@ -2,15 +2,17 @@
 
 import asyncio
 import json
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
 from support.embedded.embedded_jobs import EmbeddedJobs
 from support.fake_clock import FakeClock
-from tf_operator.cli.ui import log_feed
+from tf_operator.cli.ui import job_page, log_feed
 from tf_operator.cli.ui.feed import MOST_FEEDS, SharedFeeds, TooMany
 from tf_operator.cli.ui.job_feed import JobCursor, JobFeed
 from tf_operator.cli.ui.log_feed import LogCursor, LogFeed
+from tf_operator.client import usage
 from tf_operator.local.log_transport import LogTransport
 from tf_operator.machinery.transport import errors
 
@@ -115,6 +117,29 @@ async def test_a_failure_that_left_no_message_has_the_end_of_its_log(cluster, jo
     count = len(cluster.log_options)
     await cluster.clock.advance(30)
     assert (count, len(cluster.log_options)) == (1, 1)
+
+
+async def test_what_replicas_use_is_shown_where_somebody_measures_it(cluster, jobs, running, monkeypatch):
+    pod = cluster.pod(cluster.job("j"), "worker-0")
+    feed = await running(JobFeed(jobs, "j", cluster.clock))
+    page = JobCursor(feed)
+    missing = "there is no metrics API: a cluster needs the metrics-server, this machine Linux"
+    assert read(page)["usage"] == {"rows": {}, "note": missing}
+
+    figures = {"metadata": pod["metadata"], "containers": [{"usage": {"cpu": "250m", "memory": "512Mi"}}]}
+    measured = usage.UsageList(usage.usage_of(feed._pods, [figures]))
+    monkeypatch.setattr(usage, "read", AsyncMock(return_value=measured))
+    await cluster.clock.advance(61)
+    row = {"cpu": "250m", "memory": "512Mi", "share": None, "gpu": "-", "gpuMemory": "-"}
+    assert read(page)["usage"] == {"rows": {"worker-0": row}, "note": ""}
+
+
+def test_memory_is_a_share_of_what_all_containers_may_have():
+    used = usage.ReplicaUsage("worker-0", "j-worker-0", 0.5, 1024**3)
+    limited = {"resources": {"limits": {"memory": "1Gi"}}}
+    for containers, share in [([limited, limited], 50), ([limited, {}], None), ([limited], 100), ([], None)]:
+        pod = Mock(replica="worker-0", body={"spec": {"containers": containers}})
+        assert job_page.usages([used], [pod])["rows"]["worker-0"]["share"] == share
 
 
 async def test_commands_name_job_namespace_and_cluster(cluster, jobs, running):

@@ -112,10 +112,8 @@ function onCommands({ commands, tensorboard }) {
 }
 
 function onTensorBoard(found) {
-  if (!found) {
-    $("tensorboard").replaceChildren(make("p", {}, "This job asks for none."));
-    return;
-  }
+  show($("tensorboard-section"), found);
+  if (!found) return;
   const problems = found.problems.map((text) => make("p", { class: "note bad" }, text));
   $("tensorboard").replaceChildren(
     ...problems,
@@ -123,22 +121,49 @@ function onTensorBoard(found) {
   );
 }
 
+let replicas = null;
+let usage = { rows: {}, note: "" };
+
+/** The columns of the replicas, without those of which nobody has a figure. */
+function replicaColumns() {
+  const used = Object.values(usage.rows);
+  const figure = (name) => (replica) => [usage.rows[replica.name]?.[name] ?? "-"];
+  const memory = ({ name }) => {
+    const { memory: text, share = null } = usage.rows[name] ?? {};
+    return [text ?? "-", share === null ? null : bar(share, null, share > 90 ? "late" : "done")];
+  };
+  return [
+    ["State", "", (replica) => [make("span", { class: "tone", "data-tone": replica.tone }, replica.state)]],
+    ["Restarts", "number", (replica) => [String(replica.restarts)]],
+    ...(used.length ? [["CPU", "number", figure("cpu")], ["Memory", "number", memory]] : []),
+    ...(used.some(({ gpuMemory }) => gpuMemory !== "-") ? [["GPU", "number", figure("gpu")], ["GPU memory", "number", figure("gpuMemory")]] : []),
+    ["Node", "", (replica) => [replica.node || "-"]],
+    ["Age", "", (replica) => [moment(replica.created)]],
+  ];
+}
+
+function onUsage(found) {
+  usage = found;
+  write($("usage-note"), found.note && `CPU and memory are not shown: ${found.note}`);
+  if (replicas) drawReplicas();
+}
+
 function onReplicas(found) {
+  replicas = found;
   const more = found.count - found.rows.length;
   write($("replica-count"), `${found.running} of ${found.count} run${more > 0 ? `; ${found.rows.length} are shown, those that do not run first` : ""}`);
-  const rows = found.rows.map((replica) =>
-    make(
-      "tr",
-      {},
-      make("th", { scope: "row", title: replica.pod }, replica.name),
-      make("td", {}, make("span", { class: "tone", "data-tone": replica.tone }, replica.state)),
-      make("td", { class: "number" }, String(replica.restarts)),
-      make("td", {}, replica.node || "-"),
-      make("td", {}, moment(replica.created)),
-    ),
+  drawReplicas();
+  log.setReplicas(found.rows.map((replica) => replica.name), found.count);
+}
+
+function drawReplicas() {
+  const columns = replicaColumns();
+  const titles = ["Replica", ...columns.map(([title]) => title)];
+  if (isNew("titles", titles)) $("replica-head").replaceChildren(...titles.map((title, number) => make("th", { scope: "col", class: columns[number - 1]?.[1] || null }, title)));
+  const rows = replicas.rows.map((replica) =>
+    make("tr", {}, make("th", { scope: "row", title: replica.pod }, replica.name), ...columns.map(([, kind, value]) => make("td", { class: kind || null }, ...value(replica)))),
   );
   $("replicas").replaceChildren(...rows);
-  log.setReplicas(found.rows.map((replica) => replica.name), found.count);
 }
 
 function onTimeline(entries) {
@@ -172,6 +197,7 @@ const stream = new Stream(
   {
     job: onJob,
     replicas: onReplicas,
+    usage: onUsage,
     timeline: onTimeline,
     picture: (value) => {
       show($("picture"), value);
