@@ -164,5 +164,46 @@ async def _command_is_copied(page: "Page") -> None:
     assert await page.evaluate("navigator.clipboard.readText()") == "tfjob retry fails -n default"
 
 
+async def test_a_job_is_changed_after_a_question(machine: LocalMachine, link: str, visitor: Visitor) -> None:
+    assert (await machine.run("submit", "-", manifest=job("trains", TRAINS, 1, "OnFailure")))[0] == 0
+    page = await visitor.open(link)
+    await page.get_by_role("link", name="trains").click()
+    state = page.locator("#state")
+    await state.filter(has_text="Running").wait_for()
+
+    await page.get_by_role("button", name="Suspend").press("Enter")
+    question = page.get_by_role("dialog", name="Suspend trains?")
+    await question.wait_for()
+    await is_fit(page, DAY, NIGHT)
+    await page.keyboard.press("Escape")
+    assert await question.is_hidden()
+    await page.get_by_role("button", name="Suspend").click()
+    await question.get_by_role("button", name="Suspend").click()
+    await page.get_by_text("trains is suspended.").wait_for()
+    await state.filter(has_text="Suspended").wait_for()
+
+    await page.get_by_role("button", name="Scale").click()
+    await page.get_by_role("spinbutton", name="Number").fill("2")
+    await page.get_by_role("spinbutton", name="Number").press("Enter")
+    await page.get_by_text("trains has 2 replicas of type Worker now.").wait_for()
+    await page.get_by_role("button", name="Resume").click()
+    await page.get_by_role("dialog", name="Resume trains?").get_by_role("button", name="Resume").click()
+    await page.get_by_role("row", name=re.compile("worker-1 is running")).wait_for()
+    await page.get_by_role("button", name="Restart").click()
+    await page.get_by_role("dialog", name="Restart trains?").get_by_role("button", name="Restart").click()
+    await page.get_by_text("Pods deleted, which the operator replaces: worker-0, worker-1.").wait_for()
+
+    await page.get_by_role("button", name="Delete").click()
+    await page.get_by_role("dialog", name="Delete trains?").get_by_role("button", name="Cancel").click()
+    await page.get_by_role("button", name="Delete").click()
+    await page.get_by_role("dialog", name="Delete trains?").get_by_role("button", name="Delete").click()
+    await page.get_by_text("trains is deleted.").wait_for()
+    await state.filter(has_text="Deleted").wait_for()
+    assert await page.get_by_role("group", name="Change this job").is_hidden()
+    assert (await machine.run("local", "down"))[0] == 0
+    await page.get_by_role("link", name="All jobs").click()
+    await page.get_by_text("cannot be reached").wait_for()
+
+
 async def _has_more(log: "Locator", line_count: int) -> bool:
     return await log.locator("div").count() > line_count + 10

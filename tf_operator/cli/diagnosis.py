@@ -65,9 +65,9 @@ class Permission:
     def __str__(self) -> str:
         return f"{self.verb} {self.resource}{f'/{self.subresource}' if self.subresource else ''}"
 
-    def review(self, namespace: str) -> dict[str, Any]:
+    def review(self, namespace: str, name: str = "") -> dict[str, Any]:
         attributes = {"namespace": namespace, "verb": self.verb, "group": self.group, "resource": self.resource}
-        return {"spec": {"resourceAttributes": attributes | {"subresource": self.subresource}}}
+        return {"spec": {"resourceAttributes": attributes | {"subresource": self.subresource, "name": name}}}
 
 
 def permissions(api: ServedAPI) -> tuple[Permission, ...]:

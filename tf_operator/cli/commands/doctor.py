@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from tf_operator.cli import diagnosis, session, target
-from tf_operator.cli.diagnosis import Finding, Permission
+from tf_operator.cli import access, diagnosis, session, target
+from tf_operator.cli.diagnosis import Finding
 from tf_operator.cli.grammar import Commands
 from tf_operator.client import ApiError, AsyncTFJobs, Forbidden, NotFound, changes, cluster
 from tf_operator.client.cluster import ClusterChoice
@@ -20,9 +20,6 @@ from tf_operator.planning.kueue import state
 
 _CRDS: Final = Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", is_namespaced=False
-)
-_REVIEWS: Final = Resource(
-    "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", is_namespaced=False
 )
 _LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 _DEPLOYMENTS: Final = Resource("apps", "v1", "deployments", "Deployment")
@@ -143,15 +140,9 @@ async def _all(jobs: AsyncTFJobs, resource: Resource, scope: Scope) -> list[Body
 async def _permissions(jobs: AsyncTFJobs) -> Finding:
     needed = diagnosis.permissions(jobs.api)
     try:
-        answers = await asyncio.gather(*(_is_allowed(jobs, permission) for permission in needed))
+        answers = await asyncio.gather(*(access.is_allowed(jobs, permission) for permission in needed))
     except ApiError as error:
         return Finding.unknown(f"your permissions cannot be checked: {error}")
     return diagnosis.of_permissions(
         [permission for permission, is_allowed in zip(needed, answers, strict=True) if not is_allowed], jobs.namespace
     )
-
-
-async def _is_allowed(jobs: AsyncTFJobs, permission: Permission) -> bool:
-    reply = await jobs.client.create(_REVIEWS, "", permission.review(jobs.namespace))
-    status = reply.get("status")
-    return isinstance(status, dict) and status.get("allowed") is True

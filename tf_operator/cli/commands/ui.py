@@ -37,12 +37,16 @@ def add_command(commands: Commands) -> None:
         "ui",
         help="show jobs in a browser, as they run",
         description="Shows jobs in a browser, as they run: a table, and for each job its replicas, events, logs and"
-        " first failure. Serves this machine only, with your own permissions, until Ctrl-C. Shows all kinds and"
-        " namespaces that you may list, or those of --kind and --namespace.",
+        " first failure; buttons suspend, resume, restart, scale and delete it where you may. Serves this machine only,"
+        " with your own permissions, until Ctrl-C. Shows all kinds and namespaces that you may list, or those of --kind"
+        " and --namespace.",
         allow_abbrev=False,
     )
     parser.add_argument("--port", type=_port, default=0, metavar="PORT", help="loopback port; default: a free one")
     parser.add_argument("--no-browser", action="store_true", help="print the address only")
+    parser.add_argument(
+        "--read-only", action="store_true", help="show no buttons that change a job, and refuse changes"
+    )
     target.add_arguments(parser, changes=False)
     parser.set_defaults(run=_run, kind="")
 
@@ -81,7 +85,13 @@ async def _serve(jobs: AsyncTFJobs, arguments: argparse.Namespace, *, shows_all_
         guard = BrowserGuard(listener.getsockname()[1])
         async with (
             site.serving(
-                listener, guard=guard, board=job_board, connect=jobs.of_kind, clock=clock, naming=_naming(arguments)
+                listener,
+                guard=guard,
+                board=job_board,
+                connect=jobs.of_kind,
+                clock=clock,
+                naming=_naming(arguments),
+                is_read_only=arguments.read_only,
             ),
             asyncio.TaskGroup() as tasks,
         ):

@@ -4,5 +4,5 @@
                                    +-> job_feed, log_feed: one job, for as long as somebody looks at it
 
 The server sends data only; the pages are static files, whose modules put each value into the document as text.
-Nothing can be changed: only GET is answered.
+A job is changed by POST alone, with the token of its page, as its user may in a terminal.
 """

@@ -7,8 +7,12 @@ Every user of the machine can reach loopback, and so can every page in the user'
 - a path that cannot be guessed, for which alone the cookie is sent: a browser does not tell ports apart, and would
   show the cookie to the server of another user at another port;
 - ``Host`` and ``Origin``: a name of somebody else that leads to this machine (DNS rebinding) is not this server's.
+
+A change needs a fifth key: the token of the page that shows its job, in a header, which no form of another site can
+send. It is of no use for another job.
 """
 
+import hashlib
 import hmac
 import secrets
 from collections.abc import Mapping
@@ -16,6 +20,7 @@ from typing import Final
 
 from tf_operator.local.apiserver.http.guard import Headers
 
+PAGE_HEADER: Final = "X-Tfjob-Page"
 COOKIE: Final = "tfjob-ui"
 _SITES: Final = frozenset({"same-origin", "none"})
 """Who may have caused a request: a page of ours, or the user."""
@@ -34,6 +39,7 @@ class BrowserGuard:
         self._hosts = tuple(f"{name}:{port}".removesuffix(":80") for name in ("127.0.0.1", "localhost"))
         self._token = secrets.token_urlsafe(32)
         self._session = secrets.token_urlsafe(32)
+        self._secret = secrets.token_bytes(32)
         self.path = f"/{secrets.token_hex(16)}/"
         """Where all pages are."""
         self.url = f"http://{self._hosts[0]}/?token={self._token}"
@@ -63,6 +69,17 @@ class BrowserGuard:
         cookies = [part.strip().partition("=") for text in headers.getall("Cookie", ()) for part in text.split(";")]
         if not any(name == COOKIE and _same(value, self._session) for name, _, value in cookies):
             raise NotLetIn(ASK_AGAIN)
+
+    def token_of(self, page: str) -> str:
+        """What the page of a job sends with each change of it."""
+        return hmac.new(self._secret, page.encode(), hashlib.sha256).hexdigest()
+
+    def check_change(self, headers: Headers, page: str) -> None:
+        """``NotLetIn`` for a change that the page of this job has not sent."""
+        tokens = headers.getall(PAGE_HEADER, ())
+        # Browsers name the origin of each POST; the address has been compared with it.
+        if len(headers.getall("Origin", ())) != 1 or len(tokens) != 1 or not _same(tokens[0], self.token_of(page)):
+            raise NotLetIn("A change needs the token of the page that shows the job: open it again.")
 
 
 def _same(text: str, expected: str) -> bool:

@@ -6,7 +6,7 @@ from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Final
 
 from tf_operator.cli import failures
-from tf_operator.cli.ui import feed, job_page, job_timeline
+from tf_operator.cli.ui import changes, feed, job_page, job_timeline
 from tf_operator.cli.ui.curves import Curves
 from tf_operator.cli.ui.feed import RunningFeed
 from tf_operator.client import ApiError, AsyncTFJobs, Forbidden, Job, JobEvent, JobPod, NotFound, NotPossible, usage
@@ -28,6 +28,7 @@ _EVENTS_EVERY: Final = 5.0
 """Seconds between two lists of events: of pods there is no selection smaller than the namespace."""
 _LATEST_EVENTS: Final = 500
 _LOG_WITHIN: Final = 3.0
+_RIGHTS_EVERY: Final = 15.0
 _USAGE_EVERY: Final = 5.0
 _USAGE_AFTER_REFUSAL: Final = 60.0
 BROKEN: Final = "This page cannot be kept up to date; the terminal of tfjob ui says why."
@@ -39,10 +40,14 @@ class JobFeed(RunningFeed):
     What the API server refuses, or cannot say now, is asked for again, and the page says so: rights come and go.
     """
 
-    def __init__(self, jobs: AsyncTFJobs, name: str, clock: Clock, *, naming: str = "") -> None:
-        """``naming``: options of a command that name the cluster."""
+    def __init__(
+        self, jobs: AsyncTFJobs, name: str, clock: Clock, *, naming: str = "", may_change: bool = False
+    ) -> None:
+        """``naming``: options of a command that name the cluster; ``may_change``: unless only looking is wanted."""
         super().__init__()
         self._naming = naming
+        self._may_change = may_change
+        self._rights = feed.frame("rights", {"verbs": [], "note": ""})
         self._jobs = jobs
         self._name = name
         self._clock = clock
@@ -86,7 +91,13 @@ class JobFeed(RunningFeed):
         failure: ApiError | None = None
         try:
             async with asyncio.TaskGroup() as tasks:
-                others = [self._follow_pods(job), self._keep_events(job), self._keep_usage(job), self._write()]
+                others = [
+                    self._follow_pods(job),
+                    self._keep_events(job),
+                    self._keep_usage(job),
+                    self._keep_rights(),
+                    self._write(),
+                ]
                 running = [tasks.create_task(work) for work in others]
                 await self._follow_job(job)
                 for task in running:
@@ -142,6 +153,24 @@ class JobFeed(RunningFeed):
                 self._stirred.set()
             await self._clock.sleep(pause)
 
+    async def _keep_rights(self) -> None:
+        """Which changes the user has permissions for; they come and go."""
+        while self._may_change:
+            objection, verbs, note = self._jobs.choice and self._jobs.choice.objection, list[str](), ""
+            try:
+                if objection:
+                    note = objection.sentence("--context NAME")
+                else:
+                    verbs = await changes.allowed(self._jobs, self._name)
+                    note = "" if verbs else "You have no permission to change this job."
+            except ApiError as error:
+                note = f"Your permissions cannot be checked: {error}"
+            rights = feed.frame("rights", {"verbs": verbs, "note": feed.printable(note)})
+            if rights != self._rights:
+                self._rights = rights
+                self._stirred.set()
+            await self._clock.sleep(_RIGHTS_EVERY)
+
     async def _write(self) -> None:
         while True:
             await self._stirred.wait()
@@ -179,8 +208,7 @@ class JobFeed(RunningFeed):
         is_known = (self._pods is not None or "Pods" in self._failures) and (
             self._events is not None or "Events" in self._failures
         )
-        if self._usage:
-            sections["usage"] = self._usage
+        sections |= {"rights": self._rights} | ({"usage": self._usage} if self._usage else {})
         if is_known and (situation := self._situation):  # without them the explanation would be another one
             overview = job_page.overview(situation, note=self._note, is_deleted=self._is_deleted, naming=self._naming)
             sections |= {

@@ -9,7 +9,7 @@ from typing import Final
 
 from tf_operator import quantity
 from tf_operator.cli import output
-from tf_operator.cli.ui import board, feed
+from tf_operator.cli.ui import board, changes, feed
 from tf_operator.client import Job, JobPod, ReplicaUsage, display, pods, usage
 from tf_operator.client.explanation import checks, ends
 from tf_operator.client.explanation.situation import Situation
@@ -35,6 +35,9 @@ def overview(situation: Situation, *, note: str = "", is_deleted: bool = False, 
     """
     job, explanation = situation.job, checks.explain(situation)
     return {
+        "uid": job.uid,
+        "possible": [] if is_deleted else changes.possible(job),
+        "types": [(str(spec.type), spec.count) for spec in job.spec.replicas],
         "state": "Deleted" if is_deleted else board.state(job),
         "explanation": "was deleted" if is_deleted else feed.printable(explanation.state),
         "reasons": [] if is_deleted else _lines(explanation.reasons),

@@ -4,6 +4,7 @@
     PATH/                            the table of jobs
     PATH/jobs/KIND/NAMESPACE/NAME    the page of one job
     PATH/stream, PATH/stream/KIND/NAMESPACE/NAME, PATH/yaml/KIND/NAMESPACE/NAME: what they show
+    PATH/change/KIND/NAMESPACE/NAME  changes the job, by POST with the token of its page
 
 Every answer forbids the browser to run or load anything that is not this server's own.
 """
@@ -20,13 +21,13 @@ from typing import Final
 from aiohttp import web
 
 from tf_operator.cli import failures
-from tf_operator.cli.ui import feed, job_page
+from tf_operator.cli.ui import changes, feed, job_page
 from tf_operator.cli.ui.board import Board
 from tf_operator.cli.ui.feed import Cursor, Feed, SharedFeeds, TooMany
 from tf_operator.cli.ui.guard import BrowserGuard, NotLetIn
 from tf_operator.cli.ui.job_feed import JobCursor, JobFeed
 from tf_operator.cli.ui.log_feed import LogCursor, LogFeed
-from tf_operator.client import ApiError, AsyncTFJobs, NotFound
+from tf_operator.client import ApiError, AsyncTFJobs, NotFound, NotPossible
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.log import Logger
 from tf_operator.machinery.serving.streaming import StreamingServer
@@ -38,6 +39,8 @@ _PACE: Final = 0.25
 _BEAT: Final = 15.0
 """Seconds of silence after which a stream says that it lives."""
 _ENDED_WITHIN: Final = 1.0
+_BODY_WITHIN: Final = 5.0
+_NO_TOKEN: Final = b'name="token" content=""'
 _TYPES: Final = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self';"
@@ -53,6 +56,7 @@ _HEADERS: Final = {
 _JOB: Final = r"(?P<kind>[a-z0-9.]{1,100})/(?P<namespace>[a-z0-9][-a-z0-9]{0,62})/(?P<name>[a-z0-9][-a-z0-9.]{0,252})"
 _PAGE: Final = re.compile(rf"jobs/{_JOB}")
 _STREAM: Final = re.compile(rf"stream/{_JOB}")
+_CHANGE: Final = re.compile(rf"change/{_JOB}")
 _YAML: Final = re.compile(rf"yaml/{_JOB}")
 _REPLICA: Final = re.compile(r"|[a-z]{1,20}-[0-9]{1,6}")
 # The page of ours from which the browser goes on: it sends no cookie with what the page of another site has led to,
@@ -79,14 +83,29 @@ class _Answer(Exception):
 
 @asynccontextmanager
 async def serving(
-    listener: socket.socket, *, guard: BrowserGuard, board: Board, connect: Connect, clock: Clock, naming: str = ""
+    listener: socket.socket,
+    *,
+    guard: BrowserGuard,
+    board: Board,
+    connect: Connect,
+    clock: Clock,
+    naming: str = "",
+    is_read_only: bool = False,
 ) -> AsyncIterator[None]:
     """Serve at a socket that listens, until the block is left; the socket is closed then.
 
     ``naming``: options that name the cluster in a command.
     """
     async with asyncio.TaskGroup() as tasks:
-        site = Site(guard, board=board, connect=connect, feeds=SharedFeeds(tasks), clock=clock, naming=naming)
+        site = Site(
+            guard,
+            board=board,
+            connect=connect,
+            feeds=SharedFeeds(tasks),
+            clock=clock,
+            naming=naming,
+            is_read_only=is_read_only,
+        )
         async with site.accepting(listener, tls=None, ends_within=_ENDED_WITHIN):
             yield
 
@@ -101,6 +120,7 @@ class Site(StreamingServer):
         feeds: SharedFeeds,
         clock: Clock,
         naming: str = "",
+        is_read_only: bool = False,
     ) -> None:
         super().__init__(self._answer, clock)
         self._guard = guard
@@ -109,6 +129,7 @@ class Site(StreamingServer):
         self._feeds = feeds
         self._clock = clock
         self._naming = naming
+        self._is_read_only = is_read_only
         self._files = _files()
 
     def __call__(self) -> web.RequestHandler:
@@ -139,8 +160,8 @@ class Site(StreamingServer):
 
     async def _dispatch(self, http: web.BaseRequest) -> web.StreamResponse:
         self._guard.check_address(http.headers)
-        if http.method not in {"GET", "HEAD"}:
-            raise _Answer(405, "Nothing can be changed here.")
+        if http.method not in {"GET", "HEAD", "POST"}:
+            raise _Answer(405, "Nothing can be changed so.")
         if http.path == "/":
             cookie = self._guard.redeem(http.query)
             self.admit(http)
@@ -152,7 +173,12 @@ class Site(StreamingServer):
         self.admit(http)
         if not http.path.startswith(self._guard.path):
             raise _Answer(404, "There is no such page.")
-        return await self._page(http, http.path.removeprefix(self._guard.path))
+        path = http.path.removeprefix(self._guard.path)
+        if http.method != "POST":
+            return await self._page(http, path)
+        if self._is_read_only or not (match := _CHANGE.fullmatch(path)):
+            raise _Answer(405, "Nothing can be changed here.")
+        return await self._change(http, **match.groupdict())
 
     async def _page(self, http: web.BaseRequest, path: str) -> web.StreamResponse:
         if path == "stream":
@@ -165,11 +191,47 @@ class Site(StreamingServer):
             return await self._job_stream(http, **match.groupdict())
         if match := _YAML.fullmatch(path):
             return await self._yaml(**match.groupdict())
-        name = "jobs.html" if path == "" else "job.html" if _PAGE.fullmatch(path) else path.removeprefix("static/")
+        if match := _PAGE.fullmatch(path):
+            return self._job_page(**match.groupdict())
+        name = "jobs.html" if path == "" else path.removeprefix("static/")
         if name not in self._files:
             raise _Answer(404, "There is no such page.")
         media, content = self._files[name]
         return web.Response(body=content, content_type=media, charset="utf-8", headers=_HEADERS)
+
+    def _job_page(self, kind: str, namespace: str, name: str) -> web.StreamResponse:
+        """With its token, in the place that the file has for it."""
+        media, content = self._files["job.html"]
+        token = "" if self._is_read_only else self._guard.token_of(f"{kind}/{namespace}/{name}")
+        body = content.replace(_NO_TOKEN, _NO_TOKEN[:-1] + token.encode() + b'"')
+        return web.Response(body=body, content_type=media, charset="utf-8", headers=_HEADERS)
+
+    async def _change(self, http: web.BaseRequest, *, kind: str, namespace: str, name: str) -> web.StreamResponse:
+        self._guard.check_change(http.headers, f"{kind}/{namespace}/{name}")
+        if http.content_type != "application/json":
+            raise _Answer(415, "A change is JSON.")
+        try:
+            order = changes.read(await self._body(http))
+        except ValueError as error:
+            raise _Answer(400, f"This is no change: {feed.printable(str(error))}.") from error
+        try:
+            text, is_done = await changes.perform(self._jobs(kind, namespace), name, order), True
+        except (ApiError, NotPossible) as error:
+            text, is_done = failures.sentence(error), False
+        return web.json_response({"text": feed.printable(text), "isDone": is_done}, headers=_HEADERS)
+
+    async def _body(self, http: web.BaseRequest) -> bytes:
+        """All of it, if it is short, and comes soon."""
+        body = b""
+        try:
+            async with self._clock.timeout(_BODY_WITHIN):
+                while len(body) <= changes.MOST_BYTES and (part := await http.content.read(changes.MOST_BYTES)):
+                    body += part
+        except TimeoutError:
+            raise ValueError("it does not end") from None
+        if len(body) > changes.MOST_BYTES:
+            raise ValueError("it is too long")
+        return body
 
     def _jobs(self, kind: str, namespace: str) -> AsyncTFJobs:
         try:
@@ -193,7 +255,12 @@ class Site(StreamingServer):
         async with AsyncExitStack() as stack:
             try:
                 job = await stack.enter_async_context(
-                    self._feeds.reading(key, lambda: JobFeed(jobs, name, self._clock, naming=self._naming))
+                    self._feeds.reading(
+                        key,
+                        lambda: JobFeed(
+                            jobs, name, self._clock, naming=self._naming, may_change=not self._is_read_only
+                        ),
+                    )
                 )
                 log = await stack.enter_async_context(
                     self._feeds.reading((*key, replica), lambda: LogFeed(jobs, name, replica, self._clock))

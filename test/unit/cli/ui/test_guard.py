@@ -84,3 +84,18 @@ def test_the_cookie_is_of_no_use_to_the_page_of_another_site_or_port(guard, site
 
     with pytest.raises(NotLetIn, match="other web pages"):
         guard.check_session(CIMultiDict({"Cookie": mine, "Sec-Fetch-Site": site}))
+
+
+PAGE = "tfjob.kubeflow.org/default/j"
+OURS = {**OWN, "Origin": "http://127.0.0.1:8090"}
+
+
+def test_a_change_needs_the_token_of_the_page_that_shows_the_job(guard):
+    token = guard.token_of(PAGE)
+
+    guard.check_change(CIMultiDict({**OURS, "X-Tfjob-Page": token}), PAGE)
+    assert token != BrowserGuard(PORT).token_of(PAGE)
+    wrong = [{}, {"X-Tfjob-Page": ""}, {"X-Tfjob-Page": guard.token_of(f"{PAGE}-2")}, {"X-Tfjob-Page": f"{token}é"}]
+    for headers in [{**OURS, **each} for each in wrong] + [{**OWN, "X-Tfjob-Page": token}]:
+        with pytest.raises(NotLetIn, match="token of the page"):
+            guard.check_change(CIMultiDict(headers), PAGE)

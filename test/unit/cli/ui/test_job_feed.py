@@ -8,11 +8,12 @@ import pytest
 
 from support.embedded.embedded_jobs import EmbeddedJobs
 from support.fake_clock import FakeClock
-from tf_operator.cli.ui import job_page, log_feed
+from tf_operator.cli.ui import changes, job_page, log_feed
 from tf_operator.cli.ui.feed import MOST_FEEDS, SharedFeeds, TooMany
 from tf_operator.cli.ui.job_feed import JobCursor, JobFeed
 from tf_operator.cli.ui.log_feed import LogCursor, LogFeed
 from tf_operator.client import usage
+from tf_operator.client.cluster import ClusterChoice, Objection
 from tf_operator.local.log_transport import LogTransport
 from tf_operator.machinery.transport import errors
 
@@ -132,6 +133,42 @@ async def test_what_replicas_use_is_shown_where_somebody_measures_it(cluster, jo
     await cluster.clock.advance(61)
     row = {"cpu": "250m", "memory": "512Mi", "share": None, "gpu": "-", "gpuMemory": "-"}
     assert read(page)["usage"] == {"rows": {"worker-0": row}, "note": ""}
+
+
+async def test_a_page_learns_which_changes_are_allowed_and_when_that_changes(cluster, jobs, running, monkeypatch):
+    cluster.job("j")
+    page = JobCursor(await running(JobFeed(jobs, "j", cluster.clock, may_change=True)))
+    await cluster.clock.advance(1)
+    first = read(page)
+    assert first["job"]["possible"] == ["suspend", "restart", "scale", "delete"]
+    assert first["rights"] == {"verbs": ["suspend", "resume", "restart", "scale", "delete"], "note": ""}
+
+    monkeypatch.setattr(changes, "allowed", AsyncMock(return_value=[]))
+    await cluster.clock.advance(16)
+    assert read(page)["rights"] == {"verbs": [], "note": "You have no permission to change this job."}
+    monkeypatch.setattr(changes, "allowed", AsyncMock(side_effect=errors.Unreachable("gone")))
+    await cluster.clock.advance(16)
+    assert read(page)["rights"] == {"verbs": [], "note": "Your permissions cannot be checked: gone"}
+
+
+async def test_where_only_looking_is_wanted_nothing_is_asked_or_allowed(cluster, jobs, running, refusals):
+    cluster.job("j")
+    page = JobCursor(await running(JobFeed(jobs, "j", cluster.clock)))
+    await cluster.clock.advance(60)
+
+    assert read(page)["rights"] == {"verbs": [], "note": ""}
+    assert not [path for path in refusals.paths if "reviews" in path]
+
+
+async def test_a_cluster_that_nobody_has_named_is_not_changed(cluster, jobs, running):
+    cluster.job("j")
+    objection = Objection("the local server does not run", "", "prod")
+    jobs.choice = ClusterChoice(None, None, "the current context", objection=objection)
+    page = JobCursor(await running(JobFeed(jobs, "j", cluster.clock, may_change=True)))
+    await cluster.clock.advance(1)
+
+    rights = read(page)["rights"]
+    assert (rights["verbs"], "--context prod" in rights["note"]) == ([], True)
 
 
 def test_memory_is_a_share_of_what_all_containers_may_have():

@@ -1,20 +1,24 @@
 """What the pages of ``tfjob ui`` answer, request by request: data for the user's browser, and nothing for others."""
 
 import asyncio
+import json
 import re
 from importlib import resources
 from unittest import mock
 
 import pytest
+from aiohttp import StreamReader
 from aiohttp.test_utils import make_mocked_request
 
-from support.embedded.embedded_jobs import EmbeddedJobs
+from support.embedded.embedded_jobs import TFJOBS, EmbeddedJobs
 from support.fake_clock import FakeClock
 from tf_operator.cli.ui import board, site
 from tf_operator.cli.ui.feed import SharedFeeds
 from tf_operator.cli.ui.guard import ASK_AGAIN, BrowserGuard
 from tf_operator.dialects import registry
+from tf_operator.local.log_transport import LogTransport
 from tf_operator.machinery.serving.streaming import WRITE_WITHIN
+from tf_operator.machinery.transport import errors
 from tf_operator.machinery.transport.requests import EVERYWHERE
 
 JOB = "tfjob.kubeflow.org/default/j"
@@ -30,8 +34,13 @@ class Browser:
         self.entrance = guard.url.partition("8090")[2]
         self.streams = []
 
-    async def ask(self, path, method="GET", *, writer=None):
-        request = make_mocked_request(method, path, self.headers, writer=writer)
+    async def ask(self, path, method="GET", *, writer=None, headers=None, body=None):
+        payload = StreamReader(mock.Mock(), 2**16, loop=asyncio.get_running_loop())
+        payload.feed_data(body or b"")
+        if body is not None:
+            payload.feed_eof()
+        headers = {**self.headers, **(headers or {})}
+        request = make_mocked_request(method, path, headers, writer=writer, payload=payload)
         self.transport = request.transport
         return await self.site.request_handler(request)
 
@@ -157,6 +166,9 @@ ANSWERS = {
     ("GET", "{path}yaml/tfjob.kubeflow.org/%2e%2e/j"): (404, "no such page"),
     ("GET", "/elsewhere/"): (404, "no such page"),
     ("POST", "{path}"): (405, "Nothing can be changed"),
+    ("POST", f"{{path}}yaml/{JOB}"): (405, "Nothing can be changed"),
+    ("POST", f"{{path}}change/{JOB}"): (403, "needs the token"),
+    ("GET", f"{{path}}change/{JOB}"): (404, "no such page"),
     ("DELETE", f"{{path}}yaml/{JOB}"): (405, "Nothing can be changed"),
 }
 
@@ -171,6 +183,101 @@ async def test_a_request_is_answered_without_a_way_out_of_the_pages(browser, que
     assert (answer.status, outcome[1] in (answer.text or "")) == (outcome[0], True), answer.text
     assert "default-src 'none'; script-src 'self'" in answer.headers["Content-Security-Policy"]
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+async def change(browser, order, *, job=JOB, page=JOB, **headers):
+    """Change a job as its page does; a header that is empty is left out."""
+    token = browser.guard.token_of(page)
+    usual = {"Origin": "http://127.0.0.1:8090", "Content-Type": "application/json", "X-Tfjob-Page": token}
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    sent = {name: value for name, value in {**usual, **named}.items() if value}
+    body = order if isinstance(order, bytes) else json.dumps(order).encode()
+    return await browser.ask(f"{browser.guard.path}change/{job}", "POST", headers=sent, body=body)
+
+
+@pytest.fixture
+def suspend(cluster):
+    return {"verb": "suspend", "uid": cluster.find(TFJOBS, "j")["metadata"]["uid"]}
+
+
+def is_suspended(cluster):
+    return cluster.find(TFJOBS, "j")["spec"].get("runPolicy", {}).get("suspend", False)
+
+
+async def test_a_page_has_the_token_with_which_its_job_is_changed(browser, cluster, suspend):
+    await browser.enter()
+    page = await browser.ask(f"{browser.guard.path}jobs/{JOB}")
+    assert f'<meta name="token" content="{browser.guard.token_of(JOB)}">'.encode() in page.body
+
+    answer = await change(browser, suspend)
+    assert (answer.status, json.loads(answer.text)) == (200, {"text": "j is suspended.", "isDone": True})
+    assert is_suspended(cluster)
+    answer = await change(browser, {**suspend, "uid": "other"})
+    assert (answer.status, json.loads(answer.text)["isDone"]) == (200, False)
+
+
+ATTACKS = {
+    "no origin": (403, {"Origin": ""}),
+    "a page of another site": (403, {"Origin": "http://evil.example"}),
+    "a page of another port": (403, {"Origin": "http://127.0.0.1:8091"}),
+    "a name that was bound to this machine": (403, {"Host": "evil.example:8090", "Origin": "http://evil.example:8090"}),
+    "no token": (403, {"X_Tfjob_Page": ""}),
+    "the token of another job": (403, {"page": "tfjob.kubeflow.org/default/other"}),
+    "a cookie of somebody else": (403, {"Cookie": "tfjob-ui=forged"}),
+    "a request that another site caused": (403, {"Sec_Fetch_Site": "cross-site"}),
+    "a form": (415, {"Content_Type": "application/x-www-form-urlencoded"}),
+    "text": (415, {"Content_Type": "text/plain"}),
+}
+
+
+@pytest.mark.parametrize(("status", "headers"), ATTACKS.values(), ids=ATTACKS)
+async def test_nobody_else_changes_a_job(browser, cluster, suspend, status, headers):
+    await browser.enter()
+    answer = await change(browser, suspend, **headers)
+
+    assert (answer.status, is_suspended(cluster)) == (status, False)
+
+
+@pytest.mark.parametrize(
+    "body", [b"x" * 2000, b"{}", b'{"verb": "exec", "uid": "u"}'], ids=["long", "empty", "unknown"]
+)
+async def test_what_is_no_change_is_refused(browser, body):
+    await browser.enter()
+    answer = await change(browser, body)
+
+    assert (answer.status, "This is no change" in answer.text) == (400, True)
+
+
+async def test_a_change_that_does_not_end_is_not_waited_for(browser, cluster):
+    await browser.enter()
+    headers = {"Origin": "http://127.0.0.1:8090", "Content-Type": "application/json"}
+    headers["X-Tfjob-Page"] = browser.guard.token_of(JOB)
+    path = f"{browser.guard.path}change/{JOB}"
+    asked = asyncio.ensure_future(browser.ask(path, "POST", headers=headers))
+    await cluster.clock.advance(10)
+
+    assert (await asked).status == 400
+
+
+async def test_where_only_looking_is_wanted_nothing_is_changed(browser, cluster, suspend):
+    browser.site._is_read_only = True
+    await browser.enter()
+    page = await browser.ask(f"{browser.guard.path}jobs/{JOB}")
+    answer = await change(browser, suspend)
+
+    assert b'<meta name="token" content="">' in page.body
+    assert (answer.status, is_suspended(cluster)) == (405, False)
+
+
+async def test_a_refusal_of_the_api_server_is_said(browser, cluster, suspend, monkeypatch):
+    def refuse(*_, **__):
+        raise errors.Forbidden(403, errors.Status(message="you may not \u202e"))
+
+    await browser.enter()
+    monkeypatch.setattr(LogTransport, "send", refuse)
+    answer = json.loads((await change(browser, suspend)).text)
+
+    assert (answer["isDone"], answer["text"].startswith("you may not ?; tfjob doctor")) == (False, True)
 
 
 def test_the_pages_need_nothing_that_their_policy_forbids():

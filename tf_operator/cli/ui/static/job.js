@@ -1,10 +1,12 @@
 // The page of one job.
+import { Actions } from "./actions.js";
 import { bar, Charts, drawPicture } from "./charts.js";
 import { Log } from "./log.js";
 import { $, keepTimes, make, moment, root, show, stateText, Stream, write } from "./page.js";
 
 const [kind, namespace, name] = location.pathname.split("/").slice(3).map(decodeURIComponent);
 const path = [kind, namespace, name].map(encodeURIComponent).join("/");
+const actions = new Actions(path, name);
 const charts = new Charts($("charts"));
 const log = new Log(() => stream.restart());
 
@@ -38,6 +40,7 @@ function onJob(job) {
     $("state").replaceChildren(...stateText(job.state));
   }
   write($("explanation"), `It ${job.explanation}.`);
+  actions.show(job);
   show($("note"), job.note);
   write($("note"), job.note);
   onFacts(job);
@@ -198,6 +201,7 @@ const stream = new Stream(
     job: onJob,
     replicas: onReplicas,
     usage: onUsage,
+    rights: (rights) => actions.allow(rights),
     timeline: onTimeline,
     picture: (value) => {
       show($("picture"), value);
