@@ -32,7 +32,7 @@ from tf_operator.controller.writing.writes import Writer
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.machinery.cache.consistency import PendingWrites
 from tf_operator.machinery.cache.factory import SharedInformerFactory
-from tf_operator.machinery.cache.informer import Handler
+from tf_operator.machinery.cache.informer import Handler, Informer
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.events.recorder import EventRecorder
 from tf_operator.machinery.metrics_hooks import QueueInstruments
@@ -42,7 +42,7 @@ from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.requests import Scope
 from tf_operator.meta import ObjectKey
 from tf_operator.planning.snapshot import Settings
-from tf_operator.projections.jobs import DecodedJobs, StoredJob, phase_of
+from tf_operator.projections.jobs import DecodedJobs, StoredJob, phase_of, spec_of
 
 COMPONENT = "tfjob-controller"
 """Who reports events; the Go operator's name."""
@@ -170,7 +170,7 @@ def make_controller(context: ControllerContext, api: ServedAPI) -> Controller:
         notes=notes,
         api=api,
         jobs=own_caches.jobs.resource,
-        reporter=PlanReporter(own_caches.jobs.resource, context.recorder, metrics.jobs, api),
+        reporter=_reporter(context, api, own_caches.jobs),
     )
     observer = Observer(own_caches, notes, context.client, clock, decoded, context.settings, workloads)
     return Controller(
@@ -182,6 +182,11 @@ def make_controller(context: ControllerContext, api: ServedAPI) -> Controller:
         instruments=metrics.reconciles,
         workers=options.workers,
     )
+
+
+def _reporter(context: ControllerContext, api: ServedAPI, jobs: Informer[StoredJob]) -> PlanReporter:
+    specs = (lambda uid: spec_of(jobs.store.by_uid(uid))) if context.options.logs_ended_jobs else None
+    return PlanReporter(jobs.resource, context.recorder, context.controllers[api.controller].jobs, api, specs)
 
 
 def settings(options: Options) -> Settings:

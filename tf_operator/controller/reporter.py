@@ -32,13 +32,15 @@ class PlanReporter:
     recorder: Recorder
     instruments: JobInstruments
     api: ServedAPI
+    spec_of: job_log.SpecOf | None = None
+    """``None`` where the ends of jobs are not logged with all that they are known by."""
 
     def report(self, job: TrainingJob, plan: Plan) -> None:
         for event in plan.events:
             self.event(job, event)
         for count in plan.counts:
             self._count(job.key.namespace, count)
-        job_log.write(self.api, plan.report)
+        job_log.write(self.api, plan.report, self.spec_of)
 
     def event(self, job: TrainingJob, event: Event) -> None:
         regarding = reference_to(self.jobs, job.key, job.uid)

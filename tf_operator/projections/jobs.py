@@ -122,6 +122,10 @@ def phase_of(stored: StoredJob | None) -> str | None:
     return stored.summary.phase if stored else None
 
 
+def spec_of(stored: StoredJob | None) -> Body:
+    return as_object(stored.spec) if stored else {}
+
+
 def job_of(stored: StoredJob, api: ServedAPI) -> TrainingJob:
     """The job as its API reads it; never raises, whatever is stored."""
     return api.read(stored.metadata.body(), as_object(stored.spec), as_object(stored.status))

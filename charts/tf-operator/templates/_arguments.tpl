@@ -86,4 +86,5 @@
 {{- end }}
 - --log-format={{ .Values.logs.format }}
 - --log-level={{ .Values.logs.level }}
+- --log-ended-jobs={{ .Values.logs.endedJobs }}
 {{- end -}}

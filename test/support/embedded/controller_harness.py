@@ -39,7 +39,7 @@ from tf_operator.meta import ObjectKey, key_of, labels_of
 from tf_operator.planning.child_kinds import kinds
 from tf_operator.planning.snapshot import Settings
 from tf_operator.projections.extras import extra_reader
-from tf_operator.projections.jobs import DecodedJobs, phase_of
+from tf_operator.projections.jobs import DecodedJobs, phase_of, spec_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -142,7 +142,9 @@ class Harness:
             notes=self.notes,
             api=api,
             jobs=api.resource,
-            reporter=PlanReporter(api.resource, self.recorder, self.counts, api),
+            reporter=PlanReporter(
+                api.resource, self.recorder, self.counts, api, lambda uid: spec_of(self.jobs.by_uid(uid))
+            ),
         )
         self.decoded = DecodedJobs(api)
         observer = Observer(self.caches, self.notes, self.api.client, self.clock, self.decoded, lambda: settings)

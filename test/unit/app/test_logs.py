@@ -4,14 +4,31 @@ import io
 import json
 import logging
 import warnings
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from tf_operator.app import logs
+from tf_operator.controller import job_log, log_context
+from tf_operator.dialects.kubeflow.v1 import API, PROFILE
+from tf_operator.job.record import (
+    FailureCause,
+    FirstFailure,
+    JobPhase,
+    JobRecord,
+    ReplicaRecord,
+    ReplicaType,
+    RestartRecord,
+)
+from tf_operator.job.report import JobReport
+from tf_operator.job.training_job import TrainingJob
 from tf_operator.machinery import log as machinery_log
+from tf_operator.meta import ObjectKey
+from tf_operator.text import LONGEST_MESSAGE
 
 pytestmark = pytest.mark.usefixtures("own_logging")
 
+NOW = datetime(2026, 11, 1, tzinfo=UTC)
 TOKEN = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJzeXN0ZW0ifQ.c2lnbmF0dXJl"
 
 
@@ -170,3 +187,39 @@ def test_a_closed_standard_error_is_no_failure():
     stream.close()
 
     log.info("lost")
+
+
+LONGEST = {
+    "plain text": "x" * LONGEST_MESSAGE,
+    "another alphabet": "\N{SNOWMAN}" * LONGEST_MESSAGE,
+    "quotes": '"' * LONGEST_MESSAGE,
+    "nothing": "",
+}
+
+
+@pytest.mark.parametrize("message", LONGEST.values(), ids=LONGEST)
+def test_the_record_of_an_end_has_one_kilobyte_at_most(message):
+    failure = FirstFailure("p" * 253, "tensorflow", 137, "R" * 500, message, NOW)
+    lost = tuple(RestartRecord(ReplicaType.EVALUATOR, 9000 + index, "uid", replaced=True) for index in range(100))
+    ended = JobRecord(
+        JobPhase.FAILED,
+        FailureCause.STARTUP_DEADLINE_EXCEEDED,
+        start_time=NOW,
+        completion_time=NOW + timedelta(days=1000, microseconds=999_999),
+        replicas={ReplicaType.EVALUATOR: ReplicaRecord(restarts=2**28)},
+        disruptions=2**28,
+        restart_records=lost,
+        first_failure=failure,
+    )
+    job = TrainingJob(
+        ObjectKey("n" * 63, "j" * 63), "u" * 36, "1", PROFILE, record=JobRecord(JobPhase.RESTARTING), runtime_id="r" * 8
+    )
+    stream, _ = configured()
+
+    with machinery_log.bound(controller=API.controller), log_context.reconcile_of(job.key):
+        log_context.job_found(job.uid)
+        log_context.job_read(job.runtime_id)
+        job_log.write(API, JobReport(job, ended, NOW), lambda _: {"tfReplicaSpecs": {}})
+
+    assert len(stream.lines[0]) <= 1000
+    assert stream.record["first_failure"].get("message", "")[:10] == message[:10]

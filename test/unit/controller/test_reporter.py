@@ -1,6 +1,7 @@
 """From a plan to Events, metrics and the log."""
 
 import logging
+from hashlib import sha256
 
 import pytest
 from structlog.testing import capture_logs
@@ -12,14 +13,21 @@ from support.jobs.builders import tfjob
 from tf_operator.controller import job_log
 from tf_operator.controller.reporter import PlanReporter
 from tf_operator.dialects.kubeflow.v1 import API, PROFILE
-from tf_operator.job.record import FailureCause, JobPhase, JobRecord, ReplicaType, RestartRecord
+from tf_operator.job.record import (
+    FailureCause,
+    JobPhase,
+    JobRecord,
+    ReplicaType,
+    RestartRecord,
+)
 from tf_operator.job.report import EventKind, JobReport
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.meta import ObjectKey
 from tf_operator.planning.actions import Count, Event, Plan, Transition
 
-TOOK = {"duration_seconds": 0.0, "restarts": 0, "disruptions": 0}
+TOOK = {"spec_digest": "DIGEST", "duration_seconds": 0.0, "restarts": 0, "disruptions": 0}
 JOB = TrainingJob(ObjectKey("ns", "j"), "u", "1", PROFILE)
+SPEC_OF = {"u": {}}.__getitem__
 
 
 @pytest.fixture
@@ -113,7 +121,9 @@ def test_the_log_has_the_life_of_a_job(moves, expected, caplog):
 
     lines = [record for record in records if record["event"] in {"job condition changed", "job ended"}]
     fields = [{name: record[name] for name in record if name not in {"event", "log_level"}} for record in lines]
-    assert fields == expected
+    digest = job_log.digest(simulator.body["spec"])
+    told = [entry | ({"spec_digest": digest} if "spec_digest" in entry else {}) for entry in expected]
+    assert fields == told
     assert [record["to"] for record in lines if record["event"] == "job ended"] == [
         entry["to"] for entry in expected if "restarts" in entry
     ]
@@ -128,7 +138,7 @@ def test_many_replicas_are_named_up_to_a_bound_and_a_queued_job_says_why(caplog)
 
     with capture_logs() as records:
         for report in (JobReport(JOB, restarting, MORNING), queued, refused):
-            job_log.write(API, report)
+            job_log.write(API, report, SPEC_OF)
 
     assert records[0]["replica"].endswith("Worker-7, and 2 more")
     assert records[1]["reason"] == "NoRoom"
@@ -138,9 +148,26 @@ def test_many_replicas_are_named_up_to_a_bound_and_a_queued_job_says_why(caplog)
 def test_below_its_level_nothing_is_logged(caplog):
     caplog.set_level(logging.WARNING)
     with capture_logs() as records:
-        job_log.write(API, JobReport(JOB, JobRecord(JobPhase.CREATED), MORNING))
+        job_log.write(API, JobReport(JOB, JobRecord(JobPhase.CREATED), MORNING), SPEC_OF)
 
     assert records == []
+
+
+def test_the_digest_of_a_spec_depends_on_no_order_of_fields():
+    spec = {"b": [1, {"d": "\N{SNOWMAN}", "c": None}], "a": True}
+
+    assert job_log.digest(spec) == job_log.digest(dict(reversed(spec.items())))
+    assert job_log.digest(spec) == sha256('{"a":true,"b":[1,{"c":null,"d":"\N{SNOWMAN}"}]}'.encode()).hexdigest()[:16]
+    assert job_log.digest(spec) != job_log.digest({})
+
+
+def test_without_records_of_ended_jobs_an_end_is_another_condition(caplog):
+    caplog.set_level(logging.INFO)
+    with capture_logs() as records:
+        reporter = PlanReporter(JOBS, Recorder(), Counts(), API)
+        reporter.report(JOB, Plan(report=JobReport(JOB, JobRecord(JobPhase.SUCCEEDED), MORNING)))
+
+    assert [(entry["event"], entry["to"]) for entry in records] == [("job condition changed", "Succeeded")]
 
 
 def test_a_kubelet_that_reports_a_billion_restarts_does_not_block_the_process(reporter):

@@ -316,6 +316,14 @@ FLAGS: tuple[Flag, ...] = (
         "The minimum level: debug, info, warning or error.",
     ),
     Flag(
+        "log-ended-jobs",
+        SHOW,
+        flag_types.switch,
+        "true",
+        "",
+        "Log one record of at most 1 kB for each job that ends, with what it took and what failed first.",
+    ),
+    Flag(
         "conversion-webhook-bind-address",
         CONVERT,
         flag_types.address,

@@ -143,6 +143,7 @@ class Options:
     """``None``: nobody reports."""
     log_format: str = "json"
     log_level: str = "info"
+    logs_ended_jobs: bool = True
     pod_name: str = ""
     cluster_domain: str = ""
     warnings: tuple[str, ...] = ()
@@ -203,6 +204,7 @@ def _options(values: Mapping[str, Any], warnings: tuple[str, ...], environment: 
         progress=progress_options.read(values, environment),
         log_format=values["log-format"],
         log_level=values["log-level"],
+        logs_ended_jobs=values["log-ended-jobs"],
         pod_name=environment.get("MY_POD_NAME", ""),
         cluster_domain=_cluster_domain(environment),
         warnings=warnings,

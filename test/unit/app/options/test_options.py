@@ -72,6 +72,7 @@ def test_every_flag_finds_its_place():
         "--health-probe-bind-address=0",
         "--log-format=console",
         "--log-level=debug",
+        "--log-ended-jobs=false",
     )
 
     assert parsed == Options(
@@ -90,6 +91,7 @@ def test_every_flag_finds_its_place():
         health_address=None,
         log_format="console",
         log_level="debug",
+        logs_ended_jobs=False,
     )
 
 
