@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from tf_operator.dialects import record as codec
 from tf_operator.dialects import registry
+from tf_operator.dialects.json_values import present
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.job import defaults
@@ -102,7 +103,7 @@ def _write_status(report: JobReport, stored: Body) -> dict[str, Any]:
         sentence = str(stored.get("says", ""))
     lines = report.lines() if report.job.profile.after_end is AfterEnd.REPLICAS else ()
     by_name = {f"{line.type.label}-{line.index}": _words(line) for line in lines}
-    return codec.write(report.record) | codec.present(says=sentence, lines=by_name)
+    return codec.write(report.record) | present(says=sentence, lines=by_name)
 
 
 def _words(line: ReplicaLine) -> str:

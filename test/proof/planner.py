@@ -104,6 +104,7 @@ class Planner:
         return self.status_number(_moved(self.statuses[number], lambda moment: moment - timedelta(seconds=seconds)))
 
     def _settled(self, status: Json) -> Json:
+        status = _without_times(status)
         if self.bound.is_timed:
             return dict(_moved(status, lambda moment: max(moment, NOW - _LONGEST)))
         moments: set[datetime] = set()
@@ -258,6 +259,15 @@ def _avoided(spec: Json) -> tuple[str, ...]:
 def _memory(name: str, job: TrainingJob) -> str:
     """To what the memory of the type has grown, if it has."""
     return job.record.of(ReplicaType(_place(name, job)[0])).memory
+
+
+def _without_times(value: Json) -> Json:
+    """A status without what was used and lost: that grows for ever, and decides nothing."""
+    return {
+        name: _without_times(entry) if isinstance(entry, dict) else entry
+        for name, entry in value.items()
+        if name not in {"runSeconds", "lostSeconds", "usage"}
+    }
 
 
 def _place(name: str, job: TrainingJob) -> oracle.Replica:

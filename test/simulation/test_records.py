@@ -20,11 +20,13 @@ from tf_operator.dialects.kubeflow.v1 import PROFILE
 from tf_operator.job.ranges import Indexes
 from tf_operator.job.record import (
     ENDS,
+    MOST_RESOURCES,
     ElasticRecord,
     FailureCause,
     FirstFailure,
     JobPhase,
     JobRecord,
+    LossCause,
     PendingKind,
     PendingRecord,
     QueueRecord,
@@ -45,6 +47,7 @@ KNOWN_TIMES = st.integers(0, 10**6).map(lambda seconds: NOON + timedelta(seconds
 TIMES = st.none() | KNOWN_TIMES
 TEXTS = st.text("abc", max_size=3)
 COUNTS = st.integers(0, 5)
+SECONDS = st.integers(0, 2**53)
 SETS = st.frozensets(st.integers(0, 9)).map(Indexes)
 KINDS = st.sampled_from(list(ReplicaType))
 TYPES = st.sets(KINDS).map(lambda kinds: tuple(kind for kind in ReplicaType if kind in kinds))
@@ -73,9 +76,14 @@ RECORDS = st.builds(
     all_running_time=TIMES,
     resumed_time=TIMES,
     observed_generation=COUNTS,
-    replicas=st.dictionaries(KINDS, st.builds(ReplicaRecord, COUNTS, completed=SETS, started=SETS)),
+    replicas=st.dictionaries(
+        KINDS, st.builds(ReplicaRecord, COUNTS, completed=SETS, started=SETS, run_seconds=SECONDS)
+    ),
     disruptions=COUNTS,
-    restarting=st.none() | st.builds(Restarting, TYPES, st.booleans()),
+    lost_seconds=SECONDS,
+    usage=st.dictionaries(TEXTS, st.integers(1, 2**53), max_size=MOST_RESOURCES),
+    restarting=st.none()
+    | st.builds(Restarting, TYPES, st.booleans(), since=TIMES, cause=st.none() | st.sampled_from(LossCause)),
     restart_records=st.lists(RESTARTS, max_size=3).map(tuple),
     first_failure=FAILURES,
     pending=st.none() | st.builds(PendingRecord, st.sampled_from(PendingKind), TEXTS, TEXTS, TEXTS, TIMES),

@@ -63,12 +63,16 @@ def write(api: ServedAPI, report: JobReport | None, spec_of: SpecOf | None) -> N
 def _ended(report: JobReport, fields: dict[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
     after, key = report.record, report.job.key
     fields |= {"spec_digest": digest(spec), "duration_seconds": _duration(after)}
-    fields |= {"restarts": after.restarts, "disruptions": after.disruptions}
+    fields |= {"restarts": after.restarts, "disruptions": after.disruptions, "lost_seconds": after.lost_seconds}
+    if after.usage:
+        fields["usage"] = dict(after.usage)
+    most = _MOST_BYTES - _AROUND - len(key.namespace) - len(key.name)
     if failure := after.first_failure:
         fields["first_failure"] = _failure(failure)
-        room = _MOST_BYTES - _AROUND - len(key.namespace) - len(key.name) - _size(fields)
-        if message := _cut(failure.message, room):
+        if message := _cut(failure.message, most - _size(fields)):
             fields["first_failure"]["message"] = message
+    if _size(fields) > most:
+        fields.pop("usage", None)  # only by names of resources that somebody has made up
     return fields
 
 

@@ -66,6 +66,12 @@ class JobInstruments:
     def deadline_exceeded(self, namespace: str) -> None:
         """A job failed because it ran for longer than it may."""
 
+    def used(self, namespace: str, resource: str, amount: float) -> None:
+        """Runs of pods are over that had requested this: seconds of a core, of a GiB, or of an accelerator."""
+
+    def lost(self, namespace: str, cause: str, seconds: float) -> None:
+        """A job lost so much time by restarts."""
+
     def time_to_running(self, namespace: str, seconds: float) -> None:
         """All replicas of a job run; seconds since its start."""
 

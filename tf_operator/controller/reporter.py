@@ -53,8 +53,8 @@ class PlanReporter:
         match count.transition:
             case Transition.CREATED:
                 measures.created(namespace)
-            case Transition.RUNNING:
-                measures.time_to_running(namespace, count.seconds or 0.0)
+            case Transition.RUNNING | Transition.USED | Transition.LOST:
+                self._report_time(namespace, count)
             case Transition.RESUMED_BEHIND_CHECKPOINT:
                 measures.resumed_behind(namespace)
             case Transition.RESTARTED | Transition.NODE_AVOIDED | Transition.MEMORY_GROWN:
@@ -68,6 +68,15 @@ class PlanReporter:
                 measures.deleted(namespace)
             case _:
                 assert_never(count.transition)
+
+    def _report_time(self, namespace: str, count: Count) -> None:
+        seconds = count.seconds or 0.0
+        if count.transition is Transition.USED:
+            self.instruments.used(namespace, count.reason, seconds)
+        elif count.transition is Transition.LOST:
+            self.instruments.lost(namespace, count.reason, seconds)
+        else:
+            self.instruments.time_to_running(namespace, seconds)
 
     def _report_another_try(self, namespace: str, count: Count) -> None:
         """That replicas are started again, or where and with what the next ones are."""

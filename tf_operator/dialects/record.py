@@ -6,23 +6,24 @@ raises. Everything that was written is read again; times are whole seconds.
 
 import re
 from collections.abc import Mapping
-from datetime import datetime
-from enum import StrEnum
 from itertools import chain
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from tf_operator.dialects import compact_records
+from tf_operator.dialects.json_values import count_of, integer, object_of, one_of, present, seconds_of, write_time
 from tf_operator.job.progress import Position, ProgressClock
 from tf_operator.job.ranges import Indexes
 from tf_operator.job.record import (
     LONGEST_CAUSE,
     MOST_AVOIDED,
     MOST_CAUSES,
+    MOST_RESOURCES,
     ElasticRecord,
     FailureCause,
     FirstFailure,
     JobPhase,
     JobRecord,
+    LossCause,
     NodeRecord,
     PendingKind,
     PendingRecord,
@@ -34,13 +35,10 @@ from tf_operator.job.record import (
     UnfitCause,
     UnfitRecord,
 )
-from tf_operator.meta import Body, list_of, mapping_of, objects_of, parse_time, rfc3339, text_of
+from tf_operator.meta import Body, list_of, mapping_of, objects_of, parse_time, text_of
 from tf_operator.text import one_line
 
-E = TypeVar("E", bound=StrEnum)
 _NODE_NAME: Final = re.compile(r"(?!.{254})[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_MOST_COUNT: Final = 2**28
-"""Somebody has written more: one that counts on, or a sum of all types, would not fit into the int32 of a status."""
 _WORKERS: Final = "admittedWorkers"
 _SERVERS: Final = "admittedParameterServers"
 _CLOCK: Final = "progressClock"
@@ -53,8 +51,8 @@ def read(stored: object) -> JobRecord:
     body = mapping_of(stored)
     replicas = object_of(body, "replicas")
     return JobRecord(
-        phase=_one_of(JobPhase, body.get("phase")) or JobPhase.NEW,
-        failure=_one_of(FailureCause, body.get("failure")),
+        phase=one_of(JobPhase, body.get("phase")) or JobPhase.NEW,
+        failure=one_of(FailureCause, body.get("failure")),
         start_time=parse_time(body.get("startTime")),
         completion_time=parse_time(body.get("completionTime")),
         all_running_time=parse_time(body.get("allRunningTime")),
@@ -66,6 +64,8 @@ def read(stored: object) -> JobRecord:
         observed_generation=count_of(body, "observedGeneration"),
         replicas={kind: read_replica(object_of(replicas, kind)) for kind in ReplicaType if kind in replicas},
         disruptions=count_of(body, "disruptions"),
+        lost_seconds=seconds_of(body, "lostSeconds"),
+        usage=read_usage(body),
         attempt=max(count_of(body, "attempt"), 1),
         attempt_time=parse_time(body.get("attemptTime")),
         restarting=read_restarting(body.get("restarting")),
@@ -93,6 +93,8 @@ def write(record: JobRecord) -> dict[str, Any]:
         observedGeneration=record.observed_generation,
         replicas={str(kind): write_replica(replica) for kind, replica in record.replicas.items()},
         disruptions=record.disruptions,
+        lostSeconds=record.lost_seconds,
+        usage=dict(record.usage),
         **write_attempt(record),
         restarting=write_restarting(record.restarting),
         avoidedNodes=write_avoided_nodes(record.avoided_nodes),
@@ -116,6 +118,7 @@ def read_replica(entry: Body) -> ReplicaRecord:
         started=Indexes.parse(entry.get("startedIndexes")),
         failed=Indexes.parse(entry.get("failedIndexes")),
         size=count_of(entry, "clusterSize") or None,
+        run_seconds=seconds_of(entry, "runSeconds"),
     )
 
 
@@ -128,7 +131,13 @@ def write_replica(replica: ReplicaRecord) -> dict[str, Any]:
         startedIndexes=str(replica.started),
         failedIndexes=str(replica.failed),
         clusterSize=replica.size,
+        runSeconds=replica.run_seconds,
     )
+
+
+def read_usage(body: Body) -> dict[str, int]:
+    amounts = {name: seconds_of(object_of(body, "usage"), name) for name in object_of(body, "usage")}
+    return {name: amount for name, amount in list(amounts.items())[:MOST_RESOURCES] if amount}
 
 
 def read_restarting(stored: object) -> Restarting | None:
@@ -140,6 +149,8 @@ def read_restarting(stored: object) -> Restarting | None:
         tuple(kind for kind in ReplicaType if kind in listed),
         after_failure=stored.get("afterFailure") is True,
         after_resize=stored.get("afterResize") is True,
+        since=parse_time(stored.get("startTime")),
+        cause=one_of(LossCause, stored.get("cause")),
     )
 
 
@@ -147,7 +158,12 @@ def write_restarting(restarting: Restarting | None) -> dict[str, Any] | None:
     if restarting is None:
         return None
     types = [str(kind) for kind in restarting.types]
-    return {"types": types} | present(afterFailure=restarting.after_failure, afterResize=restarting.after_resize)
+    return {"types": types} | present(
+        afterFailure=restarting.after_failure,
+        afterResize=restarting.after_resize,
+        startTime=write_time(restarting.since),
+        cause=str(restarting.cause or ""),
+    )
 
 
 def read_restart_records(body: Body) -> tuple[RestartRecord, ...]:
@@ -169,7 +185,7 @@ def _read_restart_record(entry: Body) -> RestartRecord | None:
     """One record; ``None`` for an entry that names no replica."""
     kind, _, index = text_of(entry, "replica").rpartition("-")
     indexes = list(Indexes.parse(index))
-    replica_type = _one_of(ReplicaType, kind)
+    replica_type = one_of(ReplicaType, kind)
     if replica_type is None or len(indexes) != 1:
         return None
     return RestartRecord(
@@ -256,7 +272,7 @@ def write_first_failure(failure: FirstFailure | None) -> dict[str, Any] | None:
 
 def read_pending(entry: Body) -> PendingRecord | None:
     """The trouble that was reported; ``None`` when it is of no known type."""
-    kind = _one_of(PendingKind, entry.get("type"))
+    kind = one_of(PendingKind, entry.get("type"))
     if kind is None:
         return None
     return PendingRecord(
@@ -300,8 +316,8 @@ def read_queue(body: Body) -> QueueRecord:
 
 
 def _read_unfit(entry: Body) -> UnfitRecord | None:
-    cause = _one_of(UnfitCause, entry.get("cause"))
-    kind = _one_of(ReplicaType, entry.get("replicaType"))
+    cause = one_of(UnfitCause, entry.get("cause"))
+    kind = one_of(ReplicaType, entry.get("replicaType"))
     return UnfitRecord(cause, kind, text_of(entry, "resource")) if cause else None
 
 
@@ -334,24 +350,6 @@ def write_elastic(elastic: ElasticRecord) -> dict[str, Any]:
     return present(workers=elastic.workers, specWorkers=elastic.asked_for, resizedTime=write_time(elastic.resized_time))
 
 
-# --- JSON that nobody vouches for ----------------------------------------------------------------------------------
-
-
-def object_of(body: Body, name: str) -> Body:
-    """The object in a field; an empty one when there is none."""
-    return mapping_of(body.get(name))
-
-
-def count_of(body: Body, name: str) -> int:
-    """The number in a field; 0 when there is none."""
-    value = body.get(name)
-    return min(value, _MOST_COUNT) if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
-
-
-def _integer(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
 def write_attempt(record: JobRecord) -> dict[str, Any]:
     """The current run of the whole job, unless it is the first."""
     return {"attempt": record.attempt, "attemptTime": write_time(record.attempt_time)} if record.attempt > 1 else {}
@@ -364,7 +362,7 @@ def read_progress_clock(body: Body) -> ProgressClock:
         running_since=parse_time(clock.get("startTime")),
         has_reported=clock.get("hasReported") is True,
         is_hung=body.get("hung") is True,
-        last_hang=Position(_integer(step), _integer(percentage)),
+        last_hang=Position(integer(step), integer(percentage)),
     )
 
 
@@ -375,16 +373,3 @@ def write_progress_clock(clock: ProgressClock) -> dict[str, Any]:
         _CLOCK: present(startTime=since, hasReported=clock.has_reported, lastHang=last_hang),
         "hung": clock.is_hung,
     }
-
-
-def write_time(moment: datetime | None) -> str | None:
-    return rfc3339(moment) if moment else None
-
-
-def present(**fields: object) -> dict[str, Any]:
-    """The fields that say something."""
-    return {name: value for name, value in fields.items() if value not in (None, "", 0, False, [], {})}
-
-
-def _one_of(kinds: type[E], value: object) -> E | None:
-    return next((kind for kind in kinds if kind == value), None)

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any, Final, Protocol
 
 from tf_operator.dialects import merge_patch, record
+from tf_operator.dialects.json_values import object_of, present
 from tf_operator.job.profile import Profile
 from tf_operator.job.record import ElasticRecord, FailureCause, QueueRecord
 from tf_operator.job.report import EventKind, JobReport
@@ -166,8 +167,8 @@ class ServedAPI:
     def decision_patch(self, job: TrainingJob, queue: QueueRecord, elastic: ElasticRecord) -> dict[str, Any]:
         """What to merge into the stored status so that only what the job queue decides is another."""
         status = job.stored_status
-        stored = record.object_of(status, self.record_in) if self.record_in else status
-        after = record.present(queue=record.write_queue(queue), elastic=record.write_elastic(elastic))
+        stored = object_of(status, self.record_in) if self.record_in else status
+        after = present(queue=record.write_queue(queue), elastic=record.write_elastic(elastic))
         patch = merge_patch.difference({name: stored[name] for name in _DECIDED if name in stored}, after)
         return {self.record_in: patch} if self.record_in else patch
 

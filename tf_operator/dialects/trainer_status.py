@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from tf_operator.dialects.fields import Fields, kind_of
-from tf_operator.dialects.record import present, write_time
+from tf_operator.dialects.json_values import present, write_time
 from tf_operator.job.progress import MOST_REMAINING, Checkpoint, Metric, Progress
 from tf_operator.job.training_job import FieldError
 from tf_operator.meta import Body, objects_of, parse_time, text_of

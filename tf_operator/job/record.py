@@ -85,6 +85,8 @@ class ReplicaRecord:
 
     Only of a type that may be resized, or that somebody has tried to resize.
     """
+    run_seconds: int = 0
+    """For how long its deciding containers ran, as far as their runs are over."""
 
 
 _NO_REPLICAS = ReplicaRecord()
@@ -107,12 +109,23 @@ class RestartRecord:
     time: datetime | None = None
     """When that pod was replaced; the next one waits from then. ``None`` if it was given up with others.
 
-    Of a pod that is not replaced, the time of the attempt of the job that it has begun by itself.
+    Of a pod that is not replaced, when the last of its runs that are counted had ended; in a job that restarts in place
+    as a whole, the time of the attempt that it has begun by itself.
     """
 
     def gives_up(self, uid: str) -> bool:
         """Whether this very pod was given up, by a resize or a restart of the job: it is neither lost nor completed."""
         return self.replaced and self.time is None and self.uid == uid
+
+
+class LossCause(StrEnum):
+    """Why a job lost time."""
+
+    FAILED = "failed"
+    OUT_OF_MEMORY = "out-of-memory"
+    HUNG = "hung"
+    DISRUPTED = "disrupted"
+    RESIZED = "resized"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +136,10 @@ class Restarting:
     after_failure: bool
     after_resize: bool
     """Whether they restart for no other reason than that the job has another size."""
+    since: datetime | None = None
+    """When the run ended that is interrupted."""
+    cause: LossCause | None = None
+    """What interrupted it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +250,7 @@ class ElasticRecord:
 NOT_ELASTIC = ElasticRecord()
 
 
+MOST_RESOURCES: Final = 5
 MOST_AVOIDED: Final = 16
 MOST_CAUSES: Final = 3
 LONGEST_CAUSE: Final = 80
@@ -277,6 +295,10 @@ class JobRecord:
     """The generation of the spec that this record is about."""
     replicas: Mapping[ReplicaType, ReplicaRecord] = field(default_factory=dict)
     disruptions: int = 0
+    lost_seconds: int = 0
+    """What restarts have cost: work since the last checkpoint, and the time until all replicas ran again."""
+    usage: Mapping[str, int] = field(default_factory=dict)
+    """Of a job that has ended: what its pods had requested, for the time that they ran; at most ``MOST_RESOURCES``."""
     attempt: int = 1
     """Which run of the whole job this is; only a job that restarts as a whole has more than one."""
     attempt_time: datetime | None = None

@@ -128,6 +128,10 @@ class Transition(Enum):
     RESUMED_BEHIND_CHECKPOINT = auto()
     MEMORY_GROWN = auto()
     """The next pods of a type have more memory."""
+    USED = auto()
+    """``seconds`` of requests of the resource that ``reason`` names, such as of a core."""
+    LOST = auto()
+    """``seconds`` were lost; ``reason`` is the ``LossCause``."""
     SUCCEEDED = auto()
     FAILED = auto()
     """``cause`` says why; ``seconds`` since the start."""

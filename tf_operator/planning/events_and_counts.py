@@ -20,7 +20,7 @@ from tf_operator.planning import in_place, memory_growth, pending, restarts, spe
 from tf_operator.planning.actions import Count, Event, Transition
 from tf_operator.planning.bodies import children, gang, gang_schedulers
 from tf_operator.planning.job_view import JobView
-from tf_operator.planning.pods import attempts, avoided_nodes, failure_evidence
+from tf_operator.planning.pods import attempts, avoided_nodes, failure_evidence, usage
 from tf_operator.planning.pods.attempts import NextStep
 from tf_operator.planning.pods.pod_state import PodState
 from tf_operator.planning.replicas import Replica
@@ -91,6 +91,7 @@ def counts(view: JobView, report: JobReport) -> Iterator[Count]:
     if previous.all_running_time is None and after.all_running_time is not None and not is_taken_over:
         yield Count(Transition.RUNNING, seconds=_seconds(after, after.all_running_time))
     yield from _restart_counts(view, after)
+    yield from usage.counts(view, after)
     if newly_avoided := _avoided(after).keys() - _avoided(previous):
         yield Count(Transition.NODE_AVOIDED, by=len(newly_avoided))
     if after.phase is JobPhase.SUCCEEDED:

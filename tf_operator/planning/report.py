@@ -19,7 +19,7 @@ from tf_operator.planning import cleanup, in_place, job_view, pending, resizing,
 from tf_operator.planning.child_kinds import life
 from tf_operator.planning.job_queue import admission
 from tf_operator.planning.job_view import JobView
-from tf_operator.planning.pods import failure_evidence, hangs, pod_state, reported_progress
+from tf_operator.planning.pods import failure_evidence, hangs, pod_state, reported_progress, usage
 from tf_operator.planning.pods.pod_state import PodState
 from tf_operator.planning.replicas import Replica
 from tf_operator.planning.snapshot import Pod, Snapshot
@@ -34,7 +34,7 @@ def next_report(view: JobView, verdict: Verdict) -> JobReport:
         record = _with_replicas(view, verdict, record)
     is_active = verdict.phase is Phase.ACTIVE
     record = _going_on(view, record) if is_active else _stopped(view, verdict, record)
-    record = reported_progress.recorded(view.snapshot, admission.recorded(view.snapshot, record))
+    record = reported_progress.recorded(view.snapshot, admission.recorded(view.snapshot, usage.recorded(view, record)))
     message = verdict.ending.sentence(job) if verdict.ending else ""
     return JobReport(
         job=job,
@@ -160,8 +160,8 @@ def _at_its_start(record: JobRecord) -> JobRecord:
 def _with_replicas(view: JobView, verdict: Verdict, record: JobRecord) -> JobRecord:
     """The record with what each replica has reached."""
     types = {spec.type for spec in view.snapshot.job.replicas}
-    # Restarts are never forgotten, also not of a type that is no longer wanted.
-    kinds = [kind for kind in ReplicaType if kind in types or record.of(kind).restarts]
+    # Restarts and usage are never forgotten, also not of a type that is no longer wanted.
+    kinds = [kind for kind in ReplicaType if kind in types or record.of(kind).restarts or record.of(kind).run_seconds]
     replicas = {kind: _progress_of(view, kind, record.of(kind)) for kind in kinds}
     if verdict.phase in IDLE:
         # Its pods are deleted by us: none of them is lost, and what comes after begins again.

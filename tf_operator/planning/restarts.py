@@ -152,9 +152,11 @@ class RestartTracker:
         themselves = whole_job.started_again(entries) if is_in_place else frozenset()
         for replica, pod, *_ in entries:
             self.note(replica, uid=pod.uid, in_place=pod.restarts)
+            key, ended = (replica.spec.type, replica.index), pod.last_termination
             if pod.uid in themselves and not attempts.is_told(self._record, pod):
-                key = (replica.spec.type, replica.index)
                 self._records[key] = replace(self._records[key], time=self._record.attempt_time)
+            elif not (self._snapshot.job.run_policy.restarts_in_place or self._records[key].replaced):
+                self._records[key] = replace(self._records[key], time=ended.finished_at if ended else None)
 
     def replace_pod(self, loss: ReplicaLoss) -> None:
         key = (loss.type, loss.index)

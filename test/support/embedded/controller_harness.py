@@ -76,6 +76,8 @@ class Counts(JobInstruments):
     restarted = _counted("restarted {} {replica_type} {reason}")
     deleted = _counted("deleted {}")
     resumed_behind = _counted("resumed behind {}")
+    used = _counted("used {} {} {:g}")
+    lost = _counted("lost {} {} {:g}")
     backoff_exceeded = _counted("backoff {}")
     deadline_exceeded = _counted("deadline {}")
     time_to_running = _counted("running {} {:g}")

@@ -25,7 +25,7 @@ from tf_operator.job.training_job import TrainingJob
 from tf_operator.meta import ObjectKey
 from tf_operator.planning.actions import Count, Event, Plan, Transition
 
-TOOK = {"spec_digest": "DIGEST", "duration_seconds": 0.0, "restarts": 0, "disruptions": 0}
+TOOK = {"spec_digest": "DIGEST", "duration_seconds": 0.0, "restarts": 0, "disruptions": 0, "lost_seconds": 0}
 JOB = TrainingJob(ObjectKey("ns", "j"), "u", "1", PROFILE)
 SPEC_OF = {"u": {}}.__getitem__
 
@@ -53,6 +53,8 @@ def test_events_are_about_the_job(reporter):
         (Count(Transition.CREATED), ["created ns"]),
         (Count(Transition.RUNNING, seconds=3), ["running ns 3"]),
         (Count(Transition.RESTARTED, kind="PS", reason="failed", by=2), ["restarted ns PS failed"] * 2),
+        (Count(Transition.USED, reason="cpuSeconds", seconds=1.5), ["used ns cpuSeconds 1.5"]),
+        (Count(Transition.LOST, reason="hung", seconds=7), ["lost ns hung 7"]),
         (Count(Transition.SUCCEEDED, seconds=9), ["succeeded ns", "succeeded after 9"]),
         (Count(Transition.FAILED), ["failed ns TFJobFailed", "failed after 0"]),
         (Count(Transition.DELETED), ["deleted ns"]),
@@ -95,6 +97,7 @@ LIVES = {
                 **TOOK,
                 "restarts": 1,
                 "duration_seconds": 10.0,
+                "lost_seconds": 10,
                 "first_failure": {"pod": "job-worker-0", "exit_code": 137, "reason": "Error"},
             },
         ],

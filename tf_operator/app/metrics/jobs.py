@@ -23,7 +23,9 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from tf_operator.app.metrics.phases import PHASES, WAITING_PHASES, EarliestTime, JobPhases, PhaseEntry
 from tf_operator.controller.metrics_hooks import JobInstruments
+from tf_operator.job.record import LossCause
 from tf_operator.machinery.clock import Clock
+from tf_operator.planning.pods import usage
 
 OUTCOMES: Final = ("succeeded", "failed")
 KEPT_FOR: Final = 600.0
@@ -37,6 +39,14 @@ _RUN_SECONDS = (
     *(10, 30, _MINUTE, 300, 600, 1800, _HOUR, 2 * _HOUR, 4 * _HOUR, 8 * _HOUR),
     *(_DAY, 2 * _DAY, 7 * _DAY, 30 * _DAY),
 )
+
+_RESOURCES: Final = {
+    usage.CPU: "cpu",
+    usage.MEMORY: "memory",
+    **{name: name for name in ("nvidia.com/gpu", "amd.com/gpu", "google.com/tpu")},
+}
+_OTHERS: Final = "other"
+"""All others, of which a tenant may request any that a template can name."""
 
 Family = TypeVar("Family", Counter, Gauge, Histogram)
 
@@ -77,6 +87,10 @@ class JobFamilies:
         self.growths = counter(
             "tf_operator_memory_growths_total", "OOM kills after which new pods have more memory.", "replica_type"
         )
+        self.used = counter(
+            "tf_operator_resource_seconds_total", "What ended runs of pods had requested, times seconds.", "resource"
+        )
+        self.lost = counter("tf_operator_lost_seconds_total", "Time that restarts have cost jobs.", "cause")
         self.time_to_running = histogram(
             "tf_operator_job_time_to_running_seconds",
             "Time from the start of a job until all its replicas run.",
@@ -125,6 +139,10 @@ class NamespaceSeries:
             self.of(families.duration, outcome)
         for reason in reasons:
             self.of(families.reasons, reason)
+        for resource in (*_RESOURCES.values(), _OTHERS):
+            self.of(families.used, resource)
+        for cause in LossCause:
+            self.of(families.lost, cause)
         for phase in PHASES:
             self.of(families.jobs, phase)
         self.of(families.hung)
@@ -212,6 +230,14 @@ class JobMetrics(JobInstruments):
     def resumed_behind(self, namespace: str) -> None:
         """``tf_operator_jobs_resumed_behind_total``."""
         self._in(namespace).of(self._families.resumed_behind).inc()
+
+    def used(self, namespace: str, resource: str, amount: float) -> None:
+        """``tf_operator_resource_seconds_total``."""
+        self._in(namespace).of(self._families.used, _RESOURCES.get(resource, _OTHERS)).inc(amount)
+
+    def lost(self, namespace: str, cause: str, seconds: float) -> None:
+        """``tf_operator_lost_seconds_total``."""
+        self._in(namespace).of(self._families.lost, cause).inc(seconds)
 
     def memory_grown(self, namespace: str, *, replica_type: str) -> None:
         """``tf_operator_memory_growths_total``."""

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from tf_operator.dialects import record as codec
 from tf_operator.dialects import trainer_status
+from tf_operator.dialects.json_values import count_of, object_of, present, seconds_of, write_time
 from tf_operator.dialects.kubeflow import conditions, words
 from tf_operator.dialects.kubeflow.conditions import Condition, Conditions, ConditionType
-from tf_operator.dialects.record import count_of, object_of, present, write_time
 from tf_operator.job.profile import AfterEnd
 from tf_operator.job.record import JobPhase, JobRecord, ReplicaRecord, ReplicaType
 from tf_operator.job.report import JobReport, ReplicaCounts
@@ -37,6 +37,8 @@ _FIELDS: Final = frozenset(
         "ready",
         "restarts",
         "disruptions",
+        "lostSeconds",
+        "usage",
         "attempt",
         "attemptTime",
         "restarting",
@@ -56,7 +58,7 @@ _FIELDS: Final = frozenset(
 _COUNTS: Final = frozenset(
     {
         *("active", "succeeded", "failed", "pending", "restarts", "oomRestarts", "memory"),
-        *("completedIndexes", "startedIndexes", "failedIndexes", "clusterSize", "selector"),
+        *("completedIndexes", "startedIndexes", "failedIndexes", "clusterSize", "runSeconds", "selector"),
     }
 )
 
@@ -78,6 +80,8 @@ def read(stored: object) -> JobRecord:
             kind: codec.read_replica(replicas[kind]) for kind in ReplicaType if isinstance(replicas.get(kind), Mapping)
         },
         disruptions=count_of(body, "disruptions"),
+        lost_seconds=seconds_of(body, "lostSeconds"),
+        usage=codec.read_usage(body),
         attempt=max(count_of(body, "attempt"), 1),
         attempt_time=parse_time(body.get("attemptTime")),
         restarting=codec.read_restarting(body.get("restarting")),
@@ -112,6 +116,8 @@ def write(report: JobReport, stored: Body) -> dict[str, Any]:
         ready=text_of(stored, "ready") if report.counts is None else report.ready,
         restarts=record.restarts,
         disruptions=record.disruptions,
+        lostSeconds=record.lost_seconds,
+        usage=dict(record.usage),
         **codec.write_attempt(record),
         restarting=codec.write_restarting(record.restarting),
         avoidedNodes=codec.write_avoided_nodes(record.avoided_nodes),

@@ -18,11 +18,11 @@ import msgspec
 
 from tf_operator.dialects import metadata as job_metadata
 from tf_operator.dialects.fields import Fields
+from tf_operator.dialects.json_values import object_of
 from tf_operator.dialects.kubeflow import status, v1alpha1_rules, words
 from tf_operator.dialects.kubeflow.conditions import ConditionType
 from tf_operator.dialects.kubeflow.versions import stored_schema
 from tf_operator.dialects.kubeflow.versions.conversion import CONVERSION
-from tf_operator.dialects.record import object_of
 from tf_operator.dialects.served import Crd, JobSummary, ServedAPI
 from tf_operator.job import defaults
 from tf_operator.job.constants import GANG_SCHEDULER_ANNOTATION, GROUP, OWN_MANAGER

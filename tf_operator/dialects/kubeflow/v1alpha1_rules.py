@@ -10,9 +10,9 @@ from typing import Final
 
 from tf_operator.dialects import replica_lists
 from tf_operator.dialects.fields import Fields
+from tf_operator.dialects.json_values import object_of
 from tf_operator.dialects.kubeflow.versions import conversion, v1alpha1, v1alpha1_status
 from tf_operator.dialects.kubeflow.versions.v1alpha2_to_v1beta2 import REPLICAS
-from tf_operator.dialects.record import object_of
 from tf_operator.job import defaults
 from tf_operator.job.profile import Profile
 from tf_operator.job.progress import NO_PROGRESS_POLICY

@@ -21,6 +21,7 @@ limit, and the API server fails a whole list in which a conversion exceeds it. T
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
+from tf_operator.dialects.json_values import object_of
 from tf_operator.dialects.kubeflow.versions import (
     fixed,
     remainder,
@@ -30,7 +31,6 @@ from tf_operator.dialects.kubeflow.versions import (
     v1alpha2_to_v1beta2,
 )
 from tf_operator.dialects.kubeflow.versions.v1alpha2_to_v1beta2 import REPLICAS
-from tf_operator.dialects.record import object_of
 from tf_operator.dialects.replica_lists import generated_runtime_id
 from tf_operator.dialects.schema_fit import Misfit
 from tf_operator.dialects.served import Conversion, ConversionError

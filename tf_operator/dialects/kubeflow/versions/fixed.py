@@ -9,8 +9,8 @@ a job nor gives it to somebody else. A job that is created has no status yet; it
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from tf_operator.dialects.json_values import count_of, object_of, present
 from tf_operator.dialects.kubeflow.versions.v1alpha2_to_v1beta2 import REPLICAS
-from tf_operator.dialects.record import count_of, object_of, present
 from tf_operator.job import constants, defaults
 from tf_operator.job.record import ReplicaType
 from tf_operator.meta import Body, metadata_of, text_of

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import msgspec
 
+from tf_operator.dialects.json_values import object_of
 from tf_operator.dialects.kubeflow.versions import remainder
 from tf_operator.dialects.kubeflow.versions.v1alpha2_to_v1beta2 import REPLICAS
-from tf_operator.dialects.record import object_of
 from tf_operator.dialects.replica_lists import CONTAINER
 from tf_operator.dialects.schema_fit import Misfit, fit
 from tf_operator.dialects.served import Crd

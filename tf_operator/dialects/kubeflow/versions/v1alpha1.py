@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from tf_operator.dialects import replica_lists
+from tf_operator.dialects.json_values import object_of
 from tf_operator.dialects.kubeflow.versions import v1alpha1_status
 from tf_operator.dialects.kubeflow.versions.v1alpha2_to_v1beta2 import ADDED_BY_V1, CLEAN, REPLICAS
 from tf_operator.dialects.phases import TYPES
-from tf_operator.dialects.record import object_of
 from tf_operator.dialects.replica_lists import CONTAINER, DEFAULT_IMAGE, PORT, PORT_NAME
 from tf_operator.job import defaults
 from tf_operator.job.training_job import CleanPodPolicy, RestartPolicy

@@ -9,11 +9,11 @@ from datetime import UTC
 from typing import Any, Final
 
 from tf_operator.dialects import phases
+from tf_operator.dialects.json_values import count_of, object_of
 from tf_operator.dialects.kubeflow import status as v1_status
 from tf_operator.dialects.kubeflow.conditions import ConditionType
 from tf_operator.dialects.kubeflow.words import FAILURE_REASONS, Reason
 from tf_operator.dialects.phases import TYPES, TypeCounts
-from tf_operator.dialects.record import count_of, object_of
 from tf_operator.job.record import JobPhase, JobRecord, ReplicaType
 from tf_operator.meta import Body, objects_of, text_of
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tf_operator.dialects.record import object_of
+from tf_operator.dialects.json_values import object_of
 from tf_operator.meta import Body
 
 CLEAN: Final = "cleanPodPolicy"
