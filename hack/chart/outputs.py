@@ -34,6 +34,7 @@ RULES: Final = {
     "nativeGangRules": RBAC / "native-gangs/cluster-role.yaml",
     "tensorboardRules": RBAC / "tensorboard/cluster-role.yaml",
     "elasticRules": RBAC / "elastic/cluster-role.yaml",
+    "networkPolicyRules": RBAC / "network-policies/cluster-role.yaml",
     "inPlaceRules": RBAC / "in-place/cluster-role.yaml",
     "tensorboardViewRules": RBAC / "tensorboard/user-role-view.yaml",
     "tensorboardEditRules": RBAC / "tensorboard/user-role-edit.yaml",

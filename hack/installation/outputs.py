@@ -19,7 +19,10 @@ LOCK_SOURCE: Final = Path("hack/requirements/image.txt")
 BASE: Final = Path("manifests/operator")
 OVERLAYS: Final = Path("manifests/overlays")
 NAMESPACED: Final = OVERLAYS / "namespaced/role-binding.yaml"
-FEATURES: Final = ("elastic", "high-availability", "job-queue", "kueue", "native-gangs", "restart-in-place")
+FEATURES: Final = (
+    *("elastic", "high-availability", "job-queue", "kueue"),
+    *("native-gangs", "network-policies", "restart-in-place"),
+)
 """Overlays that add rights and arguments to the operator, and need nothing else. Helm has the others."""
 _ALWAYS: Final = frozenset({"platform_python_implementation != 'PyPy'", "implementation_name != 'PyPy'"})
 _RELEASE: Final = re.compile(r"python_full_version < '\d+\.\d+'")

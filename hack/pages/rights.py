@@ -78,6 +78,12 @@ OPTIONS: Final = (
         theft="changes the images of running pods",
     ),
     Option(
+        "`networkPolicy.jobs` not `none`",
+        {"networkPolicy": {"jobs": "requested"}},
+        served=(RBAC / "network-policies/cluster-role.yaml",),
+        theft="deletes all NetworkPolicies, and lets anybody connect to any pod, or nobody",
+    ),
+    Option(
         "`native` among the gang schedulers",
         {"controller": {"gangSchedulerName": "native"}},
         served=(RBAC / "native-gangs/cluster-role.yaml",),

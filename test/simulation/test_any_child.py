@@ -6,14 +6,14 @@ One module and one line are all that it adds to the operator: what it lives thro
 import pytest
 
 from support.embedded.embedded_api import refused
-from support.embedded.pod_events import everything_runs, resume, succeeds, suspend
+from support.embedded.pod_events import everything_runs, fails, resume, succeeds, suspend
 from support.embedded.simulator import NAMESPACE, simulate
 from support.jobs.builders import tfjob
 from support.toys import toy_child
 from tf_operator.job.profile import OPERATOR_LABEL
 from tf_operator.machinery.transport import requests
 from tf_operator.meta import GroupVersionResource, ObjectKey
-from tf_operator.planning.child_kinds import kinds
+from tf_operator.planning.child_kinds import kinds, network_policy
 
 CRDS = GroupVersionResource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", is_namespaced=False
@@ -118,3 +118,57 @@ def test_where_it_is_not_served_the_job_trains_and_says_so_until_it_is(world):
 
 def message(world):
     return world.status["conditions"][-1]["message"]
+
+
+# --- One that is needed: a NetworkPolicy -----------------------------------------------------------------------------
+
+READ = "networkpolicies.networking.k8s.io cannot be read; is it installed, and may it be listed?"
+
+
+@pytest.fixture
+def isolated():
+    return simulate(tfjob("job").workers(1, restart="ExitCode").network_policy("Job"))
+
+
+def warnings(isolated):
+    return [message for _, reason, message in isolated.operator.recorder.events if reason == "FailedCreatePod"]
+
+
+def test_it_waits_and_says_so_once_until_networkpolicies_can_be_read(isolated):
+    informer = isolated.operator.caches.extras[network_policy.KIND]
+    informer.is_absent = True
+    isolated.settle()
+    isolated.sleep(600)
+    assert sorted(isolated.pods) == []
+    assert warnings(isolated) == [f"its NetworkPolicy was rejected: {READ}; no pod is created without it"]
+    assert READ in isolated.status["conditions"][-1]["message"]
+    assert not [call for call in isolated.calls if str(network_policy.KIND.resource) in call]
+
+    informer.is_absent = False
+    isolated.sleep(60)
+    assert sorted(isolated.pods) == ["job-worker-0"]
+    assert READ not in isolated.status["conditions"][-1]["message"]
+
+
+def test_a_replica_that_is_lost_while_they_cannot_be_read_waits_and_the_others_run_on(isolated):
+    isolated.settle()
+    everything_runs(isolated)
+    isolated.settle()
+    isolated.operator.caches.extras[network_policy.KIND].is_absent = True
+    fails("worker-0", 137)(isolated)
+    isolated.sleep(600)
+    assert sorted(isolated.pods) == []
+    assert not isolated.record.is_finished
+
+    isolated.operator.caches.extras[network_policy.KIND].is_absent = False
+    isolated.sleep(60)
+    assert sorted(isolated.pods) == ["job-worker-0"]
+
+
+def test_no_pod_is_created_before_the_policy_is_accepted(isolated):
+    isolated.fail("create networkpolicies", *(refused(403, "Forbidden", "exceeded quota") for _ in range(3)))
+    isolated.settle()
+    assert sorted(isolated.pods) == []
+    assert "its NetworkPolicy was rejected: exceeded quota" in isolated.status["conditions"][-1]["message"]
+    isolated.sleep(20)
+    assert sorted(isolated.pods) == ["job-worker-0"]

@@ -38,6 +38,7 @@ def jobs(draw):
         lambda job: job.success_policy(),
         lambda job: job.dynamic_workers(),
         lambda job: job.service_mode("Job"),
+        lambda job: job.network_policy("Job"),
         lambda job: job.suspended(),
         lambda job: job.backoff_limit(draw(st.integers(0, 3))),
         lambda job: job.deadline(draw(st.sampled_from([0, 5, 3000]))),

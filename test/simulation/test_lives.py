@@ -512,6 +512,20 @@ REFUSALS = [
         ),
     ),
     Life(
+        "a NetworkPolicy is refused before the first pod, and as it is taken away and asked for again",
+        tfjob("job").workers(2, restart="ExitCode").network_policy("Job").body(),
+        (
+            ((everything_runs, succeeds("worker-1")), TRAINS, "worker-0#1:Running worker-1#1:Succeeded"),
+            ((refused_next("delete networkpolicies", 403, 403), edited({"spec": {"networkPolicy": None}}),
+              time_passes(5)), TRAINS, "worker-0#1:Running worker-1#1:Succeeded"),
+            ((refused_next("create networkpolicies", 409, 403), edited({"spec": {"networkPolicy": "Job"}}),
+              fails("worker-0", 143), time_passes(60), everything_runs), "Created Running",
+             "worker-0#2:Running worker-1#1:Succeeded"),
+            ((suspend,), "Created !Running Suspended", ""),
+        ),
+        restarts=1,
+    ),
+    Life(
         "pods are refused for a while, and then for good",
         tfjob("job").workers(2).dynamic_workers().body(),
         (

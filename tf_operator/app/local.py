@@ -53,6 +53,7 @@ from tf_operator.machinery.transport import requests
 from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.transport import Transport
 from tf_operator.meta import Body, key_of, resource_version_of, text_of
+from tf_operator.planning.child_kinds import network_policy
 from tf_operator.planning.job_queue.schedule import QueueRules
 
 _QUEUE_PERIOD: Final = 0.1
@@ -174,7 +175,8 @@ async def live(
     )
     progress = LocalProgress(clock)
     rules = QueueRules(counts=options.queued) if options.queued else None
-    operator_options = Options(apis=options.apis, election=None, job_queue=rules)
+    kinds = (network_policy.KIND,)  # stored as in a cluster; nothing enforces them
+    operator_options = Options(apis=options.apis, election=None, job_queue=rules, child_kinds=kinds)
     operator = make_operator(in_process, operator_options, clock=clock, stop=stop, on_step=on_step, progress=progress)
     failed: Exception | None = None
     async with asyncio.TaskGroup() as parts:
@@ -293,7 +295,7 @@ def make_operator(
     informers = SharedInformerFactory(client=client, clock=clock)
     recorder = EventRecorder(client, clock=clock, reporter=Reporter(wiring.COMPONENT, "local"))
     conflicts = ConflictDetector(clock, recorder=recorder, is_overridden=True)
-    settings = replace(wiring.settings(options), has_one_node=True, progress=progress.server)
+    settings = replace(wiring.settings(options), has_one_node=True, shares_network=True, progress=progress.server)
     context = wiring.ControllerContext(
         client=client,
         informers=informers,

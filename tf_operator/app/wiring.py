@@ -195,6 +195,7 @@ def settings(options: Options) -> Settings:
     return Settings(
         cluster_domain=options.cluster_domain,
         gang_scheduler=options.gang_scheduler,
+        isolates_jobs=options.isolates_jobs,
         has_job_queue=options.job_queue is not None,
         restarts_in_place=options.restarts_in_place,
         without_tensorboards={

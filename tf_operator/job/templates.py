@@ -3,6 +3,8 @@
 A template is the user's JSON, and open in the schema: what is not of the type that it should be is passed over.
 """
 
+from collections.abc import Iterable
+
 from tf_operator.job.training_job import ReplicaSpec
 from tf_operator.meta import Body, mapping_of, objects_of
 
@@ -10,6 +12,11 @@ from tf_operator.meta import Body, mapping_of, objects_of
 def pod_of(spec: ReplicaSpec) -> Body:
     """The spec of its pods, as the template says it; empty if that is none."""
     return mapping_of(spec.template.get("spec"))
+
+
+def has_host_network(specs: Iterable[ReplicaSpec]) -> bool:
+    """Whether pods of these have the network of their node, where no NetworkPolicy applies to them."""
+    return any(pod_of(spec).get("hostNetwork") for spec in specs)
 
 
 def main_containers(spec: ReplicaSpec, name: str) -> list[Body]:

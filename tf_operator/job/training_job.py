@@ -83,6 +83,15 @@ class ServiceMode(StrEnum):
     """One for all of them, in which each has the name of its own."""
 
 
+class NetworkPolicyMode(StrEnum):
+    """Who may connect to the pods of a job, as far as the operator has a say in it."""
+
+    NONE = "None"
+    """Whoever others let in."""
+    JOB = "Job"
+    """Only pods of the job."""
+
+
 @dataclass(frozen=True, slots=True)
 class FieldError:
     """One thing that is wrong with a job: the field as a user would write it, and the rule it breaks."""
@@ -228,6 +237,8 @@ class TrainingJob:
     has_dynamic_workers: bool = False
     tf_config_format: TFConfigFormat = TFConfigFormat.FULL
     service_mode: ServiceMode = ServiceMode.REPLICA
+    network_policy: NetworkPolicyMode | None = None
+    """``None``: that of the operator."""
     elastic: ElasticPolicy | None = None
     runtime_id: str = ""
     """Part of the names of its children under ``NameStyle.GENERATED``; never changes."""
@@ -257,6 +268,11 @@ class TrainingJob:
     @property
     def has_one_service(self) -> bool:
         return self.service_mode is ServiceMode.JOB
+
+    @property
+    def is_isolated(self) -> bool:
+        """Whether only its own pods may connect to its pods."""
+        return self.network_policy is NetworkPolicyMode.JOB
 
     @property
     def pod_count(self) -> int:

@@ -15,7 +15,7 @@ from tf_operator.job.naming import service_name
 from tf_operator.job.profile import FailureScope, Profile
 from tf_operator.job.progress import HangAction
 from tf_operator.job.record import ReplicaType
-from tf_operator.job.templates import containers_of, main_containers, pod_of
+from tf_operator.job.templates import containers_of, has_host_network, main_containers, pod_of
 from tf_operator.job.training_job import FieldError, ReplicaSpec, RestartMethod, RestartScope, TrainingJob
 
 _DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
@@ -143,6 +143,12 @@ def _may_have_one_service(job: TrainingJob) -> Iterator[FieldError]:
         yield FieldError("spec.serviceMode", rule)
 
 
+def _may_be_isolated(job: TrainingJob) -> Iterator[FieldError]:
+    if job.is_isolated and has_host_network(job.replicas):
+        rule = "must be None where a template has hostNetwork: no NetworkPolicy applies to such pods"
+        yield FieldError("spec.networkPolicy", rule)
+
+
 def _has_possible_oom_policies(job: TrainingJob) -> Iterator[FieldError]:
     for spec in job.replicas:
         policy, path = spec.oom_policy, f"{spec.path}.oomPolicy"
@@ -188,6 +194,7 @@ _RULES: tuple[Callable[[TrainingJob], Iterator[FieldError]], ...] = (
     _can_start_again_as_a_whole,
     _can_start_again_in_place,
     _may_have_one_service,
+    _may_be_isolated,
     _has_possible_oom_policies,
     _has_a_possible_name,
     _has_the_containers,

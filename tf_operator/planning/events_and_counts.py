@@ -43,7 +43,7 @@ def events(view: JobView, report: JobReport) -> Iterator[Event]:
     job, previous, after = view.snapshot.job, view.snapshot.job.record, report.record
     if _is_new(previous):
         yield from _remarks(job, view.snapshot.settings)
-        yield from _unused_method(job, view.snapshot.settings)
+        yield from _unused_choices(job, view.snapshot.settings)
         yield from _unused_oom_policies(view.snapshot)
         if scheduler := gang.unavailable(view.snapshot):
             yield Event(
@@ -358,7 +358,10 @@ def _remarks(job: TrainingJob, settings: Settings) -> Iterator[Event]:
         yield Event(EventKind.TEMPLATE_SCHEDULER, message, is_warning=True)
 
 
-def _unused_method(job: TrainingJob, settings: Settings) -> Iterator[Event]:
+def _unused_choices(job: TrainingJob, settings: Settings) -> Iterator[Event]:
+    if job.is_isolated and settings.shares_network:
+        message = "spec.networkPolicy: without effect: pods are programs of this machine, and share its network"
+        yield Event(EventKind.UNUSED_FIELDS, message, is_warning=True)
     if job.run_policy.restarts_in_place and not settings.restarts_in_place:
         path = f"{job.profile.words.run_policy}.restarts.method"
         message = f"{path}: no effect, because this operator does not restart pods in place"

@@ -14,6 +14,7 @@ from tf_operator.job.training_job import FieldError, TrainingJob
 from tf_operator.job.validation import validate
 from tf_operator.planning import in_place, memory_growth, resizing, whole_job
 from tf_operator.planning.bodies import gang
+from tf_operator.planning.child_kinds import life
 from tf_operator.planning.pods import hangs, pod_state, stuck_pods
 from tf_operator.planning.pods.hangs import Hang
 from tf_operator.planning.pods.stuck_pods import StuckPod
@@ -47,7 +48,7 @@ class JobView:
     """The changes of its size that are not recorded yet."""
     hang: Hang
     is_held: bool
-    """Whether no pod may be made before the gang scheduler has admitted the PodGroup."""
+    """Whether no pod may be made before the gang scheduler has admitted the PodGroup, or what else is needed exists."""
 
     def of(self, kind: ReplicaType) -> tuple[Replica, ...]:
         return self.by_type.get(kind, ())
@@ -96,7 +97,7 @@ def view(snapshot: Snapshot) -> JobView:
         problems=tuple(error for error in validate(job) if error not in snapshot.ignored),
         resizes=resizes,
         hang=hang,
-        is_held=gang.keeps_waiting(snapshot),
+        is_held=gang.keeps_waiting(snapshot) or bool(life.awaited(snapshot)),
     )
 
 

@@ -12,6 +12,7 @@ from tf_operator.job import naming
 from tf_operator.job.record import PendingKind, PendingRecord, ReplicaType
 from tf_operator.planning import spec_problems
 from tf_operator.planning.bodies import gang
+from tf_operator.planning.child_kinds import life
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.pods import absences
 from tf_operator.planning.pods.stuck_pods import StuckPod
@@ -33,7 +34,7 @@ def _note(view: JobView) -> str:
     if not view.replicas:
         return " It has no replicas: nothing runs until there are some."
     if view.is_held and any(replica.needs_pod for replica in view.replicas):
-        return f" No pod is created before {gang.awaited(view.snapshot)}."
+        return f" No pod is created before {life.awaited(view.snapshot) or gang.awaited(view.snapshot)}."
     if missing := view.snapshot.without_room:
         return f" {_more(missing)} for room in the queue."
     if scheduler := gang.unavailable(view.snapshot):

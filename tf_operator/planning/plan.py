@@ -48,6 +48,7 @@ def make_plan(snapshot: Snapshot) -> Plan:
         return _after_end(snapshot)
     digest = pod_needs.digest(requested.job) if snapshot.settings.has_job_queue else ""
     snapshot = snapshot.changed(hold=snapshot.hold or admission.hold(snapshot), pods_digest=digest)
+    snapshot = snapshot.changed(rejected=snapshot.rejected or life.refusal(snapshot))
     view = _in_queue(job_view.view(snapshot))
     if names := absences.unconfirmed(view):
         return Plan(looks_for=names)
@@ -153,6 +154,8 @@ def _creations(view: JobView, after: JobRecord) -> Iterator[Create]:
     unfit = _types_without_a_template(view)
     has_program = False
     waits = whole_job.starts_again(job) and _waits_as_one(view)
+    if view.replicas:
+        yield from life.creations(view.snapshot)
     if job.has_one_service and view.replicas and job.key.name not in services:
         yield builder.create_job_service()
     for replica in view.replicas:

@@ -24,7 +24,7 @@ def is_final(rejected: RejectedWrite) -> bool:
 def retry_at(rejected: RejectedWrite) -> datetime:
     """When to try again what was refused; the wait doubles with each attempt."""
     match rejected.cause:
-        case Cause.NAMESPACE_ENDS:
+        case Cause.NAMESPACE_ENDS | Cause.UNAVAILABLE:
             return rejected.at + LONGEST
         case Cause.NOT_SERVED:
             return rejected.at + UNSERVED

@@ -11,12 +11,12 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any, NamedTuple, Self
 
-from tf_operator.job import constants
+from tf_operator.job import constants, templates
 from tf_operator.job.progress import Progress
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.report import ContainerLine
 from tf_operator.job.restart_rules import RestartRules
-from tf_operator.job.training_job import FieldError, RestartPolicy, TrainingJob
+from tf_operator.job.training_job import FieldError, NetworkPolicyMode, RestartPolicy, TrainingJob
 from tf_operator.planning.bodies import accelerators
 from tf_operator.planning.bodies.accelerators import Accelerator
 from tf_operator.planning.bodies.progress_reporting import ProgressServer
@@ -192,6 +192,8 @@ class Cause(Enum):
     NAMESPACE_ENDS = "namespace ends"
     NOT_SERVED = "not served"
     """Its kind is not known, so nothing was sent."""
+    UNAVAILABLE = "unavailable"
+    """Its kind is not made, or cannot be read, which will not change soon; nothing was sent."""
     UNCHANGED = "unchanged"
     """It is there, and stays as it was."""
 
@@ -232,6 +234,10 @@ class Settings:
     """Whether pods may be changed, and the cluster restarts the containers of one in place."""
     has_one_node: bool = False
     """Whether all pods run on the same node, whatever they ask for."""
+    isolates_jobs: bool = False
+    """Whether only its own pods may connect to those of a job that does not say who may."""
+    shares_network: bool = False
+    """Whether all pods have the network of one machine, in which policies are without effect."""
     has_job_queue: bool = False
     """Whether jobs wait until the job queue admits them."""
     progress: ProgressServer | None = None
@@ -379,4 +385,6 @@ class Snapshot:
         job = self.job.in_force(has_job_queue=settings.has_job_queue)
         without_room = self.job.without_room if settings.has_job_queue else {}
         job = accelerators.attach(job, settings.accelerators) if settings.accelerators else job
+        if settings.isolates_jobs and job.network_policy is None and not templates.has_host_network(job.replicas):
+            job = replace(job, network_policy=NetworkPolicyMode.JOB)
         return replace(self, job=job, pods=pods, settings=settings, without_room=without_room)

@@ -17,6 +17,9 @@
 {{- if .Values.elastic.horizontalPodAutoscalers }}
 - --horizontal-pod-autoscalers=true
 {{- end }}
+{{- if ne .Values.networkPolicy.jobs "none" }}
+- --network-policies={{ .Values.networkPolicy.jobs }}
+{{- end }}
 {{- if .Values.elastic.restartInPlace }}
 - --restart-in-place=true
 {{- end }}

@@ -173,6 +173,13 @@
   verbs: [get, list, watch, create, patch, delete]
 {{- end -}}
 
+{{- define "tf-operator.networkPolicyRules" -}}
+# create, patch, delete: the NetworkPolicy of a job follows it. get: who owns one that already has the name?
+- apiGroups: [networking.k8s.io]
+  resources: [networkpolicies]
+  verbs: [get, list, watch, create, patch, delete]
+{{- end -}}
+
 {{- define "tf-operator.inPlaceRules" -}}
 # TF_CONFIG is an annotation of the pods of a job that keeps them in a resize.
 - apiGroups: [""]

@@ -28,6 +28,7 @@ OVERLAYS = (
     "mlkube-accelerators",
     "namespaced",
     "native-gangs",
+    "network-policies",
     "progress",
     "protected-metrics",
     "restart-in-place",

@@ -36,6 +36,7 @@ PROFILES = {
     },
     "further APIs": {"apis": {"mlkube": {"enabled": True}, "t9k": {"enabled": True}, "tensorboards": "serve"}},
     "elastic": {"elastic": {"horizontalPodAutoscalers": True, "restartInPlace": True}},
+    "isolated": {"networkPolicy": {"jobs": "all"}},
     "alone": {"replicaCount": 1, "leaderElection": {"enabled": False}},
     "monitored": {
         "metrics": {
@@ -220,6 +221,7 @@ def test_every_flag_can_be_chosen(helm_3):
             "jobQueue": {"enabled": True},
         },
         "elastic": {"horizontalPodAutoscalers": True, "restartInPlace": True},
+        "networkPolicy": {"jobs": "requested"},
         "metrics": {"secure": {"enabled": True, "certificateSecret": "certificate"}},
         "progress": {"enabled": True},
     }

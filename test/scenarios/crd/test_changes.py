@@ -190,6 +190,13 @@ async def test_the_service_mode_changes_only_while_no_pod_runs(changes, job, spe
     assert await changes(job, spec) == complaints
 
 
+@pytest.mark.parametrize("mode", ["Job", "None", None])
+async def test_who_may_connect_changes_at_any_time(changes, mode):
+    assert (
+        await changes(JOB.workers(2).network_policy("None" if mode == "Job" else "Job"), {"networkPolicy": mode}) == {}
+    )
+
+
 async def test_dynamic_workers_cannot_outgrow_the_name(admin, namespace):
     name = "a" * 54
     await admin.create(TFJOBS.path(namespace), DYNAMIC.named(name).body())

@@ -134,6 +134,8 @@ OWN_RULES = METHOD[0], "must be Recreate where a container 'tensorflow' has a re
 MEMORY = SPECS, "needs an oomPolicy.maxMemory that is at least the memory limit"
 MODE = ".spec.serviceMode", "can only change while the job is suspended"
 HOSTS = MODE[0], "must be Replica where a template has a hostname or subdomain"
+OPEN = ".spec.networkPolicy", "must be None where a template has hostNetwork"
+ON_HOSTS = builders.tfjob("j").chief().workers(2, template=Template().spec(hostNetwork=True))
 ONE_SERVICE = JOB.service_mode("Job")
 NAMED = builders.tfjob("j").chief().workers(2, template=Template().spec(hostname="a"))
 LARGE = {"name": "tensorflow", "image": "x", "resources": {"limits": {"memory": "9Gi"}}}
@@ -208,6 +210,7 @@ CHANGES = [
     change("one Service", *MODE, JOB, {"serviceMode": "Job"}),
     change("a Service for each replica", *MODE, ONE_SERVICE, {"serviceMode": None}),
     change("one Service and a host name", *HOSTS, NAMED.suspended(), {"serviceMode": "Job"}),
+    change("a NetworkPolicy for the network of hosts", *OPEN, ON_HOSTS, {"networkPolicy": "Job"}),
     change("give the job away", *ONLY_BEFORE, JOB, policy(managedBy=THEIRS)),
     change("change the manager", *ONLY_BEFORE, JOB.managed_by(THEIRS), policy(managedBy=OURS)),
     change("take the job back", *ONLY_BEFORE, JOB.managed_by(THEIRS), policy(managedBy=None)),
@@ -471,6 +474,8 @@ def note(*differences):
         pytest.param(JOB.tf_config_format("Sparse"), None, id="the default TF_CONFIG"),
         pytest.param(JOB, note((("serviceMode",), "Job")), id="one Service"),
         pytest.param(ONE_SERVICE, None, id="a Service for each replica"),
+        pytest.param(JOB, note((("networkPolicy",), "Job")), id="a NetworkPolicy"),
+        pytest.param(JOB.network_policy("Job"), None, id="no NetworkPolicy"),
         pytest.param(JOB, note((("enableDynamicWorker",), True)), id="dynamic workers"),
         pytest.param(JOB, note((("elasticPolicy",), {"maxReplicas": 9})), id="an elastic policy"),
         pytest.param(ELASTIC, note((("elasticPolicy",), {"maxReplicas": 1})), id="a narrower elastic policy"),

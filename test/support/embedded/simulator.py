@@ -37,6 +37,7 @@ from tf_operator.machinery.transport import requests
 from tf_operator.machinery.transport.requests import Request
 from tf_operator.meta import ObjectKey, key_of, rfc3339
 from tf_operator.planning.actions import Plan
+from tf_operator.planning.child_kinds import network_policy
 from tf_operator.planning.plan import make_plan
 from tf_operator.planning.snapshot import DEFAULT_SETTINGS, Pod, PodGroup, Settings, Snapshot
 
@@ -244,6 +245,8 @@ class Simulator(EmbeddedApi):
         place = naming.replica_of(self.key.name, name, profile.names)
         others = [pod.name for pod in self.pods.values() if (pod.type, pod.index) == place and pod.phase not in ENDED]
         assert not [other for other in others if other != name], f"the replica of {name} has a live pod: {others}"
+        is_open = self.job.is_isolated and self.find(network_policy.KIND.resource, self.key) is None
+        assert not is_open, f"{name} would be without its NetworkPolicy"
         # While it was idle the job had no pods, so their names are free again.
         run = takewhile(lambda record: not record.is_idle, reversed(self.records))
         given_up = {entry.uid for record in run for entry in record.restart_records if entry.replaced}

@@ -143,6 +143,9 @@ class TFJobBuilder(ObjectBuilder):
     def service_mode(self, mode: str) -> Self:
         return self._with_spec(serviceMode=mode)
 
+    def network_policy(self, mode: str) -> Self:
+        return self._with_spec(networkPolicy=mode)
+
     def clean_pods(self, policy: str) -> Self:
         return self._with_run_policy(cleanPodPolicy=policy)
 

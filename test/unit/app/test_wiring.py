@@ -9,10 +9,11 @@ import pytest
 
 from support.toys import toy_api
 from tf_operator.app import run, wiring
-from tf_operator.app.options.options import Kueue, Options, RestartDelay
+from tf_operator.app.options.options import Kueue, Options, RestartDelay, parse
 from tf_operator.dialects import registry
 from tf_operator.machinery.transport.requests import Scope
 from tf_operator.meta import ObjectKey
+from tf_operator.planning.child_kinds import network_policy
 from tf_operator.planning.snapshot import Settings
 
 
@@ -29,6 +30,16 @@ def test_plans_depend_on_what_the_options_say():
         longest_restart_delay=timedelta(minutes=1),
         backoff_reset_after=timedelta(minutes=5),
     )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "makes_them", "for_all"),
+    [([], False, False), (["--network-policies=requested"], True, False), (["--network-policies=all"], True, True)],
+)
+def test_jobs_get_networkpolicies_if_they_ask_or_all_do(arguments, makes_them, for_all):
+    options = parse(arguments, {})
+    assert (network_policy.KIND in options.child_kinds) is makes_them
+    assert wiring.settings(options).isolates_jobs is for_all
 
 
 @pytest.mark.usefixtures("own_logging", "own_signals")

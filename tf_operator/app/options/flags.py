@@ -86,6 +86,16 @@ FLAGS: tuple[Flag, ...] = (
         "Who runs the TensorBoards that jobs request. serve: this operator, also those of tensorstack.dev that users "
         "create. external: another controller, those of tensorstack.dev. none: jobs get none.",
     ),
+    Flag(
+        "network-policies",
+        SERVE,
+        flag_types.choice("none", "requested", "all"),
+        "none",
+        "WHICH",
+        "Which jobs get a NetworkPolicy that lets only their own pods connect to them. requested: those with "
+        "networkPolicy: Job. all: also those that do not say networkPolicy: None, except with hostNetwork. none: none, "
+        "so a job that requests it waits. Needs permission for NetworkPolicies.",
+    ),
     *(Flag(kind.flag, SERVE, flag_types.switch, "false", "", kind.flag_help) for kind in kinds.ALL if kind.flag_help),
     Flag(
         "restart-in-place",

@@ -113,6 +113,8 @@ class Options:
     tensorboards: Tensorboards = Tensorboards.NONE
     child_kinds: tuple[ChildKind, ...] = field(default_factory=lambda: _child_kinds({}))
     """What jobs get beside their replicas."""
+    isolates_jobs: bool = False
+    """Whether jobs that do not say who may connect to their pods get a NetworkPolicy, too."""
     restarts_in_place: bool = False
     """Whether jobs that want it keep their pods in a resize, and their containers start again."""
     kueue: Kueue = Kueue.NONE
@@ -184,6 +186,7 @@ def _options(values: Mapping[str, Any], warnings: tuple[str, ...], environment: 
         gang_schedulers_by_job=tuple(filter(None, map(gang.scheduler, values["gang-schedulers-by-job"]))),
         tensorboards=Tensorboards(values["tensorboards"]),
         child_kinds=_child_kinds(values),
+        isolates_jobs=values["network-policies"] == "all",
         restarts_in_place=values["restart-in-place"],
         kueue=Kueue(values["kueue"]),
         job_queue=_queue_rules(values) if values["job-queue"] else None,

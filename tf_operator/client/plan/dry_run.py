@@ -40,14 +40,15 @@ def run(job: TrainingJob, settings: Settings) -> JobPlan:
     if groups:
         admitted = make_plan(replace(snapshot, pod_group=_admitted(groups[0])))
         creates = [*groups, *(action for action in admitted.actions if isinstance(action, Create))]
-    dependencies = [create for create in creates if create.stage is Stage.DEPENDENCIES]
+    beside = [create for create in creates if any(kind.resource == create.resource for kind in kinds.ALL)]
+    dependencies = [create for create in creates if create.stage is Stage.DEPENDENCIES and create not in beside]
     chief = job.profile.words.type(ReplicaType.CHIEF)
     return JobPlan(
         job=job,
         settings=settings,
         dependencies=tuple(dependencies),
         replicas=tuple(_replicas(job, settings, creates)),
-        extras=(*(create for create in creates if create.stage is Stage.EXTRAS), *_tensorboard(job)),
+        extras=(*beside, *_tensorboard(job)),
         warnings=(
             *(event.message for event in plan.events if event.is_warning),
             *((_NO_CHIEF.format(chief=chief),) if job.has_servers_without_chief else ()),

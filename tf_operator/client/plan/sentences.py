@@ -64,8 +64,9 @@ def sentences(
     for kind, creates in groupby(extras, kind_of):
         children = " and ".join(f"{create.resource.kind} {create.name}" for create in creates)
         condition = f", if the operator runs with --{kind.flag}" if kind.flag else ""
+        otherwise = "; no pod is created without it" if kind.is_needed else ""
         end = "as long as the job runs" if kind.is_for_active else "until the job is deleted"
-        yield kind.resource.kind, f"{children}{condition}; {end}"
+        yield kind.resource.kind, f"{children}{condition}{otherwise}; {end}"
     if images := _images(job):
         here = "tfjob run without one takes programs and Python (--python) of this machine"
         yield "Images", f"{', '.join(images)} in a cluster; {here}"

@@ -35,6 +35,7 @@ from tf_operator.job.training_job import (
     CleanPodPolicy,
     ElasticPolicy,
     ElasticRange,
+    NetworkPolicyMode,
     ReplicaSpec,
     RestartMethod,
     RestartPolicy,
@@ -91,6 +92,7 @@ def read(metadata: Body, spec: object, stored: object, *, v1alpha1: Profile = V1
         has_dynamic_workers=fields.flag("enableDynamicWorker"),
         tf_config_format=fields.one_of("tfConfigFormat", TFConfigFormat, TFConfigFormat.FULL),
         service_mode=fields.one_of("serviceMode", ServiceMode, ServiceMode.REPLICA),
+        network_policy=_read_network_policy(fields),
         elastic=_read_elastic(fields),
         record=status.read(stored),
         problems=tuple(problems),
@@ -116,6 +118,12 @@ def write_status(report: JobReport, stored: Body) -> dict[str, Any]:
     """The whole status; that of a job of v1alpha1 says so, also when its annotations are lost."""
     fields = status.write(report, stored)
     return fields | v1alpha1_rules.pinned_fields(report.job) if report.job.runtime_id else fields
+
+
+def _read_network_policy(spec: Fields) -> NetworkPolicyMode | None:
+    if spec.body.get("networkPolicy") is None:
+        return None
+    return spec.one_of("networkPolicy", NetworkPolicyMode, NetworkPolicyMode.JOB)
 
 
 def _read_replicas(spec: Fields) -> tuple[ReplicaSpec, ...]:

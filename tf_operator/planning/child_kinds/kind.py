@@ -39,6 +39,8 @@ class ChildKind:
     """Whether jobs with this profile may want one."""
     is_for_active: bool = True
     """Whether it goes when the job is idle or ends. Else it is made before the end, and stays until the deletion."""
+    is_needed: bool = False
+    """Whether no pod is made before it is there. Else it is made whenever it can be, and nothing waits for it."""
     is_whole: bool = False
     """Whether spec and status of the objects are cached. Then fields that the job does not set are taken away, and its
     API may report the status; else fields that others add stay."""

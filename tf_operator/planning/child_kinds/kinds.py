@@ -5,7 +5,7 @@ If it has a flag, the chart gets a value for it; and the operator needs the perm
 
 from typing import Final
 
-from tf_operator.planning.child_kinds import hpa, tensorboard
+from tf_operator.planning.child_kinds import hpa, network_policy, tensorboard
 from tf_operator.planning.child_kinds.kind import ChildKind
 
-ALL: Final[tuple[ChildKind, ...]] = (tensorboard.KIND, hpa.KIND)
+ALL: Final[tuple[ChildKind, ...]] = (tensorboard.KIND, hpa.KIND, network_policy.KIND)

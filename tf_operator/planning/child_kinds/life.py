@@ -1,7 +1,8 @@
-"""The life of a child that the job continues without, whatever its kind.
+"""The life of a child that a job has beside its replicas, whatever its kind.
 
 Absent: it is created. Made from another spec: changed. Not wanted any more: deleted. Refused: tried again later, and
-what is invalid after an edit. Not served: reported. Training neither waits for it nor fails with it.
+what is invalid after an edit. Not served: reported. Training neither waits for it nor fails with it, unless its kind is
+needed: then its creation comes before the first pod, and is refused as a Service may be.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,7 +17,7 @@ from tf_operator.meta import Body, GroupVersionResource
 from tf_operator.planning import rejections
 from tf_operator.planning.actions import Action, Create, Delete, Patch, Stage
 from tf_operator.planning.child_kinds.kind import DIGEST, ChildKind, digest
-from tf_operator.planning.snapshot import ChildState, Snapshot
+from tf_operator.planning.snapshot import Cause, ChildState, RejectedWrite, Snapshot
 from tf_operator.text import LONGEST_MESSAGE, one_line
 
 
@@ -58,7 +59,7 @@ def actions(snapshot: Snapshot, *, is_active: bool, has_ended: bool = False) -> 
 
 
 def _actions(child: _Child, *, has_ended: bool) -> Iterator[Action]:
-    job, resource, current = child.snapshot.job, child.kind.resource, child.state.current
+    resource, current = child.kind.resource, child.state.current
     subject = f"its {resource.kind}"
     if child.spec is None:
         if current and not rejections.is_waiting(child.state.rejected, child.snapshot.now):
@@ -68,8 +69,44 @@ def _actions(child: _Child, *, has_ended: bool) -> Iterator[Action]:
     elif current:
         change = {"metadata": _annotations(child.spec), "spec": _merge_patch(current.spec, child.spec)}
         yield Patch(resource, current.name, current.uid, f"the change of {subject}", change, Stage.EXTRAS)
-    elif not has_ended:
-        yield Create(resource, job.key.name, subject, partial(_body, job, child.spec), Stage.EXTRAS)
+    elif not (has_ended or child.kind.is_needed):
+        yield _creation(child, child.spec, Stage.EXTRAS)
+
+
+def creations(snapshot: Snapshot) -> Iterator[Create]:
+    """The objects without which no pod may be made, as far as they are not there."""
+    for child in _children(snapshot, is_active=True):
+        if child.kind.is_needed and child.spec is not None and child.state.current is None:
+            yield _creation(child, child.spec, Stage.DEPENDENCIES)
+
+
+def refusal(snapshot: Snapshot) -> RejectedWrite | None:
+    """Why no pod may be made: an object that is needed cannot be."""
+    for child in _needed(snapshot):
+        if cause := child.state.unserved:
+            subject, message = f"its {child.kind.resource.kind}", f"{cause}; no pod is created without it"
+            return RejectedWrite(subject, message, snapshot.now, cause=Cause.UNAVAILABLE)
+    return None
+
+
+def awaited(snapshot: Snapshot) -> str:
+    """What has to be before a pod may be made, of what is needed; empty when there is nothing to wait for."""
+    for child in _needed(snapshot):
+        kind, current = child.kind.resource.kind, child.state.current
+        if not child.state.is_known:
+            return f"it is known whether there is a {kind}"
+        if current and current.is_terminating:
+            return f"its old {kind} is gone"
+    return ""
+
+
+def _needed(snapshot: Snapshot) -> Iterator[_Child]:
+    return (child for child in _children(snapshot, is_active=True) if child.kind.is_needed and child.spec is not None)
+
+
+def _creation(child: _Child, spec: Body, stage: Stage) -> Create:
+    job, resource = child.snapshot.job, child.kind.resource
+    return Create(resource, job.key.name, f"its {resource.kind}", partial(_body, job, spec), stage)
 
 
 def note(snapshot: Snapshot) -> str:
@@ -79,7 +116,8 @@ def note(snapshot: Snapshot) -> str:
 
 def _note_on(child: _Child) -> str:
     problem, kind = child.kind.problem(child.snapshot.job), child.kind.resource.kind
-    cause = problem or (child.refusal if child.spec is not None else "")
+    is_said = child.kind.is_needed and child.state.current is None  # as what the job waits for
+    cause = problem or (child.refusal if child.spec is not None and not is_said else "")
     subject = f"The {kind} is outdated" if child.state.current and not problem else f"There is no {kind}"
     return f" {subject}: {cause}" if cause else ""
 

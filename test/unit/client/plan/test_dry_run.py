@@ -90,6 +90,16 @@ def test_what_a_job_has_beside_its_replicas_is_planned_with_the_flag_that_it_nee
     assert str(dry_run_of(tfjob("j").workers(1))).partition("\n")[0] == "TFJob default/j: 1 pod and 1 Service"
 
 
+def test_a_networkpolicy_is_planned_with_what_happens_without_it():
+    plan = dry_run_of(tfjob("j").workers(1).network_policy("Job"))
+
+    assert str(plan).partition("\n")[0] == "TFJob default/j: 1 pod and 1 Service with a NetworkPolicy"
+    assert dict(plan.sentences)["NetworkPolicy"] == (
+        "NetworkPolicy j, if the operator runs with --network-policies; no pod is created without it; until the job is"
+        " deleted"
+    )
+
+
 def test_why_a_job_can_have_no_child_that_it_asks_for_is_a_warning():
     spelt = tfjob("j").workers(1).elastic(1, 2, metrics=METRICS).body()
     spelt["spec"]["tfReplicaSpecs"] = {"worker": spelt["spec"]["tfReplicaSpecs"]["Worker"]}
