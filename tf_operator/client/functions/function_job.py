@@ -56,7 +56,7 @@ def make(train_func: Callable[..., Any], options: TrainOptions, *, is_here: bool
     return {
         "apiVersion": "kubeflow.org/v1",
         "kind": "TFJob",
-        "metadata": {"name": options.get("name") or train_func.__name__.strip("_").replace("_", "-").lower()},
+        "metadata": {"name": options.get("name") or _name_of(train_func)},
         "spec": {
             "runPolicy": {"backoffLimit": 3, "cleanPodPolicy": "Running"},
             "tfReplicaSpecs": {
@@ -65,6 +65,13 @@ def make(train_func: Callable[..., Any], options: TrainOptions, *, is_here: bool
             },
         },
     }
+
+
+def _name_of(train_func: Callable[..., Any]) -> str:
+    function = train_func.__name__
+    if name := function.strip("_").replace("_", "-").lower():
+        return name
+    raise NotPossible(f"no job can be called {function}, as the function is: pass its name, as in name='fit'")
 
 
 def _check_size(text: str, has: str) -> None:

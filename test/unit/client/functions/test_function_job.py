@@ -21,6 +21,13 @@ def alone():
     return 1
 
 
+def _():
+    return 1
+
+
+unnamed = _
+
+
 def report():
     def message():
         return __name__
@@ -82,12 +89,17 @@ def test_the_job_has_the_replicas_resources_and_variables_that_were_named():
         (alone, {"resources_per_worker": 2}, "resources_per_worker is a dictionary"),
         (alone, {"env_vars": {"A": 1}}, "env_vars is a dictionary of texts"),
         (alone, {"env_vars": ["A"]}, "env_vars is a dictionary of texts"),
+        (unnamed, {}, "no job can be called _, as the function is: pass its name"),
         (imports_launcher, {}, "imports tf_operator, which is .* does not go along: put it into an image"),
     ],
 )
 def test_what_cannot_run_is_a_sentence(function, options, rule):
     with pytest.raises(NotPossible, match=rule):
         function_job.make(function, options, is_here=False)
+
+
+def test_a_function_without_a_name_for_a_job_runs_under_another():
+    assert function_job.make(unnamed, {"name": "fit"}, is_here=True)["metadata"]["name"] == "fit"
 
 
 def test_on_this_machine_packages_must_be_there_and_own_modules_may():
