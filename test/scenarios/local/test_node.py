@@ -184,6 +184,15 @@ async def test_a_pod_is_bound_and_run_and_ends_as_its_program_does(machine):
     assert {"type": "Ready", "status": "True"}.items() <= node["status"]["conditions"][0].items()
 
 
+async def test_more_requests_than_the_machine_has_are_ignored_and_told(machine):
+    await machine.pod("asks-for-less", "exit 0", resources={"requests": {"cpu": "1m"}})
+    await machine.pod("asks-for-more", "exit 0", resources={"requests": {"cpu": 9000}})
+    await machine.phase("asks-for-less", "Succeeded")
+    await machine.phase("asks-for-more", "Succeeded")
+    await eventually(lambda: has_event(machine, "asks-for-more", "RequestsExceedMachine"))
+    assert "RequestsExceedMachine" not in await machine.events("asks-for-less")
+
+
 async def test_a_program_finds_its_environment_volumes_and_neighbours(machine):
     await machine.client.create(CONFIG_MAPS, "default", {"metadata": {"name": "c"}, "data": {"file": "content"}})
     await machine.client.create(SECRETS, "default", {"metadata": {"name": "s"}, "stringData": {"key": "hidden"}})

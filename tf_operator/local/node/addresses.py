@@ -88,6 +88,8 @@ class PodNames(NamedTuple):
     """The Service, or else the pod, by which others reach this one, as far as that is known by now."""
     own_ports: Collection[int]
     """Its container ports."""
+    domain: str = ""
+    """The Service in which the pod is a host, if it is in one: nobody is reached by that name alone."""
 
     def replaced(self, text: str) -> str:
         """The text with each address of a pod in place of its name in the cluster."""
@@ -113,7 +115,8 @@ class PodNames(NamedTuple):
         name, service, namespace = match["name"], match["service"], match["namespace"]
         if match["svc"]:
             return ObjectKey(namespace, f"{name}.{service}" if service else name)
-        if service is None and namespace in {None, self.namespace} and name in self.hosts:
+        is_service = name in self.hosts and name != self.domain
+        if service is None and namespace in {None, self.namespace} and is_service:
             return ObjectKey(self.namespace, name)
         if service is None:
             service, namespace = namespace, None

@@ -184,6 +184,7 @@ class PodSpec(Part, frozen=True):
     restart_policy: str = ""
     init_containers: tuple[ContainerSpec, ...] = ()
     containers: tuple[ContainerSpec, ...] = ()
+    resources: Resources = Resources()
     volumes: tuple[dict[str, Any], ...] = ()
     tolerations: tuple[PodToleration, ...] = ()
     scheduling_gates: tuple[dict[str, Any], ...] = ()

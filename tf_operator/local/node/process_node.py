@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from tf_operator.local import short_paths
-from tf_operator.local.node import cached_objects, registration, requested, scheduling, usage
+from tf_operator.local.node import cached_objects, registration, scheduling, usage
 from tf_operator.local.node import pod as pods
 from tf_operator.local.node.addresses import Addresses, PodNames
 from tf_operator.local.node.cached_objects import CachedObject
@@ -26,12 +26,13 @@ from tf_operator.local.node.gpus import assignment, devices
 from tf_operator.local.node.gpus.devices import GpuError
 from tf_operator.local.node.gpus.journal import GpuJournal
 from tf_operator.local.node.gpus.keeper import GpuKeeper
-from tf_operator.local.node.listeners import ListenerWatch
+from tf_operator.local.node.listeners import ListenerWatch, subject_of
 from tf_operator.local.node.logs.node_logs import NodeLogs
 from tf_operator.local.node.node_parts import NODES, PODS, SERVICES, NodeParts, NodeSettings
 from tf_operator.local.node.pod import LocalPod
 from tf_operator.local.node.processes import memory_limits
 from tf_operator.local.node.processes.supervisor import Processes, SpawnerProcess
+from tf_operator.local.node.requested import Requests
 from tf_operator.local.node.run import pod_report
 from tf_operator.local.node.run.pod_runner import PodRunner
 from tf_operator.local.node.start.pod_setup import container_ports
@@ -89,8 +90,7 @@ class ProcessNode:
         self._runners: dict[str, PodRunner] = {}
         self._pod_tasks: set[asyncio.Task[None]] = set()
         self._binding: set[asyncio.Task[None]] = set()
-        self._assumed: set[str] = set()
-        """The UIDs of pods that are being bound, or were."""
+        self._requests = Requests(settings.name, settings.capacity)
         self._is_ending = False
         self._tasks: asyncio.TaskGroup | None = None
         self._greeted: set[str] = set()
@@ -165,6 +165,7 @@ class ProcessNode:
         return lambda pod, container: keeper.usage(pod, container, loads)
 
     def on_add(self, item: LocalPod) -> None:
+        self._requests.note(item, has_ended=pod_report.is_final(item))
         if self._parts.gpus:
             self._parts.gpus.on_changed()
         if runner := self._runners.get(item.uid):
@@ -180,19 +181,16 @@ class ProcessNode:
                 self.on_assigned(item)
 
     def _is_unscheduled(self, pod: LocalPod) -> bool:
-        is_placed = pod.spec.node_name or pod.uid in self._assumed
+        is_placed = pod.spec.node_name or self._requests.is_assumed(pod.uid)
         return not (is_placed or pod.deletion or pod.spec.scheduling_gates)
 
     def refusal(self, pod: LocalPod) -> str:
         settings = self._parts.settings
         own = self._nodes.store.get(ObjectKey("", settings.name))
         reason = scheduling.refusal(own, pod) if own else ""
-        if reason or not settings.enforces_requests:
+        if reason or not settings.enforces_requests or not (reasons := self._requests.reasons(pod)):
             return reason
-        placed = (it for it in self._pods.store if it.spec.node_name == settings.name or it.uid in self._assumed)
-        others = (it for it in placed if it.uid != pod.uid and not pod_report.is_final(it))
-        reasons = requested.reasons(pod, others, settings.capacity)
-        return scheduling.sentence(reasons) if reasons else ""
+        return scheduling.sentence(reasons)
 
     def _needs_gpus(self, pod: LocalPod) -> bool:
         return bool(self._parts.gpus and self._parts.gpus.needs(pod))
@@ -214,7 +212,9 @@ class ProcessNode:
         return {*(pod.uid for pod in stored), *running}
 
     def on_assigned(self, pod: LocalPod) -> None:
-        self._assumed.add(pod.uid)
+        self._requests.assume(pod)
+        if not self._parts.settings.enforces_requests and (excess := self._requests.excess(pod)):
+            self._parts.recorder.event(subject_of(pod), "Warning", reason="RequestsExceedMachine", message=excess)
         self._spawn(self._bind(pod), f"schedule {pod.key}", self._binding)
 
     def on_refused(self, pod: LocalPod, reason: str) -> None:
@@ -226,7 +226,7 @@ class ProcessNode:
             self._on_room()
 
     def on_delete(self, last: LocalPod, *, final_state_known: bool) -> None:  # noqa: ARG002 (the handler's form)
-        self._assumed.discard(last.uid)
+        self._requests.forget(last.uid)
         self._on_room()
         if self._parts.gpus:
             self._parts.gpus.on_changed()
@@ -275,6 +275,7 @@ class ProcessNode:
             hosts=_NamesIn(self._services, pod.key.namespace),
             own=lambda: self._service_of(pod) or pod.key,
             own_ports=container_ports(pod),
+            domain=pod.spec.subdomain,
         )
         self._greet(pod)
         self._runners[pod.uid] = runner = PodRunner(self._parts, pod, names)
@@ -282,8 +283,7 @@ class ProcessNode:
 
     def _greet(self, pod: LocalPod) -> None:
         """Say once for each job what stands for its images."""
-        owner = pod.owner
-        who = owner.uid if owner else pod.uid
+        owner, who = pod.owner, subject_of(pod).uid
         if who not in self._greeted:
             self._greeted.add(who)
             interpreter = self._parts.settings.interpreter.of(pod)

@@ -1,8 +1,9 @@
 """What pods request of the CPU and memory of this machine, as kube-scheduler counts it. Pure."""
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Mapping
 from decimal import Decimal
-from typing import Final
+from typing import Final, NamedTuple
 
 from tf_operator import quantity
 from tf_operator.local.node.machine import Capacity
@@ -12,17 +13,100 @@ COUNTED: Final = ("cpu", "memory")
 _NOTHING: Final = Decimal(0)
 
 
-def reasons(pod: LocalPod, others: Iterable[LocalPod], capacity: Capacity) -> list[str]:
-    """Why a pod does not fit beside others, in the words of kube-scheduler; empty if it does."""
-    room = {"cpu": Decimal(capacity.cpus), "memory": Decimal(capacity.memory)}
-    amounts = {name: amount for name in COUNTED if (amount := _of(pod, name))}
-    there = tuple(others) if amounts else ()
-    used = {name: sum((_of(other, name) for other in there), _NOTHING) for name in amounts}
-    return [f"1 Insufficient {name}" for name, amount in amounts.items() if amount + used[name] > room[name]]
+class _Placed(NamedTuple):
+    """A pod that has its place on the machine."""
+
+    owner: str
+    amounts: Mapping[str, Decimal]
+
+
+class Requests:
+    """What the pods of a machine request of it. A change costs the same, however many pods there are."""
+
+    def __init__(self, node: str, capacity: Capacity) -> None:
+        self._node = node
+        self._capacity = {"cpu": Decimal(capacity.cpus), "memory": Decimal(capacity.memory)}
+        self._assumed: set[str] = set()
+        self._placed: dict[str, _Placed] = {}
+        self._used = defaultdict[tuple[str, str], Decimal](Decimal)
+        """By the UID of the owner, and by resource; of all of them without a UID."""
+        self._told: set[str] = set()
+
+    def note(self, pod: LocalPod, *, has_ended: bool = False) -> None:
+        """Count a pod as it is now: from when it has its place until its programs have ended."""
+        is_placed = pod.spec.node_name == self._node or pod.uid in self._assumed
+        self._count(pod.uid, _Placed(_owner(pod), _amounts(pod)) if is_placed and not has_ended else None)
+
+    def assume(self, pod: LocalPod) -> None:
+        """A pod is being bound."""
+        self._assumed.add(pod.uid)
+        self.note(pod)
+
+    def is_assumed(self, uid: str) -> bool:
+        return uid in self._assumed
+
+    def forget(self, uid: str) -> None:
+        """A pod is gone."""
+        self._assumed.discard(uid)
+        self._count(uid, None)
+
+    def reasons(self, pod: LocalPod) -> list[str]:
+        """Why a pod that has no place does not fit beside the others, as kube-scheduler says it; empty if it does."""
+        amounts = _amounts(pod).items()
+        return [f"1 Insufficient {name}" for name, own in amounts if own + self._sum("", name) > self._capacity[name]]
+
+    def excess(self, pod: LocalPod) -> str:
+        """That the pods of one owner request more together than there is, as a sentence; once, and else empty."""
+        owner = _owner(pod)
+        too_much = [name for name in COUNTED if self._sum(owner, name) > self._capacity[name]]
+        if not too_much or owner in self._told:
+            return ""
+        self._told.add(owner)
+        parts = (_shown(name, self._sum(owner, name), self._capacity[name]) for name in too_much)
+        amounts = " and ".join(parts)
+        return f"the pods request {amounts} that this machine has, and run all the same, unless --requests is enforce"
+
+    def _sum(self, owner: str, name: str) -> Decimal:
+        return self._used.get((owner, name), _NOTHING)
+
+    def _count(self, uid: str, placed: _Placed | None) -> None:
+        if before := self._placed.pop(uid, None):
+            self._add(before, -1)
+        if placed and placed.amounts:
+            self._placed[uid] = placed
+            self._add(placed, 1)
+
+    def _add(self, placed: _Placed, times: int) -> None:
+        for name, amount in placed.amounts.items():
+            for place in (("", name), (placed.owner, name)):
+                self._used[place] += times * amount
+                if not self._used[place]:
+                    del self._used[place]
+
+
+def _shown(name: str, amount: Decimal, most: Decimal) -> str:
+    if name == "cpu":
+        return f"{quantity.text(amount)} of {quantity.text(most)} CPUs"
+    return f"{amount / 2**30:.1f} of {most / 2**30:.1f} GiB of memory"
+
+
+def _owner(pod: LocalPod) -> str:
+    return pod.owner.uid if pod.owner else pod.uid
+
+
+def _amounts(pod: LocalPod) -> Mapping[str, Decimal]:
+    return {name: amount for name in COUNTED if (amount := _of(pod, name))}
 
 
 def _of(pod: LocalPod, name: str) -> Decimal:
-    """What containers that run beside each other request, or an init container with the sidecars before it."""
+    """What the pod requests as a whole; else its containers, and else its limit."""
+    own, beside = pod.spec.resources, _of_containers(pod, name)
+    whole = own.requests.get(name, None if beside else own.limits.get(name))
+    return beside if whole is None else quantity.parse(whole) or _NOTHING
+
+
+def _of_containers(pod: LocalPod, name: str) -> Decimal:
+    """Those that run beside each other, or an init container with the sidecars before it."""
     beside = most = _NOTHING
     for container in pod.containers:
         request = _request(container.spec, name)

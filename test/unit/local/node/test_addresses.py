@@ -42,6 +42,12 @@ def test_a_name_that_reaches_a_process_becomes_an_address(text, expected):
     assert names().replaced(text) == expected
 
 
+def test_the_name_of_the_service_in_which_the_pod_is_a_host_may_be_a_word_of_its_program():
+    digits = names()._replace(hosts={"digits", "seen"}, domain="digits")
+    text = "tfds://digits:1 digits.ns:1 seen:80 digits-worker-0.digits:2222"
+    assert digits.replaced(text) == "tfds://digits:1 digits.ns:1 127.0.0.1:20000 127.0.0.1:20001"
+
+
 def test_all_pods_of_a_job_read_the_same_ports_in_tf_config():
     cluster = {"ps": ["job-ps-0.ns.svc:2222"], "worker": [f"job-worker-{index}.ns.svc:2222" for index in range(3)]}
     text, addresses = json.dumps({"cluster": cluster}), Addresses(is_free=lambda _port: True)
