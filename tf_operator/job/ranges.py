@@ -6,16 +6,16 @@ so it is read without trust: what is no range, or beyond any index, is passed ov
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Self
+
+import msgspec
 
 from tf_operator.job.constants import MOST_REPLICAS
 
 _RANGE = re.compile(r"(0|[1-9][0-9]{0,5})(?:-(0|[1-9][0-9]{0,5}))?")
 
 
-@dataclass(frozen=True, slots=True)
-class Indexes:
+class Indexes(msgspec.Struct, frozen=True):
     """An immutable set of indexes. ``in``, ``len``, iteration in order, ``|`` and ``-`` work as on a set."""
 
     members: frozenset[int] = frozenset()

@@ -10,10 +10,13 @@ pod that failed is written here, together with the count that it raises, before 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Final, Self
+
+import msgspec
+from msgspec import structs
 
 from tf_operator.job.progress import NO_CLOCK, Progress, ProgressClock
 from tf_operator.job.ranges import NO_INDEXES, Indexes
@@ -66,8 +69,7 @@ class FailureCause(StrEnum):
     INVALID_SPEC = "InvalidSpec"
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaRecord:
+class ReplicaRecord(msgspec.Struct, frozen=True):
     """What is remembered of the replicas of one type."""
 
     restarts: int = 0
@@ -270,9 +272,11 @@ class NodeRecord:
     """The last failures, as ``worker-1 exit 139`` or ``worker-3 NodeLost``."""
 
 
-@dataclass(frozen=True, slots=True)
-class JobRecord:
-    """All that is remembered of a job."""
+class JobRecord(msgspec.Struct, frozen=True):
+    """All that is remembered of a job.
+
+    A struct, like its parts that every plan makes: a dataclass sets each of twenty-four fields in Python.
+    """
 
     phase: JobPhase = JobPhase.NEW
     failure: FailureCause | None = None
@@ -293,7 +297,7 @@ class JobRecord:
     """When the job last left a queue, Kueue's or the job queue; ``None`` while it is in one."""
     observed_generation: int = 0
     """The generation of the spec that this record is about."""
-    replicas: Mapping[ReplicaType, ReplicaRecord] = field(default_factory=dict)
+    replicas: Mapping[ReplicaType, ReplicaRecord] = msgspec.field(default_factory=dict)
     disruptions: int = 0
     lost_seconds: int = 0
     """What restarts have cost: work since the last checkpoint, and the time until all replicas ran again."""
@@ -352,7 +356,7 @@ class JobRecord:
         """The same record with these values; itself where it has them already, as at most steps of a plan."""
         if all(getattr(self, name) is value for name, value in fields.items()):
             return self
-        return replace(self, **fields)  # type: ignore[arg-type]
+        return structs.replace(self, **fields)
 
 
 NO_RECORD = JobRecord()

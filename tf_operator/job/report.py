@@ -10,14 +10,15 @@ from datetime import datetime
 from enum import Enum, auto
 from typing import NamedTuple, Self
 
+import msgspec
+
 from tf_operator.job.progress import Progress
 from tf_operator.job.record import ENDS, JobRecord, ReplicaType
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.meta import Body, GroupVersionResource
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaCounts:
+class ReplicaCounts(msgspec.Struct, frozen=True):
     active: int = 0
     succeeded: int = 0
     failed: int = 0

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Self
 
+from msgspec import structs
+
 from tf_operator.job.constants import OWN_MANAGER
 from tf_operator.job.memory import MemoryLimit, OOMPolicy
 from tf_operator.job.profile import Profile
@@ -305,7 +307,7 @@ class TrainingJob:
         replicas = tuple(self._with_memory(spec) for spec in self.replicas)
         grown = {spec.type for spec in replicas if spec.memory and spec.memory.is_grown}
         records = {
-            kind: replica if kind in grown else replace(replica, memory="")
+            kind: replica if kind in grown else structs.replace(replica, memory="")
             for kind, replica in self.record.replicas.items()
         }
         return replace(self, replicas=replicas, record=self.record.changed(replicas=records))

@@ -13,6 +13,8 @@ from datetime import datetime
 from functools import cache, partial
 from typing import Any
 
+from msgspec import structs
+
 from tf_operator.job import constants
 from tf_operator.job.record import ElasticRecord, JobRecord, ReplicaType
 from tf_operator.job.training_job import TrainingJob
@@ -121,7 +123,7 @@ def resized(snapshot: Snapshot, replicas: Iterable[Replica], *, is_new: bool) ->
     for replica in replicas:
         pod = replica.pod
         if pod and has_lost_its_cluster(pod, snapshot):
-            yield replace(replica, loss=None).resized()
+            yield structs.replace(replica, loss=None).resized()
         else:
             cannot = pod and ((is_new and not resize_sidecar.takes_sizes(pod)) or _is_left_behind(snapshot.job, pod))
             yield replica.resized() if cannot else replica

@@ -9,6 +9,8 @@ that is wrong nobody knows how the job is meant, and its pods are left as they a
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from msgspec import structs
+
 from tf_operator.job import constants, naming, validation
 from tf_operator.job.progress import HangAction, ProgressPolicy
 from tf_operator.job.record import ReplicaType
@@ -137,7 +139,7 @@ def _as_made(job: TrainingJob, fixed: Mapping[ReplicaType, int]) -> TrainingJob:
     if not fixed:
         return job
     specs = (replace(spec, count=fixed.get(spec.type, spec.count)) for spec in job.replicas)
-    sizes = {kind: replace(job.record.of(kind), size=count) for kind, count in fixed.items() if count}
+    sizes = {kind: structs.replace(job.record.of(kind), size=count) for kind, count in fixed.items() if count}
     record = job.record.changed(replicas={**job.record.replicas, **sizes})
     return replace(job, replicas=tuple(spec for spec in specs if spec.count or spec.type not in fixed), record=record)
 

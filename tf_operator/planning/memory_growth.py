@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
 
+from msgspec import structs
+
 from tf_operator import quantity
 from tf_operator.job.memory import MemoryLimit
 from tf_operator.job.profile import OOM_KILLED, RestartBy
@@ -46,10 +48,10 @@ def _judged(replica: Replica, memory: MemoryLimit, by: RestartBy) -> Replica:
         return replica
     if _is_avoidable(loss.pod, memory):
         retried = replace(loss, outcome=PodState.FAILED, is_outgrown=True)
-        return replace(replica, outcome=PodState.FAILED, loss=retried)
+        return structs.replace(replica, outcome=PodState.FAILED, loss=retried)
     if loss.was_restarted:
         return replica
-    return replace(replica, loss=replace(loss, at_maximum=at_maximum(replica.spec, loss.pod.main)))
+    return structs.replace(replica, loss=replace(loss, at_maximum=at_maximum(replica.spec, loss.pod.main)))
 
 
 def _killed(replica: Replica) -> ReplicaLoss | None:

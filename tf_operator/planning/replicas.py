@@ -10,6 +10,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple, Self
 
+import msgspec
+from msgspec import structs
+
 from tf_operator.job import naming
 from tf_operator.job.profile import FailureScope, RestartBy
 from tf_operator.job.record import JobRecord, ReplicaType, RestartRecord
@@ -75,8 +78,7 @@ class ReplicaLoss:
         return _title(self.type, self.index, self.name)
 
 
-@dataclass(frozen=True, slots=True)
-class Replica:
+class Replica(msgspec.Struct, frozen=True):
     spec: ReplicaSpec
     index: int
     name: str
@@ -104,24 +106,24 @@ class Replica:
     def past_limit(self) -> Self:
         """The same replica, where it is not restarted because the backoff limit is reached: it stays as it ended."""
         if self.loss is None or self.loss.outcome is PodState.ENDED:
-            return replace(self, outcome=PodState.SUCCEEDED, is_completed=True, loss=None)
-        return replace(self, loss=replace(self.loss, outcome=PodState.PERMANENT_FAILURE, is_past_limit=True))
+            return structs.replace(self, outcome=PodState.SUCCEEDED, is_completed=True, loss=None)
+        return structs.replace(self, loss=replace(self.loss, outcome=PodState.PERMANENT_FAILURE, is_past_limit=True))
 
     def resized(self) -> Self:
         """The same replica in a job whose pods are made again for another size. What has ended stays as it ended."""
         if self.pod is None or self.pod.is_terminating or self.is_completed or self.loss or self.was_failed:
             return self
-        return replace(self, outcome=PodState.TERMINATING, is_given_up=True)
+        return structs.replace(self, outcome=PodState.TERMINATING, is_given_up=True)
 
     def restarted(self) -> Self:
         """The same replica in a job that starts again because of another one: how its pod ends does not matter."""
         if self.is_completed or not (self.last_pod or self.loss):
             return self
-        return replace(self, outcome=PodState.TERMINATING if self.pod else None, loss=None, is_given_up=True)
+        return structs.replace(self, outcome=PodState.TERMINATING if self.pod else None, loss=None, is_given_up=True)
 
     def kept(self) -> Self:
         """The same replica, lost because its program hangs, which is started again in its pod."""
-        return replace(self, outcome=PodState.RUNNING, loss=self.loss and replace(self.loss, keeps_pod=True))
+        return structs.replace(self, outcome=PodState.RUNNING, loss=self.loss and replace(self.loss, keeps_pod=True))
 
     @property
     def last_pod(self) -> Pod | None:
@@ -180,8 +182,7 @@ class RestartInPlace(NamedTuple):
         return self.pod.last_termination.finished_at if self.pod.last_termination else None
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaRules:
+class ReplicaRules(msgspec.Struct, frozen=True):
     """What holds for all replicas of one type, worked out once."""
 
     spec: ReplicaSpec

@@ -9,6 +9,8 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 
+from msgspec import structs
+
 from tf_operator.job import naming, restart_rules
 from tf_operator.job.profile import AfterEnd, FailureScope, RestartBy
 from tf_operator.job.ranges import NO_INDEXES, Indexes
@@ -188,7 +190,7 @@ def _reset(view: JobView, kind: ReplicaType, recorded: ReplicaRecord) -> Replica
     """What counts after a suspension or in a queue: what has completed is not run again, unless it always is."""
     is_final = not any(replica.spec.restart_policy is RestartPolicy.ALWAYS for replica in view.of(kind))
     completed = recorded.completed if is_final else NO_INDEXES
-    return replace(recorded, started=NO_INDEXES, failed=NO_INDEXES, completed=completed, size=None)
+    return structs.replace(recorded, started=NO_INDEXES, failed=NO_INDEXES, completed=completed, size=None)
 
 
 def _progress_of(view: JobView, kind: ReplicaType, recorded: ReplicaRecord) -> ReplicaRecord:
@@ -196,13 +198,11 @@ def _progress_of(view: JobView, kind: ReplicaType, recorded: ReplicaRecord) -> R
     completed = Indexes.of(replica.index for replica in replicas if replica.is_completed)
     profile = view.snapshot.job.profile
     goes_on = profile.failure_scope is FailureScope.DECIDING
-    is_by_kubelet = profile.restart_by is RestartBy.POLICY
-    remembers = any(
-        not is_by_kubelet or replica.spec.restart_policy is not RestartPolicy.ALWAYS for replica in replicas
-    )
+    policies = {replica.spec.restart_policy for replica in replicas}
+    remembers = profile.restart_by is not RestartBy.POLICY or policies != {RestartPolicy.ALWAYS}
     failed_for_good = Indexes.of(replica.index for replica in replicas if replica.loss and replica.loss.is_permanent)
     up = Indexes.of(replica.index for replica in replicas if _is_up(replica))
-    return replace(
+    return structs.replace(
         recorded,
         completed=completed if remembers else NO_INDEXES,
         started=((recorded.started | up | failed_for_good) - completed).below(len(replicas)),
@@ -341,8 +341,8 @@ def _counts(view: JobView, verdict: Verdict, kind: ReplicaType) -> ReplicaCounts
         restarting=sum(_is_up(replica) and _waits_for_restart(replica) for replica in replicas),
     )
     if verdict.phase is Phase.SUCCEEDED:
-        return replace(counts, succeeded=counts.succeeded + counts.active, active=0, restarting=0)
-    return replace(counts, active=0, pending=0, restarting=0) if verdict.phase in IDLE else counts
+        return structs.replace(counts, succeeded=counts.succeeded + counts.active, active=0, restarting=0)
+    return structs.replace(counts, active=0, pending=0, restarting=0) if verdict.phase in IDLE else counts
 
 
 def _is_up(replica: Replica) -> bool:

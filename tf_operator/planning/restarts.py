@@ -11,6 +11,8 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Final
 
+from msgspec import structs
+
 from tf_operator import quantity
 from tf_operator.job.ranges import Indexes
 from tf_operator.job.record import ENDS, IDLE, JobPhase, JobRecord, ReplicaRecord, ReplicaType, RestartRecord
@@ -130,12 +132,12 @@ class RestartTracker:
     def count(self, kind: ReplicaType, more: int, *, outgrown: int = 0) -> None:
         replica = self._replicas.get(kind, ReplicaRecord())
         restarts, oom_restarts = replica.restarts + more, replica.oom_restarts + outgrown
-        self._replicas[kind] = replace(replica, restarts=restarts, oom_restarts=oom_restarts)
+        self._replicas[kind] = structs.replace(replica, restarts=restarts, oom_restarts=oom_restarts)
 
     def grow(self, limits: Mapping[ReplicaType, Decimal]) -> None:
         """Give the next pods of these types more memory."""
         for kind, limit in limits.items():
-            self._replicas[kind] = replace(self._replicas[kind], memory=quantity.memory(limit))
+            self._replicas[kind] = structs.replace(self._replicas[kind], memory=quantity.memory(limit))
 
     def note(self, replica: Replica, *, uid: str, in_place: int) -> None:
         """Remember how many restarts in place of this pod are counted."""
@@ -193,7 +195,7 @@ class RestartTracker:
 
     def _forget_start(self, kind: ReplicaType, index: int) -> None:
         replica = self._replicas.get(kind, ReplicaRecord())
-        self._replicas[kind] = replace(replica, started=replica.started - Indexes.of([index]))
+        self._replicas[kind] = structs.replace(replica, started=replica.started - Indexes.of([index]))
 
     def result(self) -> JobRecord:
         return self._record.changed(

@@ -14,6 +14,8 @@ from dataclasses import replace
 from datetime import datetime
 from itertools import chain
 
+from msgspec import structs
+
 from tf_operator.job.record import JobPhase, JobRecord, ReplicaType
 from tf_operator.job.restart_rules import RESTARTING_ALL
 from tf_operator.job.training_job import RestartPolicy, RestartScope, TrainingJob
@@ -149,7 +151,7 @@ def _settled(replica: Replica, snapshot: Snapshot, began_at: datetime | None) ->
             return replica.restarted()
         is_early = began_at is not None and (loss.ended_at or snapshot.now) <= began_at
         is_doubtful = is_early and loss.is_permanent and replica.spec.restart_policy is RestartPolicy.EXIT_CODE
-        return replace(replica, loss=replace(loss, outcome=PodState.FAILED)) if is_doubtful else replica
+        return structs.replace(replica, loss=replace(loss, outcome=PodState.FAILED)) if is_doubtful else replica
     if pod is None or not pod.is_there:
         return replica
     step = attempts.next_step(record, pod, replica.record, now=snapshot.now)
@@ -202,7 +204,7 @@ def _lost_if_stopped(replica: Replica, job: TrainingJob) -> Replica:
     if is_ours or not (has_ended and pod_state.has_run(pod)) or replica.spec.restart_policy is RestartPolicy.NEVER:
         return replica
     place = replica.spec.type, replica.index, replica.name
-    return replace(replica, loss=ReplicaLoss(*place, PodState.DISRUPTED, replace(pod, is_gone=True)))
+    return structs.replace(replica, loss=ReplicaLoss(*place, PodState.DISRUPTED, replace(pod, is_gone=True)))
 
 
 def _order(loss: ReplicaLoss, now: datetime) -> tuple[datetime, bool]:

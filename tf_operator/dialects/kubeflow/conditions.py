@@ -7,10 +7,12 @@ the list stays where it is.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
+
+import msgspec
+from msgspec import structs
 
 from tf_operator.dialects.kubeflow import words
 from tf_operator.dialects.kubeflow.words import Reason
@@ -28,8 +30,7 @@ class ConditionType(StrEnum):
     FAILED = "Failed"
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(msgspec.Struct, frozen=True):
     """One entry of ``status.conditions``. Others may keep conditions there, so ``type`` is any text."""
 
     type: str
@@ -151,7 +152,7 @@ def with_condition(
     if stored and (stored.is_true, stored.reason) == (is_true, reason):
         if stored.message == message:
             return conditions
-        changed = replace(stored, message=message, last_update=now)
+        changed = structs.replace(stored, message=message, last_update=now)
         return tuple(changed if entry is stored else entry for entry in conditions)
     since = stored.last_transition if stored and stored.is_true == is_true else now
     fresh = Condition(kind, is_true, reason, message, now, since)
@@ -169,7 +170,7 @@ def in_order(conditions: Conditions, current: ConditionType) -> Conditions:
 def _without_current(conditions: Conditions, now: datetime) -> Conditions:
     """A job that has ended neither runs nor restarts, nor is it queued."""
     return tuple(
-        replace(entry, is_true=False, last_update=now, last_transition=now)
+        structs.replace(entry, is_true=False, last_update=now, last_transition=now)
         if entry.type in {ConditionType.RUNNING, ConditionType.QUEUED} and entry.is_true
         else entry
         for entry in conditions

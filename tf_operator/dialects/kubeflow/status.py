@@ -7,7 +7,6 @@ made by ``dialects.merge_patch``, so a status that says the same already costs n
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -137,11 +136,11 @@ def _with_conditions(record: JobRecord, stored: Conditions) -> JobRecord:
     end = conditions.find(stored, ConditionType.FAILED if record.phase is JobPhase.FAILED else ConditionType.SUCCEEDED)
     if record.is_finished and end:
         # 1.9 loses the time of completion of some jobs.
-        record = replace(record, completion_time=record.completion_time or end.last_transition)
+        record = record.changed(completion_time=record.completion_time or end.last_transition)
         if record.phase is JobPhase.FAILED:
-            record = replace(record, failure=words.cause_of(end.reason))
+            record = record.changed(failure=words.cause_of(end.reason))
     if record.phase is JobPhase.NEW and record.start_time:
-        record = replace(record, phase=JobPhase.CREATED)  # 1.9 loses the conditions of some that it has started
+        record = record.changed(phase=JobPhase.CREATED)  # 1.9 loses the conditions of some that it has started
     return record.changed(
         resumed_time=_left_at(stored, ConditionType.SUSPENDED),
         dequeued_time=_left_at(stored, ConditionType.QUEUED),

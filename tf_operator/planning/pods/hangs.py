@@ -8,9 +8,10 @@ A hang is only told where reports may be lost: what the listener, or the network
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
+
+from msgspec import structs
 
 from tf_operator.job.progress import MOST_REMAINING, NO_CLOCK, NOWHERE, HangAction, ProgressClock
 from tf_operator.job.record import ENDS, JobPhase, JobRecord, ReplicaType
@@ -89,7 +90,7 @@ def lost(groups: Mapping[ReplicaType, tuple[Replica, ...]], hang: Hang, job: Tra
 
 def _lost(replica: Replica, hang: Hang) -> Replica:
     loss = ReplicaLoss(*_place(replica), replica.name, PodState.FAILED, replica.pod, hang=hang.text)
-    return replace(replica, outcome=PodState.FAILED, loss=loss)
+    return structs.replace(replica, outcome=PodState.FAILED, loss=loss)
 
 
 def note(hang: Hang) -> str:

@@ -1,7 +1,6 @@
 """The status of a TfJob: what it says of a record, and what is believed of one that another operator has written."""
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -56,11 +55,11 @@ def written(record, *, after=None, **fields):
         (CREATED, "Creating", "Running"),
         (JobRecord(phase=JobPhase.RESTARTING), "Creating", "Running"),
         (RUNNING, "Running", "Running"),
-        (replace(RUNNING, phase=JobPhase.RESTARTING), "Running", "Running"),
+        (RUNNING.changed(phase=JobPhase.RESTARTING), "Running", "Running"),
         (SUCCEEDED, "CleanUp", "Succeeded"),
-        (replace(SUCCEEDED, clean_up_time=NOW), "Done", "Succeeded"),
+        (SUCCEEDED.changed(clean_up_time=NOW), "Done", "Succeeded"),
         (FAILED, "CleanUp", "Failed"),
-        (replace(FAILED, clean_up_time=NOW), "Done", "Failed"),
+        (FAILED.changed(clean_up_time=NOW), "Done", "Failed"),
         (INVALID, "Failed", "Failed"),
     ],
 )
@@ -100,7 +99,7 @@ def test_the_reason_says_why_it_waits_or_failed(record, fields, reason):
 def test_the_end_stays_as_it_was_told_when_the_clean_up_is_done():
     told = written(FAILED, message="exit code 1")
 
-    after = written(replace(FAILED, clean_up_time=NOW), after=told, counts=None)
+    after = written(FAILED.changed(clean_up_time=NOW), after=told, counts=None)
 
     assert after == told | {"phase": "Done", "operator": after["operator"]}
     assert written(INVALID, counts=None, message="why").get("replicaStatuses") is None
