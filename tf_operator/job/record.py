@@ -301,7 +301,7 @@ class JobRecord(msgspec.Struct, frozen=True):
     disruptions: int = 0
     lost_seconds: int = 0
     """What restarts have cost: work since the last checkpoint, and the time until all replicas ran again."""
-    usage: Mapping[str, int] = field(default_factory=dict)
+    usage: Mapping[str, int] = msgspec.field(default_factory=dict)
     """Of a job that has ended: what its pods had requested, for the time that they ran; at most ``MOST_RESOURCES``."""
     attempt: int = 1
     """Which run of the whole job this is; only a job that restarts as a whole has more than one."""

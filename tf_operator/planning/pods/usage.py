@@ -13,6 +13,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
+from msgspec import structs
+
 from tf_operator.job import templates
 from tf_operator.job.record import (
     ENDS,
@@ -65,7 +67,7 @@ def recorded(view: JobView, record: JobRecord) -> JobRecord:
     for run in runs:
         seconds[run.place[0]] += run.seconds
     replicas = {
-        kind: replace(replica, run_seconds=replica.run_seconds + seconds[kind]) if seconds[kind] else replica
+        kind: structs.replace(replica, run_seconds=replica.run_seconds + seconds[kind]) if seconds[kind] else replica
         for kind, replica in record.replicas.items()
     }
     record = _with_interruption(view, before, record.changed(replicas=replicas))
