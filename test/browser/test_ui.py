@@ -123,7 +123,7 @@ async def test_jobs_are_seen_as_they_run_and_fail(machine: LocalMachine, link: s
     assert await page.locator("img").count() == 0
 
     assert (await machine.run("local", "down"))[0] == 0
-    await page.get_by_text("What is shown may be old").wait_for()
+    await page.get_by_text("The data may be out of date").wait_for()
     await is_fit(page, NIGHT)
 
 

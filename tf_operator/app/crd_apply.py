@@ -131,7 +131,7 @@ async def _why_not_served(client: ApiClient, crd: Body) -> tuple[dict[str, str],
     waiting: list[str] = []
     if reason := _why_not_established(crd):
         return {"": reason}, []
-    for resource in _served(crd):
+    for resource in _served_resources(crd):
         try:
             await client.send(requests.list_page(resource, Scope("default"), limit=1))
         except errors.NotFound as error:
@@ -156,7 +156,7 @@ def _why_not_established(crd: Body) -> str:
     return str(refused.get("message") or "it is not established yet")
 
 
-def _served(crd: Body) -> Iterator[Resource]:
+def _served_resources(crd: Body) -> Iterator[Resource]:
     spec = crd["spec"]
     for version in spec["versions"]:
         if version["served"]:

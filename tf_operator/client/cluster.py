@@ -242,7 +242,7 @@ def _objection(choice: ClusterChoice, environment: Mapping[str, str]) -> Objecti
         path = last_cluster.path(environment)
         problem, start = f"{path}, which records what earlier commands used, is damaged", ""
     elif last and last.origin and last.origin != choice.origin:
-        problem, start = f"the commands before were for {last.name}, and this one would be for {choice.reason}", ""
+        problem, start = f"earlier commands used {last.name}, and this one would use {choice.reason}", ""
     else:
         return None
     return Objection(problem, start, _context_of(choice))

@@ -82,7 +82,9 @@ async def _places(client: ApiClient, listed: Iterable[Job]) -> dict[str, int]:
         classes = []
     values = {text_of(metadata_of(it), "name"): _value(it) for it in classes}
     default = next((_value(it) for it in classes if it.get("globalDefault") is True), 0)
-    ranks = sorted((-priority_of(_classes_of(job), values, default), _created(job), job.uid) for job in waiting)
+    ranks = sorted(
+        (-priority_of(_classes_of(job), values, default), _creation_timestamp(job), job.uid) for job in waiting
+    )
     return {uid: place for place, (_, _, uid) in enumerate(ranks, start=1)}
 
 
@@ -96,7 +98,7 @@ def _value(priority_class: Body) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _created(job: Job) -> float:
+def _creation_timestamp(job: Job) -> float:
     return job.created.timestamp() if job.created else 0.0
 
 

@@ -74,9 +74,9 @@ class _Fitting:
         if rule := _broken(part, schema):
             self.misfits.append(Misfit(place, rule, part))
         else:
-            fields[name] = self._fitted(part, schema, place)
+            fields[name] = self._fitting_part(part, schema, place)
 
-    def _fitted(self, value: object, schema: Body, place: str) -> object:
+    def _fitting_part(self, value: object, schema: Body, place: str) -> object:
         """What has the right type, with everything in it that fits."""
         if isinstance(value, Mapping):
             return self.object_(value, schema, place)
@@ -92,7 +92,7 @@ class _Fitting:
             if rule := _broken(item, item_schema):
                 self.misfits.append(Misfit(at, rule, item))
                 continue
-            fitted = self._fitted(item, item_schema, at)
+            fitted = self._fitting_part(item, item_schema, at)
             identity = _identity(fitted, keys) if keys else str(index).encode()
             if identity in items:
                 self.misfits.append(Misfit(at, f"has the {' and '.join(keys)} of an earlier item", item))

@@ -89,12 +89,12 @@ class MemoryLimit(NamedTuple):
         """The template with this limit. The request grows by the same factor, so that the QoS class stays."""
         pod = mapping_of(template.get("spec"))
         containers = [
-            self._applied(entry) if isinstance(entry, Mapping) and entry.get("name") == container else entry
+            self._apply_to_container(entry) if isinstance(entry, Mapping) and entry.get("name") == container else entry
             for entry in list_of(pod.get("containers"))
         ]
         return {**template, "spec": {**pod, "containers": containers}}
 
-    def _applied(self, container: Body) -> Body:
+    def _apply_to_container(self, container: Body) -> Body:
         requests = _amounts(container, "requests")
         limits = {**_amounts(container, "limits"), "memory": quantity.memory(self.in_force)}
         resources = {**mapping_of(container.get("resources")), "limits": limits}

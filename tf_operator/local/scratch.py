@@ -53,7 +53,7 @@ def folder() -> Iterator[StateFolder]:
         start_new_session=True,  # a Ctrl-C at the terminal is for the command alone
     )
     try:
-        with state.owned(), _protected(state.path):
+        with state.owned(), _protect(state.path):
             yield state
             state.purge()
     finally:
@@ -61,7 +61,7 @@ def folder() -> Iterator[StateFolder]:
 
 
 @contextmanager
-def _protected(path: Path) -> Iterator[None]:
+def _protect(path: Path) -> Iterator[None]:
     """Keep a folder from those who delete what is old, as far as its file system knows locks on folders."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:

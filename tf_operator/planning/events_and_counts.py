@@ -116,7 +116,7 @@ def _restart_counts(view: JobView, after: JobRecord) -> Iterator[Count]:
     if restarts.begins_attempt(view, after.phase):
         others = Counter(replica.spec.type for replica in (*_given_up(view), *_in_place(view)))
         yield from (Count(Transition.RESTARTED, kind=kind, reason="job", by=pods) for kind, pods in others.items())
-    yield from (Count(Transition.MEMORY_GROWN, kind=kind) for kind, _ in _grown(view, after))
+    yield from (Count(Transition.MEMORY_GROWN, kind=kind) for kind, _ in _memory_growths(view, after))
 
 
 def _resizes(view: JobView, after: JobRecord) -> Iterator[Event]:
@@ -204,7 +204,7 @@ def _avoided(record: JobRecord) -> dict[str, NodeRecord]:
     return {entry.node: entry for entry in record.avoided_nodes if entry.is_avoided}
 
 
-def _grown(view: JobView, after: JobRecord) -> Iterator[tuple[ReplicaType, Decimal]]:
+def _memory_growths(view: JobView, after: JobRecord) -> Iterator[tuple[ReplicaType, Decimal]]:
     """The types whose next pods get more memory from now on; with what they had until then."""
     previous = view.snapshot.job.record
     for spec in view.snapshot.job.replicas:
@@ -216,7 +216,7 @@ def _growths(view: JobView, after: JobRecord) -> Iterator[Event]:
     """Which type has more memory from now on, and what that means for its place in a queue."""
     snapshot = view.snapshot
     place = "; the job is queued again for it" if snapshot.kueue or snapshot.settings.has_job_queue else ""
-    for kind, limit in _grown(view, after):
+    for kind, limit in _memory_growths(view, after):
         sizes = f"{quantity.memory(limit)} to {after.of(kind).memory}"
         name = snapshot.job.profile.words.type(kind)
         message = f"{name}: the memory limit of new pods grows from {sizes} after an OOM kill{place}"

@@ -41,7 +41,7 @@ def ignored(snapshot: Snapshot) -> Snapshot:
     problems = (*_not_tolerated(job), *_changes(job, fixed, mode, in_place=in_place))
     if not problems:
         return snapshot
-    changed = _correct(replace(_as_made(job, fixed), service_mode=mode))
+    changed = _correct(replace(_with_replicas_of_pods(job, fixed), service_mode=mode))
     if in_place:
         policy = replace(changed.run_policy, restart_scope=RestartScope.JOB, restart_method=RestartMethod.IN_PLACE)
         changed = replace(changed, run_policy=policy)
@@ -134,7 +134,7 @@ def _changes(
         yield FieldError("spec.serviceMode", f"{when}, is {job.service_mode}, and the job runs with {mode}")
 
 
-def _as_made(job: TrainingJob, fixed: Mapping[ReplicaType, int]) -> TrainingJob:
+def _with_replicas_of_pods(job: TrainingJob, fixed: Mapping[ReplicaType, int]) -> TrainingJob:
     """The job with the replicas that its pods know of, and with their numbers recorded; without types that are new."""
     if not fixed:
         return job
@@ -151,7 +151,7 @@ def _not_tolerated(job: TrainingJob) -> tuple[FieldError, ...]:
 def _correct(job: TrainingJob) -> TrainingJob:
     """The job with as many replicas as its pods were made for, and without limits that are none."""
     if job.elastic:
-        ranges = tuple(_around(limits, _made_for(job, limits)) for limits in job.elastic.ranges)
+        ranges = tuple(_range_including(limits, _made_for(job, limits)) for limits in job.elastic.ranges)
         replicas = tuple(_within(spec, job) for spec in job.replicas)
         job = replace(job, elastic=replace(job.elastic, ranges=ranges), replicas=replicas)
     return replace(job, run_policy=_with_possible_times(job.run_policy))
@@ -168,7 +168,7 @@ def _within(spec: ReplicaSpec, job: TrainingJob) -> ReplicaSpec:
     return replace(spec, count=made_for)
 
 
-def _around(limits: ElasticRange, count: int | None) -> ElasticRange:
+def _range_including(limits: ElasticRange, count: int | None) -> ElasticRange:
     """A range that does not take away what is there."""
     if count is None:
         return limits

@@ -43,7 +43,7 @@ def judged(snapshot: Snapshot, replicas: tuple[Replica, ...]) -> tuple[Replica, 
 
 
 def _judged(replica: Replica, memory: MemoryLimit, by: RestartBy) -> Replica:
-    loss = _killed(replica) or _killed_in_place(replica, by)
+    loss = _oom_loss(replica) or _killed_in_place(replica, by)
     if loss is None or loss.pod is None:
         return replica
     if _is_avoidable(loss.pod, memory):
@@ -54,7 +54,7 @@ def _judged(replica: Replica, memory: MemoryLimit, by: RestartBy) -> Replica:
     return structs.replace(replica, loss=replace(loss, at_maximum=at_maximum(replica.spec, loss.pod.main)))
 
 
-def _killed(replica: Replica) -> ReplicaLoss | None:
+def _oom_loss(replica: Replica) -> ReplicaLoss | None:
     """Its loss, if that is an OOM kill."""
     loss = replica.loss
     pod = loss.pod if loss and loss.has_failed else None

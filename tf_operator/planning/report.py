@@ -35,7 +35,7 @@ def next_report(view: JobView, verdict: Verdict) -> JobReport:
         record = restarts.recorded(view, record, _PHASES.get(verdict.phase, record.phase))
         record = _with_replicas(view, verdict, record)
     is_active = verdict.phase is Phase.ACTIVE
-    record = _going_on(view, record) if is_active else _stopped(view, verdict, record)
+    record = _going_on(view, record) if is_active else _idle_record(view, verdict, record)
     record = reported_progress.recorded(view.snapshot, admission.recorded(view.snapshot, usage.recorded(view, record)))
     message = verdict.ending.sentence(job) if verdict.ending else ""
     return JobReport(
@@ -231,7 +231,7 @@ def _going_on(view: JobView, record: JobRecord) -> JobRecord:
     )
 
 
-def _stopped(view: JobView, verdict: Verdict, record: JobRecord) -> JobRecord:
+def _idle_record(view: JobView, verdict: Verdict, record: JobRecord) -> JobRecord:
     """The record of a job that has ended, or is idle."""
     phase, is_idle = _PHASES[verdict.phase], verdict.phase in IDLE
     evidence = verdict.evidence if phase is JobPhase.FAILED else None

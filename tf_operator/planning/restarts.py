@@ -69,7 +69,7 @@ def recorded(view: JobView, record: JobRecord, phase: JobPhase) -> JobRecord:
     tracker.count_in_place(view)
     for loss in replaced(view, phase):
         tracker.replace_pod(loss)
-    tracker.grow(memory_growth.growths(view.snapshot.job, _outgrown(view, phase)))
+    tracker.grow(memory_growth.growths(view.snapshot.job, _pods_with_too_little_memory(view, phase)))
     for replica in _given_up(view, phase):
         tracker.give_up(replica, replica.last_pod)
     for replica in view.replicas if phase not in ENDS | IDLE else ():
@@ -92,7 +92,7 @@ def _given_up(view: JobView, phase: JobPhase) -> Iterator[Replica]:
             yield replica
 
 
-def _outgrown(view: JobView, phase: JobPhase) -> Iterator[Pod]:
+def _pods_with_too_little_memory(view: JobView, phase: JobPhase) -> Iterator[Pod]:
     """The pods that were killed with less memory than there is, of a job that goes on."""
     yield from (entry.pod for entry in view.restarts_in_place if entry.outgrown and phase not in ENDS)
     yield from (loss.pod for loss in replaced(view, phase) if loss.pod and loss.is_outgrown)

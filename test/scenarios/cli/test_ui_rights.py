@@ -169,7 +169,7 @@ async def test_one_namespace_is_shown_and_a_right_that_goes_and_comes_back_is_sa
             proxy.now(watch(), do=faults.cut())
             cannot = CANNOT.format("watch", "tfjobs", "kubeflow.org", namespace)
             await table.shows("problem", text=cannot)
-            await page.shows("problem", text="What is shown may be old")
+            await page.shows("problem", text="The data may be out of date")
             await eventually(lambda: cannot.encode() in terminal)
             refused = refusals(job_namespace.plane, mark)
             await rights.give(*EVERYTHING)

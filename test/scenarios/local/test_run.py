@@ -304,7 +304,7 @@ async def test_no_change_goes_to_the_cluster_that_is_left_while_a_server_with_a_
         assert (code, f"export KUBECONFIG='{tmp_path}/state/my own/kubeconfig'\n" in output) == (0, True), errors
         code, output, errors = await machine.run("delete", "j")
         assert (code, output) == (1, "")
-        assert re.search("because the commands before were for the local server at .*: name the cluster", errors)
+        assert re.search("because earlier commands used the local server at .*: name the cluster", errors)
     finally:
         await machine.run("local", "down", "--purge", own)
 

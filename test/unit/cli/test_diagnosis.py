@@ -77,7 +77,7 @@ def test_a_crd_that_lacks_fields_of_this_release_is_found():
             False,
             False,
             None,
-            "jobs do not wait in queues of Kueue, even if they name one\n     -> if they are to wait",
+            "jobs do not wait in queues of Kueue, even if they name one\n     -> to let them wait",
         ),
     ],
 )

@@ -111,7 +111,7 @@ async def test_the_result_of_a_function_is_read_from_the_replica_that_decides(jo
 async def test_a_function_that_cannot_be_sent_creates_nothing(jobs):
     with pytest.raises(NotPossible, match="is a lambda"):
         await jobs.train(lambda: 1)
-    with pytest.raises(NotPossible, match="no name of a package"):
+    with pytest.raises(NotPossible, match="not the name of a package"):
         await jobs.train(plain_function, packages_to_install=["-r"])
     with pytest.raises(InvalidManifest, match=r"metadata\.name"):
         await jobs.train(plain_function, name="A_b")

@@ -123,7 +123,7 @@ def test_replicas_of_another_api_are_not_changed():
     ("text", "sentence"),
     [
         ("memory=16Gi", "'memory=16Gi' is not a change: write it as in worker.memory=16Gi"),
-        ("worker.memory", "'worker.memory' is no change"),
+        ("worker.memory", "'worker.memory' is not a change"),
         ("worker.memory=lots", "'lots' is not an amount of memory: write it as in 16Gi or 500m"),
         ("worker.memory=-1Gi", "'-1Gi' is not an amount of memory"),
         (

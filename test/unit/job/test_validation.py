@@ -61,7 +61,7 @@ def test_a_valid_job_has_no_errors(job):
         ),
         (
             tfjob().workers(1).dynamic_workers().restarts_as_a_whole(),
-            "spec.runPolicy.restarts.scope: must be Replica with enableDynamicWorker: such workers go on",
+            "spec.runPolicy.restarts.scope: must be Replica with enableDynamicWorker: such workers continue",
         ),
         (
             tfjob().workers(1).merged({"spec": {"runPolicy": {"restarts": {"method": "InPlace"}}}}),

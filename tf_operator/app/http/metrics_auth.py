@@ -139,12 +139,12 @@ class Authorizer:
     async def authorize(self, token: str, client: str = "") -> Decision:
         """Whether who has this token may read the page; ``client`` is the address that it comes from, if known."""
         key = hashlib.blake2b(token.encode(), key=self._salt, digest_size=32).digest()
-        decision = self._remembered(key) or await self._reviewed(key, token, client)
+        decision = self._cached_decision(key) or await self._cached_review(key, token, client)
         if decision is Decision.ALLOWED:
             self._known_clients.add(client.encode(), decision, self._clock.monotonic())
         return decision
 
-    async def _reviewed(self, key: bytes, token: str, client: str) -> Decision:
+    async def _cached_review(self, key: bytes, token: str, client: str) -> Decision:
         now = self._clock.monotonic()
         if self._allowed.age(key, now) < KNOWN_FOR:
             reviews_at_once = self._reviews_of_known
@@ -158,7 +158,7 @@ class Authorizer:
             return Decision.RATE_LIMITED
         async with reviews_at_once:
             # Another request with the same token may have been first.
-            return self._remembered(key) or self._learned(key, await self._review(token))
+            return self._cached_decision(key) or self._cache_decision(key, await self._review(token))
 
     def _budget_of(self, client: str) -> TokenBucket:
         if client not in self._budgets:
@@ -168,13 +168,13 @@ class Authorizer:
         self._budgets.move_to_end(client)
         return self._budgets[client]
 
-    def _remembered(self, key: bytes) -> Decision | None:
+    def _cached_decision(self, key: bytes) -> Decision | None:
         now = self._clock.monotonic()
         if self._allowed.age(key, now) < ALLOWED_FOR:
             return Decision.ALLOWED
         return self._denied.decision(key) if self._denied.age(key, now) < DENIED_FOR else None
 
-    def _learned(self, key: bytes, decision: Decision) -> Decision:
+    def _cache_decision(self, key: bytes, decision: Decision) -> Decision:
         if decision is Decision.ALLOWED:
             self._allowed.add(key, decision, self._clock.monotonic())
         elif decision is not Decision.UNAVAILABLE:

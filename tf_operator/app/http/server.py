@@ -208,7 +208,7 @@ class _Site(web.Server):
         with self._room.place(request.remote or "") as place:  # until the reply is read: who is slow makes no room
             try:
                 with place.cancelled_for_others():
-                    reply, is_kept = await self._answered(request, place)
+                    reply, is_kept = await self._answer(request, place)
             except NoRoom:
                 self._room.leave(place)
             except NeverFits as error:
@@ -222,7 +222,7 @@ class _Site(web.Server):
             self.open.on_reply_sent(request.protocol)
         return response
 
-    async def _answered(self, request: web.BaseRequest, place: Place) -> tuple[HttpReply, bool]:
+    async def _answer(self, request: web.BaseRequest, place: Place) -> tuple[HttpReply, bool]:
         """The reply, and whether another request may follow."""
         has_body = request.method == "POST" and _place_in(self._answers, request.path) in self._answers
         if has_body and request.content_length is None:  # chunks cost time before anybody knows how many there are
@@ -230,7 +230,7 @@ class _Site(web.Server):
         if has_body and (request.content_length or 0) > self._longest:
             raise NeverFits(self._longest)
         # Before this counts as a request: who never sends the end of a body has no claim to a place.
-        body = await _received(request, place.take) if has_body else b""
+        body = await _read_body(request, place.take) if has_body else b""
         place.is_complete = True
         self.open.on_request(request.protocol)
         reply = await self._reply(request, body)
@@ -275,7 +275,7 @@ def _place_in(handlers: Mapping[str, object], path: str) -> str:
     return next((place for place in handlers if place.endswith("/") and path.startswith(place)), path)
 
 
-async def _received(request: web.BaseRequest, take: Callable[[int], None]) -> bytes:
+async def _read_body(request: web.BaseRequest, take: Callable[[int], None]) -> bytes:
     body = bytearray()
     async for piece in request.content.iter_any():
         take(len(piece))

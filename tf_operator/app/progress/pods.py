@@ -75,10 +75,10 @@ class PodTokens:
         """Until when, in seconds since the epoch."""
 
     async def authenticate(self, token: str, client: str) -> TokenOwner | HttpReply:
-        if owner := self._remembered(token):
+        if owner := self._cached_owner(token):
             return owner
         decision = await self._authorizer.authorize(token, client)
-        if owner := self._remembered(token):
+        if owner := self._cached_owner(token):
             return owner
         # One that has expired since it was allowed is unknown to the API server, too.
         return (Decision.UNAUTHENTICATED if decision is Decision.ALLOWED else decision).reply
@@ -92,7 +92,7 @@ class PodTokens:
             self._owners.popitem(last=False)
         return Decision.ALLOWED
 
-    def _remembered(self, token: str) -> TokenOwner | None:
+    def _cached_owner(self, token: str) -> TokenOwner | None:
         digest = self._digest(token)
         owner, expiry = self._owners.get(digest, (None, 0.0))
         if owner and expiry <= self._clock.now().timestamp():

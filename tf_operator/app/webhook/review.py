@@ -76,15 +76,15 @@ def refusing_new(conversion: served.Conversion, clock: Clock, older: Callable[[]
 async def answer(text: bytes, convert: Convert) -> bytes:
     """The answer to a review; raises ``ReviewError``. Between two objects the loop may do something else."""
     try:
-        return await _answered(_read(text), convert)
+        return await _encode_answer(_read(text), convert)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ReviewError(f"the request is no {_KIND}: {error}") from None
 
 
-async def _answered(request: _Request, convert: Convert) -> bytes:
+async def _encode_answer(request: _Request, convert: Convert) -> bytes:
     version = request.desired_version.rpartition("/")[2]
     try:
-        converted = [raw async for raw in _converted(request, convert, version)]
+        converted = [raw async for raw in _convert_objects(request, convert, version)]
         response = {"result": {"status": "Success"}, "convertedObjects": converted}
     except ConversionError as error:
         response = {"result": {"status": "Failed", "message": str(error)}, "convertedObjects": []}
@@ -92,7 +92,7 @@ async def _answered(request: _Request, convert: Convert) -> bytes:
     return msgspec.json.encode(review)
 
 
-async def _converted(request: _Request, convert: Convert, version: str) -> AsyncIterator[msgspec.Raw]:
+async def _convert_objects(request: _Request, convert: Convert, version: str) -> AsyncIterator[msgspec.Raw]:
     """Encoded one by one, so that a large review is never held as Python objects as a whole."""
     for raw in request.objects:
         await asyncio.sleep(0)  # noqa: TID251 (no time passes)

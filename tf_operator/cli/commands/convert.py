@@ -49,7 +49,7 @@ def _convert_file(name: str) -> bool:
     try:
         documents = named_files.read(name)
     except (ManifestError, UnicodeDecodeError) as error:
-        return _failed(name, str(error))
+        return _report_failure(name, str(error))
     outcomes = [_convert(manifest) for manifest in documents]
     return all(outcomes)
 
@@ -58,7 +58,7 @@ def _convert(manifest: Manifest) -> bool:
     try:
         body = _as_tfjob(manifest)
     except ConversionError as error:
-        return _failed(manifest.where, str(error))
+        return _report_failure(manifest.where, str(error))
     sys.stdout.write(f"---\n{kube_yaml.write(body)}")
     return True
 
@@ -78,6 +78,6 @@ def _as_tfjob(manifest: Manifest) -> dict[str, Any]:
     return registry.DEFAULT.in_own_version(translation.body)
 
 
-def _failed(where: str, reason: str) -> bool:
+def _report_failure(where: str, reason: str) -> bool:
     sys.stderr.write(f"{where}: {reason}\n")
     return False

@@ -88,10 +88,12 @@ async def _crd(jobs: AsyncTFJobs, *, is_local: bool) -> Finding:
 async def _operator(jobs: AsyncTFJobs) -> AsyncIterator[Finding]:
     try:
         deployments = [
-            body for selector in (_OURS, _KUBEFLOWS) for body in await _all(jobs, _DEPLOYMENTS, Scope("", selector))
+            body
+            for selector in (_OURS, _KUBEFLOWS)
+            for body in await _list_all(jobs, _DEPLOYMENTS, Scope("", selector))
         ]
         scopes = [Scope("", field_selector=f"metadata.name={name}") for name in _LEASE_NAMES]
-        leases = [body for scope in scopes for body in await _all(jobs, _LEASES, scope)]
+        leases = [body for scope in scopes for body in await _list_all(jobs, _LEASES, scope)]
     except Forbidden:
         yield Finding.unknown(
             "you may not see whether an operator is running", "ask an administrator to run tfjob doctor"
@@ -106,7 +108,7 @@ async def _queues(jobs: AsyncTFJobs) -> AsyncIterator[Finding]:
     if not profile.suspend_path or not await _has_kueue(jobs):
         return
     try:
-        by_operator = diagnosis.makes_workloads(await _all(jobs, _DEPLOYMENTS, Scope("", _OURS)))
+        by_operator = diagnosis.makes_workloads(await _list_all(jobs, _DEPLOYMENTS, Scope("", _OURS)))
         queued_job = await _try_queue(jobs)
     except ApiError as error:
         yield Finding.unknown(f"cannot find out whether jobs wait in queues of Kueue: {error}")
@@ -133,7 +135,7 @@ async def _try_queue(jobs: AsyncTFJobs) -> Body:
     return responses.read_object(await jobs.client.send(request))
 
 
-async def _all(jobs: AsyncTFJobs, resource: Resource, scope: Scope) -> list[Body]:
+async def _list_all(jobs: AsyncTFJobs, resource: Resource, scope: Scope) -> list[Body]:
     return (await changes.list_all(jobs.client, resource, scope)).items
 
 

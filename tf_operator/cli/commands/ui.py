@@ -100,7 +100,7 @@ async def _serve(jobs: AsyncTFJobs, arguments: argparse.Namespace, *, shows_all_
             sys.stdout.flush()
             with (
                 job_board.heard(ProblemReporter(job_board).report),
-                _opened(guard.url, is_wanted=not arguments.no_browser),
+                _open_browser(guard.url, is_wanted=not arguments.no_browser),
             ):
                 await stopped.wait()
             following.cancel()
@@ -155,7 +155,7 @@ def _listener(port: int) -> socket.socket:
 
 
 @contextmanager
-def _opened(url: str, *, is_wanted: bool) -> Iterator[None]:
+def _open_browser(url: str, *, is_wanted: bool) -> Iterator[None]:
     if not is_wanted:
         yield
         return

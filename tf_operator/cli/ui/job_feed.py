@@ -76,7 +76,7 @@ class JobFeed(RunningFeed):
             except NotFound as error:
                 self._end(_sentence(error))
             except ApiError as error:
-                self._failed("job", error)
+                self._record_failure("job", error)
                 self._describe()
                 await self._pause("job")
 
@@ -124,7 +124,7 @@ class JobFeed(RunningFeed):
                         self._read("Pods")
             except Forbidden as error:
                 self._pods = None
-                self._failed("Pods", error)
+                self._record_failure("Pods", error)
             await self._pause("Pods")
 
     async def _keep_events(self, job: Job) -> None:
@@ -135,7 +135,7 @@ class JobFeed(RunningFeed):
                 await self._clock.sleep(_EVENTS_EVERY)
             except ApiError as error:
                 self._events = None if isinstance(error, Forbidden) else self._events
-                self._failed("Events", error)
+                self._record_failure("Events", error)
                 await self._pause("Events")
 
     async def _keep_usage(self, job: Job) -> None:
@@ -195,7 +195,7 @@ class JobFeed(RunningFeed):
         self._failures.pop(source, None)
         self._stirred.set()
 
-    def _failed(self, source: str, error: ApiError) -> None:
+    def _record_failure(self, source: str, error: ApiError) -> None:
         self._failures.pop(source, None)
         self._failures[source] = error
         self._stirred.set()

@@ -136,7 +136,7 @@ class LogCursor:
 
     def _frames(self) -> Iterator[bytes]:
         source = self._source
-        yield from self._changed("head", source.head)
+        yield from self._event_if_changed("head", source.head)
         self._read = max(self._read, source.begins_at)
         first = source.count - len(source.lines)
         if self._read < first:
@@ -149,9 +149,9 @@ class LogCursor:
             self._read += len(lines)
             yield feed.frame("lines", lines)
         else:
-            yield from self._changed("end", source.end)
+            yield from self._event_if_changed("end", source.end)
 
-    def _changed(self, name: str, text: bytes) -> Iterator[bytes]:
+    def _event_if_changed(self, name: str, text: bytes) -> Iterator[bytes]:
         if text != self._sent.get(name, b""):
             self._sent[name] = text
             yield from (text,) if text else ()

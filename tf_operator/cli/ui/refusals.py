@@ -43,7 +43,7 @@ class RefusalLog:
         try:
             reply = await self._client.send_once(request)
         except errors.ApiError as error:
-            self._failed(request, error)
+            self._record_refusal(request, error)
             raise
         self._succeeded(request)
         return reply
@@ -55,12 +55,12 @@ class RefusalLog:
             try:
                 chunks = await opened.enter_async_context(self._client.stream(request))
             except errors.ApiError as error:
-                self._failed(request, error)
+                self._record_refusal(request, error)
                 raise
             self._succeeded(request)
             yield chunks
 
-    def _failed(self, request: Request, error: errors.ApiError) -> None:
+    def _record_refusal(self, request: Request, error: errors.ApiError) -> None:
         if isinstance(error, _SHOWN):
             self._refusals[request.path] = error
             self.changed()

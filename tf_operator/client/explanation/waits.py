@@ -51,7 +51,7 @@ def find(situation: Situation) -> Wait | None:
 
 def terminating(situation: Situation) -> tuple[str, ...]:
     names = [pod.name for pod in situation.pods if pod.is_terminating]
-    return (f"{_listed(names)} to be gone",) if names else ()
+    return (f"{_join_names(names)} to be gone",) if names else ()
 
 
 def missing(situation: Situation) -> tuple[str, ...]:
@@ -63,7 +63,7 @@ def missing(situation: Situation) -> tuple[str, ...]:
         for index in range(spec.count if situation.are_pods_known else 0)
         if (name := f"{spec.type.label}-{index}") not in there and index not in record.of(spec.type).completed
     ]
-    return (f"the operator, which has not created a pod for {_listed(names)}",) if names else ()
+    return (f"the operator, which has not created a pod for {_join_names(names)}",) if names else ()
 
 
 def chief(situation: Situation) -> Wait:
@@ -89,12 +89,15 @@ def _pending(situation: Situation) -> Wait | None:
             return None
         return Wait(gone, ("wait for the grace period; if it is over, the node may be lost: kubectl get nodes",))
     ordered = sorted(by_reason.items(), key=lambda group: -len(group[1]))[:_MOST]
-    groups = [(_explained(situation, reason, pods), _listed([pod.replica for pod in pods])) for reason, pods in ordered]
+    groups = [
+        (_explain_reason(situation, reason, pods), _join_names([pod.replica for pod in pods]))
+        for reason, pods in ordered
+    ]
     steps = dict.fromkeys(_step(reason, uploaded_job.config_map_name(situation.job.body)) for reason, _ in groups)
     return Wait((*(f"{replicas}: {reason}" for reason, replicas in groups), *gone), tuple(filter(None, steps)))
 
 
-def _explained(situation: Situation, reason: str, pods: list[JobPod]) -> str:
+def _explain_reason(situation: Situation, reason: str, pods: list[JobPod]) -> str:
     warning = situation.last_warning(*(pod.name for pod in pods))
     if warning is None or warning.message.removeprefix("Error: ") in reason:
         return reason
@@ -146,7 +149,7 @@ def _may_be_in_backoff(situation: Situation) -> bool:
     return bool(moments) and situation.now - max(moments) < DEFAULT_SETTINGS.longest_restart_delay
 
 
-def _listed(names: list[str]) -> str:
+def _join_names(names: list[str]) -> str:
     if len(names) <= _MOST:
         return ", ".join(names)
     return f"{', '.join(names[:_MOST])} and {len(names) - _MOST} more"

@@ -34,7 +34,7 @@ def read(train_func: Callable[..., Any]) -> str:
     if name == "<lambda>":
         raise NotPossible("train_func is a lambda: define a function with def, and name it")
     if hasattr(train_func, "__wrapped__"):
-        raise _decorated(name)
+        raise _decorated_function(name)
     if outside := train_func.__code__.co_freevars:
         raise NotPossible(
             f"{name} uses {_names(outside)} of the function around it, which does not go along:"
@@ -45,7 +45,7 @@ def read(train_func: Callable[..., Any]) -> str:
     text = _text(train_func)
     statement = _statement(text, name)
     if statement.decorator_list:
-        raise _decorated(name)
+        raise _decorated_function(name)
     if missing := _missing(text, name):
         raise NotPossible(_not_inside(name, missing, train_func.__globals__))
     return text
@@ -72,19 +72,19 @@ def _statement(text: str, name: str) -> ast.FunctionDef:
     try:
         (statement,) = ast.parse(text).body
     except (SyntaxError, ValueError) as error:
-        raise _changed(name) from error
+        raise _changed_source(name) from error
     if isinstance(statement, ast.If):
         statement = statement.body[0]
     if not isinstance(statement, ast.FunctionDef) or statement.name != name:
-        raise _changed(name)
+        raise _changed_source(name)
     return statement
 
 
-def _changed(name: str) -> NotPossible:
+def _changed_source(name: str) -> NotPossible:
     return NotPossible(f"the source of {name} is not what its file has now: import it again")
 
 
-def _decorated(name: str) -> NotPossible:
+def _decorated_function(name: str) -> NotPossible:
     return NotPossible(f"{name} has a decorator, which does not go along: call it inside of an undecorated function")
 
 

@@ -45,7 +45,7 @@ async def login(registry: str, environment: Mapping[str, str] = os.environ) -> L
     auths = _mapping(config, "auths")
     for name in (entry, f"https://{entry}", f"http://{entry}"):
         if isinstance(stored := auths.get(name), dict):
-            return _stored(stored, registry, path)
+            return _stored_login(stored, registry, path)
     return None
 
 
@@ -71,7 +71,7 @@ def _mapping(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _stored(entry: Mapping[str, Any], registry: str, path: Path) -> Login | None:
+def _stored_login(entry: Mapping[str, Any], registry: str, path: Path) -> Login | None:
     token = str(entry.get("identitytoken") or "")
     user, password = str(entry.get("username") or ""), str(entry.get("password") or "")
     if auth := entry.get("auth"):

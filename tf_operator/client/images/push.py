@@ -75,7 +75,9 @@ async def push(
         for base_image, top_of_it in zip(images, tops, strict=True):
             descriptor = _descriptor_of(top_of_it.layer)
             built = image.build(base, base_image.manifest, base_image.config, descriptor, process=top_of_it.process)
-            config = Blob(image.descriptor_of(built.config, "").digest, len(built.config), partial(_once, built.config))
+            config = Blob(
+                image.descriptor_of(built.config, "").digest, len(built.config), partial(_single_piece, built.config)
+            )
             await destination.push_blob(config)
             if is_index:
                 await destination.push_manifest(built.manifest, image.MANIFEST_TYPE)
@@ -110,5 +112,5 @@ def _descriptor_of(layer: Layer) -> Descriptor:
     return Descriptor(MEDIA_TYPE, layer.digest, layer.size)
 
 
-async def _once(content: bytes) -> AsyncIterator[bytes]:
+async def _single_piece(content: bytes) -> AsyncIterator[bytes]:
     yield content

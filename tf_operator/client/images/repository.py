@@ -127,16 +127,16 @@ class ImageRepository:
             accepted = ", ".join((*INDEXES, *MANIFESTS))
             async with await self._send("GET", self._path("manifests", version), {"Accept": accepted}) as reply:
                 if reply.status == 404:
-                    raise NotPossible(f"there is no image {self._named(version)}")
+                    raise NotPossible(f"there is no image {self._image_name(version)}")
                 await self._expect(reply, 200)
                 content = await _read(reply)
             digest = digest_of(content)
             if ":" in version and digest != version:
                 raise _Broken(f"what it sent as {version} is something else")
-            body = _parsed(content)
+            body = _parse_json(content)
             return ImageManifest(str(body.get("mediaType") or reply.content_type), digest, body)
 
-        return await self._attempt(fetch, f"did not send {self._named(version)}")
+        return await self._attempt(fetch, f"did not send {self._image_name(version)}")
 
     async def document(self, digest: str) -> Json:
         """A small blob of JSON."""
@@ -145,9 +145,9 @@ class ImageRepository:
             content = b"".join([piece async for piece in self.stream(digest)])
             if digest_of(content) != digest:
                 raise _Broken(f"what it sent as {digest} is something else")
-            return _parsed(content)
+            return _parse_json(content)
 
-        return await self._attempt(fetch, f"did not send {self._named(digest)}")
+        return await self._attempt(fetch, f"did not send {self._image_name(digest)}")
 
     async def stream(self, digest: str) -> AsyncIterator[bytes]:
         """A blob, piece by piece; whoever keeps it checks its digest."""
@@ -191,7 +191,7 @@ class ImageRepository:
                 await self._expect(reply, 201)
             return digest
 
-        return await self._attempt(push, f"did not accept {self._named(version or digest)}")
+        return await self._attempt(push, f"did not accept {self._image_name(version or digest)}")
 
     async def _attempt(
         self, work: Callable[[], Awaitable[_T]], failure: str, *, pauses: Sequence[float] | None = None
@@ -244,7 +244,7 @@ class ImageRepository:
             if reply.status in {400, 401, 403}:
                 raise NotPossible(self._refusal())
             await self._expect(reply, 200)
-            return _parsed(await _read(reply))
+            return _parse_json(await _read(reply))
 
     async def _send(
         self,
@@ -306,7 +306,7 @@ class ImageRepository:
     def _path(self, kind: str, name: str) -> URL:
         return URL(f"/v2/{self.name.repository}/{kind}/{name}")
 
-    def _named(self, version: str) -> str:
+    def _image_name(self, version: str) -> str:
         return str(ImageName(self.name.registry, self.name.repository, version))
 
 
@@ -323,7 +323,7 @@ async def _read(reply: aiohttp.ClientResponse) -> bytes:
     return bytes(content)
 
 
-def _parsed(content: bytes) -> Json:
+def _parse_json(content: bytes) -> Json:
     try:
         body = json.loads(content)
     except (ValueError, RecursionError):

@@ -58,23 +58,23 @@ class Values:
 
 def features() -> tuple[str, ...]:
     """What an installation can have in addition: names of overlays."""
-    return tuple(_packaged()["features"])
+    return tuple(_load_packaged()["features"])
 
 
 def needs_everywhere(feature: str) -> bool:
     """Whether the operator gets rights in all namespaces for it."""
-    return any(body["kind"] == "ClusterRoleBinding" for body in _packaged()["features"][feature]["objects"])
+    return any(body["kind"] == "ClusterRoleBinding" for body in _load_packaged()["features"][feature]["objects"])
 
 
 def oldest_release() -> tuple[int, int]:
     """The oldest minor release of Kubernetes that is supported."""
-    major, _, minor = str(_packaged()["kubernetes"]).partition(".")
+    major, _, minor = str(_load_packaged()["kubernetes"]).partition(".")
     return int(major), int(minor)
 
 
 def make_objects(values: Values, crd: Body) -> list[Json]:
     """All objects of an installation; ``crd`` is the definition of the jobs."""
-    packaged = _packaged()
+    packaged = _load_packaged()
     added = [packaged["features"][name] for name in sorted(set(values.features))]
     bodies = [crd, *packaged["objects"], *(body for feature in added for body in feature["objects"])]
     arguments = [argument for feature in added for argument in feature["arguments"]]
@@ -113,7 +113,7 @@ def identity_of(body: Body) -> tuple[str, ObjectKey]:
 
 
 @cache
-def _packaged() -> Json:
+def _load_packaged() -> Json:
     text = resources.files(__package__).joinpath("objects.json").read_text(encoding="utf-8")
     packaged: Json = json.loads(text)
     return packaged

@@ -116,7 +116,7 @@ def _repeated(violation: Violation) -> str:
     return f"{item} is there twice"
 
 
-def _bound(words: str) -> Callable[[Violation], str]:
+def _bound_message(words: str) -> Callable[[Violation], str]:
     return lambda violation: f"must be {words} {violation.limit}, is {violation.value}"
 
 
@@ -127,11 +127,11 @@ _WORDS: Final[Mapping[str, Callable[[Violation], str]]] = {
     "enum": lambda violation: f"must be one of {', '.join(map(repr, violation.limit))}, is {kind_of(violation.value)}",
     "pattern": lambda violation: f"does not have the right form, is {kind_of(violation.value)}",
     "format": _wrong_format,
-    "minimum": _bound("at least"),
-    "maximum": _bound("at most"),
-    "exclusiveMinimum": _bound("more than"),
-    "exclusiveMaximum": _bound("less than"),
-    "multipleOf": _bound("a multiple of"),
+    "minimum": _bound_message("at least"),
+    "maximum": _bound_message("at most"),
+    "exclusiveMinimum": _bound_message("more than"),
+    "exclusiveMaximum": _bound_message("less than"),
+    "multipleOf": _bound_message("a multiple of"),
     "duplicate": _repeated,
     **dict.fromkeys(("maxLength", "maxItems", "maxProperties", "minLength", "minItems", "minProperties"), _wrong_size),
     **dict.fromkeys(("anyOf", "oneOf", "allOf", "not"), lambda _: _NO_FORM),

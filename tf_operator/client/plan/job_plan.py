@@ -138,7 +138,9 @@ class JobPlan:
         group = "".join(f"1 {create.resource.kind}, " for create in others)
         kinds = " and ".join(f"a {kind.resource.kind}" for kind, _ in groupby(self.extras, sentences.kind_of))
         extras = f" with {kinds}" if kinds else ""
-        return f"{name}: {group}{_counted(len(self.replicas), 'pod')} and {_counted(len(services), 'Service')}{extras}"
+        return (
+            f"{name}: {group}{_count_of(len(self.replicas), 'pod')} and {_count_of(len(services), 'Service')}{extras}"
+        )
 
     def _places(self) -> Iterator[tuple[str, str]]:
         for spec in self.job.replicas:
@@ -167,6 +169,6 @@ def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     return (f"{_MARGIN}{line}" for line in display.table(rows[0], rows[1:]))
 
 
-def _counted(number: int, noun: str) -> str:
+def _count_of(number: int, noun: str) -> str:
     """``1 pod``, ``2 pods``."""
     return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -188,7 +188,7 @@ class QueuePlanner:
 
     async def _record(self, decision: Decision | FitNote, source: JobSource, entry: QueuedEntry, now: datetime) -> None:
         job = entry.job
-        patch = source.api.decision_patch(job, *_decided(decision, job, now))
+        patch = source.api.decision_patch(job, *_decided_records(decision, job, now))
         body = {"metadata": {"resourceVersion": job.resource_version}, "status": patch}
         try:
             await self.client.merge_patch(source.informer.resource, job.key, body, subresource="status")
@@ -206,7 +206,9 @@ class QueuePlanner:
         _log.info("decided", job=str(job.key), workers=decision.workers, decision=type(decision).__name__)
 
 
-def _decided(decision: Decision | FitNote, job: TrainingJob, now: datetime) -> tuple[QueueRecord, ElasticRecord]:
+def _decided_records(
+    decision: Decision | FitNote, job: TrainingJob, now: datetime
+) -> tuple[QueueRecord, ElasticRecord]:
     spec, queue, elastic = job.spec_of(ReplicaType.WORKER), job.record.queue, job.record.elastic
     spec_count = spec.count if spec else None
     if isinstance(decision, FitNote):

@@ -185,7 +185,7 @@ class QueueJobs:
     def _with_pods(
         self, job: TrainingJob, queue_job: QueueJob, pods: tuple[CountedPod, ...], now: datetime
     ) -> QueueJob:
-        counted = replace(queue_job, pods=tuple(_bound(job, pods)))
+        counted = replace(queue_job, pods=tuple(_bound_pods(job, pods)))
         if not counted.unplaced:
             self._incomplete_since.pop(job.uid, None)
             return counted
@@ -196,7 +196,7 @@ class QueueJobs:
         return replace(counted, is_reserved=is_reserved)
 
 
-def _bound(job: TrainingJob, pods: tuple[CountedPod, ...]) -> Iterator[BoundPod]:
+def _bound_pods(job: TrainingJob, pods: tuple[CountedPod, ...]) -> Iterator[BoundPod]:
     for pod in pods:
         place = naming.replica_of(job.key.name, pod.metadata.name, job.profile.names) if pod.node else None
         if place:

@@ -190,14 +190,14 @@ class ProgressReports:
         latest, stored = entry.latest, entry.stored
         if latest.wrong_start and (stored is None or stored.run != latest.run):
             return 0.0
-        has_changed = stored is None or _shown(latest) != _shown(stored)
+        has_changed = stored is None or _urgent_part(latest) != _urgent_part(stored)
         # A program that reports no percentage changes in other ways.
         if has_changed or (latest.percentage is None and latest.has_moved_from(stored)):
             return max(self._pace.every, len(self._entries) / self._pace.per_second)
         return self._pace.unchanged
 
 
-def _shown(report: Progress) -> tuple[object, ...]:
+def _urgent_part(report: Progress) -> tuple[object, ...]:
     """What of a report must not wait for long when it changes."""
     return report.percentage, report.checkpoint, report.run
 

@@ -38,7 +38,7 @@ def conflict(kind: Kind, name: str, reason: str = STALE) -> ApiFailure:
 
 def precondition_failed(kind: Kind, name: str, reason: str) -> ApiFailure:
     """409 of a deletion. The real server names the kind, not the resource."""
-    message = f'Operation cannot be fulfilled on {_named(kind)} "{name}": {reason}'
+    message = f'Operation cannot be fulfilled on {_qualified_name(kind)} "{name}": {reason}'
     return ApiFailure(409, "Conflict", message, details={**_about(kind, name), "kind": kind.resource.kind})
 
 
@@ -47,10 +47,10 @@ def invalid(kind: Kind, name: str, causes: Iterable[FieldCause]) -> ApiFailure:
     distinct = tuple(dict.fromkeys(causes))
     resource = kind.resource
     details = {"name": name, "group": resource.group, "kind": resource.kind}
-    return _invalid(_named(kind), name, details, distinct)
+    return _invalid(_qualified_name(kind), name, details, distinct)
 
 
-def _named(kind: Kind) -> str:
+def _qualified_name(kind: Kind) -> str:
     resource = kind.resource
     return f"{resource.kind}.{resource.group}" if resource.group else resource.kind
 

@@ -80,11 +80,11 @@ def exposed_ports() -> set[int]:
     ports = set[int]()
     for table in _TABLES:
         with suppress(OSError):  # a system without IPv6
-            ports.update(_exposed(table.read_text()))
+            ports.update(_exposed_ports(table.read_text()))
     return ports
 
 
-def _exposed(table: str) -> Iterator[int]:
+def _exposed_ports(table: str) -> Iterator[int]:
     for line in table.splitlines()[1:]:
         local, _, state = line.split()[1:4]
         address, _, port = local.rpartition(":")

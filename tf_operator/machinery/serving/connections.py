@@ -181,7 +181,7 @@ class Connections:
         self._open[connection.protocol] = connection
         connection.task = self._tasks.create_task(self._serve(connection))
         # Not by the task itself: one that is cancelled before it begins never runs.
-        connection.task.add_done_callback(lambda _: self._ended(connection))
+        connection.task.add_done_callback(lambda _: self._remove(connection))
         self._limit(connection, self._policy.request_within)
 
     def on_request_begun(self, protocol: asyncio.BaseProtocol) -> None:
@@ -192,14 +192,14 @@ class Connections:
 
     def on_request(self, protocol: asyncio.BaseProtocol, *, is_admitted: bool = False, is_shared: bool = False) -> None:
         """The connection of this protocol has sent its request, with which its client may prove who it is."""
-        self._reached(protocol, ConnectionStage.PREPARING)
+        self._set_stage(protocol, ConnectionStage.PREPARING)
         if connection := self._open.get(protocol):
             connection.is_admitted = connection.is_admitted or is_admitted
             connection.is_shared = connection.is_shared or is_shared
 
     def on_reply(self, protocol: asyncio.BaseProtocol) -> None:
         """The reply to this protocol's request is being sent."""
-        self._reached(protocol, ConnectionStage.SENDING)
+        self._set_stage(protocol, ConnectionStage.SENDING)
 
     def on_reply_sent(self, protocol: asyncio.BaseProtocol) -> None:
         """The reply to this protocol's request is sent, and another request may follow."""
@@ -223,7 +223,7 @@ class Connections:
         if connection := self._open.get(protocol):
             connection.is_closed.set()
 
-    def _reached(self, protocol: asyncio.BaseProtocol, stage: ConnectionStage) -> None:
+    def _set_stage(self, protocol: asyncio.BaseProtocol, stage: ConnectionStage) -> None:
         connection = self._open.get(protocol)
         if connection and connection.stage is not ConnectionStage.CLOSING:
             if connection.stage is ConnectionStage.WAITING:
@@ -263,7 +263,7 @@ class Connections:
     def _count(self, stage: ConnectionStage) -> int:
         return sum(connection.stage is stage for connection in self._open.values())
 
-    def _ended(self, connection: AcceptedConnection) -> None:
+    def _remove(self, connection: AcceptedConnection) -> None:
         self._open.pop(connection.protocol, None)
         if connection.limit:
             connection.limit.cancel()

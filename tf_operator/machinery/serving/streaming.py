@@ -38,7 +38,7 @@ class StreamingServer(web.Server):
     """Answers requests, some by streams that end only when the client leaves, or the server."""
 
     def __init__(self, answer: Answer, clock: Clock) -> None:
-        super().__init__(self._answered, handler_cancellation=True)
+        super().__init__(self._answer_request, handler_cancellation=True)
         self._request_answer = answer
         self.streams = set[asyncio.Event]()
         """What wakes each of them."""
@@ -77,7 +77,7 @@ class StreamingServer(web.Server):
         if self._open:
             self._open.on_request(http.protocol, is_admitted=True)
 
-    async def _answered(self, http: web.BaseRequest) -> web.StreamResponse:
+    async def _answer_request(self, http: web.BaseRequest) -> web.StreamResponse:
         try:
             return await self._request_answer(http)
         finally:

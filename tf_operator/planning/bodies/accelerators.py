@@ -48,11 +48,11 @@ def attach(job: TrainingJob, accelerators: Iterable[Accelerator]) -> TrainingJob
     """The job with what the accelerators of its pods need, if its API leaves that to the operator."""
     if not job.profile.has_operator_config:
         return job
-    specs = tuple(_with_each(spec, job.profile.container, accelerators) for spec in job.replicas)
+    specs = tuple(_add_accelerators(spec, job.profile.container, accelerators) for spec in job.replicas)
     return replace(job, replicas=specs)
 
 
-def _with_each(spec: ReplicaSpec, container: str, accelerators: Iterable[Accelerator]) -> ReplicaSpec:
+def _add_accelerators(spec: ReplicaSpec, container: str, accelerators: Iterable[Accelerator]) -> ReplicaSpec:
     original = next(iter(main_containers(spec, container)), None)
     if original is None:
         return spec
@@ -60,14 +60,14 @@ def _with_each(spec: ReplicaSpec, container: str, accelerators: Iterable[Acceler
     pod, main = spec.template["spec"], original
     for accelerator in accelerators:
         if accelerator.resource in requested:
-            pod, main = _with(accelerator, pod, main)
+            pod, main = _add_accelerator(accelerator, pod, main)
     if main is original and pod is spec.template["spec"]:
         return spec
     containers = [main if entry is original else entry for entry in pod["containers"]]
     return replace(spec, template={**spec.template, "spec": {**pod, "containers": containers}})
 
 
-def _with(accelerator: Accelerator, pod: Body, main: Body) -> tuple[Body, Body]:
+def _add_accelerator(accelerator: Accelerator, pod: Body, main: Body) -> tuple[Body, Body]:
     """The pod, and its deciding container. A volume is left out if the user has one of its name or at its place.
 
     It is also left out if a container of the user mounts that name: this mount would reach the node, and could write.

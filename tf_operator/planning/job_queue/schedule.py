@@ -65,10 +65,10 @@ def make_schedule(cluster: Cluster) -> Schedule:
         nodes = tuple(node.counting(prefixes) for node in cluster.nodes)
         cluster = replace(cluster, nodes=nodes, jobs=tuple(job.counting(prefixes) for job in cluster.jobs))
     running = sorted((job for job in cluster.jobs if job.is_admitted), key=_rank)
-    considered = list(_considered(cluster))
+    considered = list(_candidates(cluster))
     waiting = [job for job, _ in considered]
     free = FreeCapacity(cluster.nodes)
-    held = [Held(job, (*_bound(free, job), *_reserve(free, job))) for job in running]
+    held = [Held(job, (*_bound_places(free, job), *_reserve(free, job))) for job in running]
     reserved = _find_reservation(cluster, free, held, waiting)
     room = Room(free, cluster.now, reserved)
     decided = list(_admissions(cluster, room, running, waiting))
@@ -114,7 +114,7 @@ def _rank(job: QueueJob) -> tuple[int, datetime, str]:
     return job.rank
 
 
-def _considered(cluster: Cluster) -> Iterator[tuple[QueueJob, UnfitRecord | None]]:
+def _candidates(cluster: Cluster) -> Iterator[tuple[QueueJob, UnfitRecord | None]]:
     """The first of each namespace, in the order of the queue, and why they cannot fit, if they cannot."""
     limits = Limits(cluster.nodes)
     counts, costs = Counter[tuple[str, bool]](), Counter[str]()
@@ -136,7 +136,7 @@ def _fewest_workers(job: QueueJob, cluster: Cluster) -> int:
     return job.least if cluster.rules.resizes else job.workers
 
 
-def _bound(free: FreeCapacity, job: QueueJob) -> Iterator[Placed]:
+def _bound_places(free: FreeCapacity, job: QueueJob) -> Iterator[Placed]:
     for pod in job.pods:
         node = free.index_of(pod.node)
         if node is not None:
@@ -170,7 +170,7 @@ def _admissions(
     First comes the job for which others are just giving up workers: nobody takes its room.
     """
     leaving = [job for job in running if _leaves(job, cluster)]
-    favoured, placed = _favoured(cluster, room, leaving, waiting) if leaving else (None, ())
+    favoured, placed = _job_to_make_room_for(cluster, room, leaving, waiting) if leaving else (None, ())
     if favoured and (start := _start(cluster, room, favoured)):
         yield start
     else:
@@ -206,7 +206,7 @@ def _leaves(job: QueueJob, cluster: Cluster) -> bool:
     return bool(since and job.leaving and cluster.now - since < cluster.rules.shrink_after)
 
 
-def _favoured(
+def _job_to_make_room_for(
     cluster: Cluster, room: Room, leaving: Sequence[QueueJob], waiting: Sequence[QueueJob]
 ) -> tuple[QueueJob | None, tuple[Placed, ...]]:
     """For whom workers are given up, as far as the queue is still the same, and its room when they are gone."""

@@ -40,13 +40,13 @@ def queued(snapshot: Snapshot) -> Snapshot:
         return snapshot
     if unknown := _is_unknown(kueue):
         if not _has_pods(snapshot):
-            return _hold(snapshot, unknown)
+            return _with_hold(snapshot, unknown)
         # What runs was admitted, as far as anybody knows: it goes on, and nothing is added to it.
         resource = str(state.workloads(kueue.version))
         rejected = RejectedWrite(WHAT, unknown, snapshot.now, cause=Cause.NOT_SERVED, resource=resource)
         return replace(snapshot, job=_as_it_runs(snapshot.job), rejected=snapshot.rejected or rejected)
     if reason := _waits_for(snapshot.job, kueue):
-        return _hold(snapshot, reason)
+        return _with_hold(snapshot, reason)
     current = kueue.workload
     return replace(snapshot, job=admission.admit(snapshot.job, kueue, current)) if current else snapshot
 
@@ -83,7 +83,7 @@ def after_end(snapshot: Snapshot) -> Iterator[Action]:
         return
     has_succeeded = record.phase is JobPhase.SUCCEEDED
     reason, message = ("Succeeded", "The job has succeeded") if has_succeeded else ("Failed", "The job has failed")
-    status = {"conditions": _with(current, {"Finished": ("True", reason, message)}, snapshot.now)}
+    status = {"conditions": _merge_conditions(current, {"Finished": ("True", reason, message)}, snapshot.now)}
     yield _status_patch(kueue, current, status)
 
 
@@ -103,7 +103,7 @@ def _was_refused(snapshot: Snapshot, kueue: KueueState) -> bool:
     return rejected is not None and rejected.resource == resource and rejections.is_waiting(rejected, snapshot.now)
 
 
-def _hold(snapshot: Snapshot, message: str) -> Snapshot:
+def _with_hold(snapshot: Snapshot, message: str) -> Snapshot:
     return replace(snapshot, hold=snapshot.hold or Hold(_REASON, message))
 
 
@@ -214,7 +214,7 @@ def _status_change(snapshot: Snapshot, current: Workload) -> dict[str, Any]:
     if reclaimable := _reclaimable(snapshot.job, current):
         status["reclaimablePods"] = reclaimable
     if ready := _pods_ready(snapshot.job, current):
-        status["conditions"] = _with(current, {"PodsReady": ready}, snapshot.now)
+        status["conditions"] = _merge_conditions(current, {"PodsReady": ready}, snapshot.now)
     return status
 
 
@@ -228,7 +228,7 @@ def _given_back(snapshot: Snapshot, current: Workload) -> dict[str, Any]:
     }
     if current.condition("PodsReady"):
         changes["PodsReady"] = ("False", "WaitForStart", "Not all pods are ready or succeeded")
-    return {"admission": None, "conditions": _with(current, changes, snapshot.now)}
+    return {"admission": None, "conditions": _merge_conditions(current, changes, snapshot.now)}
 
 
 def _pods_ready(job: TrainingJob, current: Workload) -> tuple[str, str, str] | None:
@@ -260,7 +260,9 @@ def _reclaimable(job: TrainingJob, current: Workload) -> list[dict[str, Any]]:
     ]
 
 
-def _with(current: Workload, changes: Mapping[str, tuple[str, str, str]], now: datetime) -> list[dict[str, Any]]:
+def _merge_conditions(
+    current: Workload, changes: Mapping[str, tuple[str, str, str]], now: datetime
+) -> list[dict[str, Any]]:
     """All its conditions, some of them changed: a merge patch knows only whole lists."""
     return [
         *(dict(entry) for entry in current.conditions if entry.get("type") not in changes),

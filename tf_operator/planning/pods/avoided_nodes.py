@@ -54,7 +54,7 @@ def next_records(
     nodes = {entry.node: entry for entry in entries if entry.node != without}
     for loss in losses:
         if loss.pod and (cause := _cause(loss, loss.pod)):
-            entry = _blamed(nodes, loss.pod.host.node, cause, snapshot.now)
+            entry = _add_failure(nodes, loss.pod.host.node, cause, snapshot.now)
             is_avoided = entry.is_avoided or loss.pod.host.has_unhealthy_device
             nodes[entry.node] = replace(entry, is_avoided=is_avoided)
     judged = [replace(entry, is_avoided=entry.is_avoided or entry.failures >= limit) for entry in nodes.values()]
@@ -84,7 +84,7 @@ def wake_ups(replicas: Iterable[Replica], nodes: Iterable[NodeRecord]) -> Iterat
     yield from (moment + ALLOWED_AFTER for moment in moments if moment)
 
 
-def _blamed(nodes: dict[str, NodeRecord], node: str, cause: str, now: datetime) -> NodeRecord:
+def _add_failure(nodes: dict[str, NodeRecord], node: str, cause: str, now: datetime) -> NodeRecord:
     """The record of a node with one more failure. Unless it is avoided already, it becomes the newest."""
     entry = nodes.get(node) or NodeRecord(node, failures=0)
     if not entry.is_avoided:
@@ -157,12 +157,12 @@ def avoiding(pod: dict[str, Any], nodes: Iterable[str]) -> dict[str, Any]:
     is_understood = all(isinstance(part, dict) for part in (affinity, of_nodes, required or {}))
     if not unwanted or not is_understood or not isinstance(terms, list) or fixed_by(pod):
         return pod
-    narrowed = [_narrowed(term, unwanted, accepts_none=required is not None) for term in terms]
+    narrowed = [_exclude_nodes(term, unwanted, accepts_none=required is not None) for term in terms]
     required = {**(required or {}), "nodeSelectorTerms": narrowed}
     return {**pod, "affinity": {**affinity, "nodeAffinity": {**of_nodes, _REQUIRED: required}}}
 
 
-def _narrowed(term: object, unwanted: Sequence[Body], *, accepts_none: bool) -> object:
+def _exclude_nodes(term: object, unwanted: Sequence[Body], *, accepts_none: bool) -> object:
     """The term, of which an empty one ``accepts_none``, without these nodes."""
     if not isinstance(term, dict):
         return term

@@ -83,12 +83,14 @@ def lost(groups: Mapping[ReplicaType, tuple[Replica, ...]], hang: Hang, job: Tra
     if hang.action is not HangAction.RESTART:
         return dict(groups)
     return {
-        kind: tuple(_lost(replica, hang) if _place(replica) == job.main_replica else replica for replica in group)
+        kind: tuple(
+            _with_hang_loss(replica, hang) if _place(replica) == job.main_replica else replica for replica in group
+        )
         for kind, group in groups.items()
     }
 
 
-def _lost(replica: Replica, hang: Hang) -> Replica:
+def _with_hang_loss(replica: Replica, hang: Hang) -> Replica:
     loss = ReplicaLoss(*_place(replica), replica.name, PodState.FAILED, replica.pod, hang=hang.text)
     return structs.replace(replica, outcome=PodState.FAILED, loss=loss)
 

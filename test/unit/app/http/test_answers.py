@@ -149,13 +149,13 @@ def test_who_does_not_read_large_replies_makes_way_for_another_address(monkeypat
 
 
 def test_clients_that_never_send_the_end_of_a_body_keep_nobody_out(url, monkeypatch):
-    begun, received = threading.Semaphore(0), server._received
+    begun, received = threading.Semaphore(0), server._read_body
 
     async def receiving(request, take):
         begun.release()
         return await received(request, take)
 
-    monkeypatch.setattr(server, "_received", receiving)
+    monkeypatch.setattr(server, "_read_body", receiving)
     with ExitStack() as stack:
         for _ in range(policies.REVIEWS.most):
             client = stack.enter_context(socket.create_connection(place(url)))

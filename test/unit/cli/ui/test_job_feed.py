@@ -285,7 +285,7 @@ async def test_a_page_says_why_it_may_be_old_and_recovers_by_itself(cluster, job
         await running(feed)
     await cluster.clock.advance(300)
     problem = read(page)["problem"]
-    assert (problem.startswith(words), "What is shown may be old" in problem) == (True, is_open)
+    assert (problem.startswith(words), "The data may be out of date" in problem) == (True, is_open)
 
     del refusals.paths[:]
     await cluster.clock.advance(600)

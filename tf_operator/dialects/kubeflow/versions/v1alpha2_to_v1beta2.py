@@ -41,11 +41,11 @@ class FlatVersion:
         policies = {**ADDED_BY_V1, CLEAN: _DEFAULT_BEFORE} | {
             name: spec[name] for name in self.policies if name in spec
         }
-        return {"runPolicy": policies} | _only(spec, (REPLICAS,))
+        return {"runPolicy": policies} | _pick(spec, (REPLICAS,))
 
     def spec_from_v1(self, spec: Body) -> dict[str, Any]:
         policies = {CLEAN: _DEFAULT_IN_V1} | dict(object_of(spec, "runPolicy"))
-        return _only(policies, self.policies) | _without_later_fields(_only(spec, (REPLICAS,)))
+        return _pick(policies, self.policies) | _without_later_fields(_pick(spec, (REPLICAS,)))
 
     def status_to_v1(self, parts: Body) -> dict[str, Any]:
         return self._rename(parts)
@@ -66,13 +66,13 @@ class FlatVersion:
 
     def join(self, spec: Body, own: Body) -> dict[str, Any]:
         """The spec with these fields in place of its own; the replicas stay."""
-        return self.split(own) | _only(spec, (REPLICAS,))
+        return self.split(own) | _pick(spec, (REPLICAS,))
 
     def split_v1(self, spec: Body) -> dict[str, Any]:
         entries = {
             key: later
             for key, entry in object_of(spec, REPLICAS).items()
-            if isinstance(entry, Mapping) and (later := _only(entry, _ONLY_IN_V1))
+            if isinstance(entry, Mapping) and (later := _pick(entry, _ONLY_IN_V1))
         }
         return self.split(spec) | ({_ENTRIES: entries} if entries else {})
 
@@ -80,7 +80,7 @@ class FlatVersion:
         """The spec of v1 with these fields in place of its own; of the replicas with those that only v1 has."""
         noted = object_of(own, _ENTRIES)
         entries = {
-            key: {**entry, **_only(object_of(noted, key), _ONLY_IN_V1)} if isinstance(entry, Mapping) else entry
+            key: {**entry, **_pick(object_of(noted, key), _ONLY_IN_V1)} if isinstance(entry, Mapping) else entry
             for key, entry in object_of(spec, REPLICAS).items()
         }
         others = {name: value for name, value in own.items() if name != _ENTRIES}
@@ -91,7 +91,7 @@ class FlatVersion:
         other = {self.replica_statuses: _REPLICA_STATUSES, _REPLICA_STATUSES: self.replica_statuses}
         status = parts.get("status")
         if not isinstance(status, Mapping):
-            return _only(parts, ("status",))
+            return _pick(parts, ("status",))
         return {"status": {other.get(name, name): value for name, value in status.items()}}
 
 
@@ -100,7 +100,7 @@ V1BETA1: Final = FlatVersion("v1beta1", _POLICIES)
 V1BETA2: Final = FlatVersion("v1beta2", (*_POLICIES, *_LATER_POLICIES))
 
 
-def _only(body: Body, names: tuple[str, ...]) -> dict[str, Any]:
+def _pick(body: Body, names: tuple[str, ...]) -> dict[str, Any]:
     return {name: body[name] for name in names if name in body}
 
 

@@ -94,14 +94,14 @@ def _initializing(pod: Body) -> tuple[bool, str]:
         if container.get("name") in sidecars and container.get("started"):
             continue
         if ended is not None:
-            return True, f"Init:{_ended(ended)}"
+            return True, f"Init:{_end_reason(ended)}"
         if waiting is not None and waiting.get("reason") not in (None, "", "PodInitializing"):
             return True, f"Init:{waiting['reason']}"
         return True, f"Init:{index}/{len(spec.get('initContainers', ()))}"
     return False, reason
 
 
-def _ended(state: Body) -> str:
+def _end_reason(state: Body) -> str:
     if state.get("reason"):
         return str(state["reason"])
     signal = state.get("signal")
@@ -116,7 +116,7 @@ def _running_reason(pod: Body, reason: str) -> str:
         if state.get("waiting", {}).get("reason"):
             reason = state["waiting"]["reason"]
         elif state.get("terminated") is not None:
-            reason = _ended(state["terminated"])
+            reason = _end_reason(state["terminated"])
         elif container.get("ready") and state.get("running") is not None:
             has_running = True
     if reason == "Completed" and has_running:

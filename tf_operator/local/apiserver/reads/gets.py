@@ -63,7 +63,7 @@ def page(store: VersionedStore, route: Route, query: Mapping[str, str]) -> tuple
     options = list_options(query, is_watch=False)
     collection = store.collection(str(route.kind.storage))
     selects = selection(route.kind, options, name=route.name)
-    version, after, is_exact = _where(store, options)
+    version, after, is_exact = _list_start(store, options)
     objects, paths = _objects(
         collection, route.namespace, version=version, after=after, is_exact=is_exact, token=options.token
     )
@@ -89,7 +89,7 @@ def page(store: VersionedStore, route: Route, query: Mapping[str, str]) -> tuple
     return listed, meta
 
 
-def _where(store: VersionedStore, options: ListOptions) -> tuple[int, str, bool]:
+def _list_start(store: VersionedStore, options: ListOptions) -> tuple[int, str, bool]:
     """The version to show, the path to begin behind, and whether the version has to be exactly that."""
     if options.token:
         if options.version:

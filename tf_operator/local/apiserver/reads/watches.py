@@ -94,10 +94,10 @@ class WatchStream:
         if len(lines) < MOST_LINES and not self.is_ended:
             lines += self._changes(MOST_LINES - len(lines))
         if len(lines) < MOST_LINES and not self.is_ended:
-            lines += self._timed(self._clock.monotonic())
+            lines += self._bookmarks_and_end(self._clock.monotonic())
         return lines
 
-    def _timed(self, now: float) -> list[bytes]:
+    def _bookmarks_and_end(self, now: float) -> list[bytes]:
         """What comes behind all changes: a bookmark, the end."""
         lines = []
         if self._has_bookmarks and self._bookmark_at <= now:

@@ -93,11 +93,11 @@ def carry_over(new: Json, old: Body) -> None:
 
 def count_generation(kind: Kind, new: Json, old: Body) -> None:
     """A new generation, if more has changed than metadata and status."""
-    if kind.has_generation and _specified(new) != _specified(old):
+    if kind.has_generation and _spec_part(new) != _spec_part(old):
         new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
 
-def _specified(body: Body) -> Json:
+def _spec_part(body: Body) -> Json:
     return {name: value for name, value in body.items() if name not in {"metadata", "status", "apiVersion", "kind"}}
 
 

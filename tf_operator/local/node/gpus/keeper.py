@@ -103,7 +103,7 @@ class GpuKeeper:
     def give(self, pods: PodSource) -> bool:
         """Take back what no pod needs, and give what is free; whether a pod waits, or a process, after that."""
         self.release(pods.active())
-        is_waiting = bool(self._unneeded(pods.active()))
+        is_waiting = bool(self._unneeded_pods(pods.active()))
         for pod in sorted((pod for pod in pods.waiting() if pod.uid not in self._holdings), key=assignment.rank):
             if reason := pods.refusal(pod) or self.assign(pod):
                 is_waiting = True
@@ -148,7 +148,7 @@ class GpuKeeper:
 
     def release(self, active: Collection[str]) -> None:
         """Take back what pods had that do nothing any more, and of which no process is left."""
-        ended = {uid for uid in self._unneeded(active) if self._journal.is_free(uid, self._holdings[uid])}
+        ended = {uid for uid in self._unneeded_pods(active) if self._journal.is_free(uid, self._holdings[uid])}
         if ended:
             self._write({uid: holding for uid, holding in self._holdings.items() if uid not in ended})
 
@@ -177,7 +177,7 @@ class GpuKeeper:
         time = {devices.GPU: f"{sum(times) * 1000:.0f}m"} if times else {}
         return {**time, devices.GPU_MEMORY: f"{sum(load.memory for load in measured) // 1024}Ki"}
 
-    def _unneeded(self, active: Collection[str]) -> set[str]:
+    def _unneeded_pods(self, active: Collection[str]) -> set[str]:
         return self._holdings.keys() - active
 
     def _users(self, others: Counter[str]) -> Counter[str]:

@@ -85,7 +85,7 @@ class NodeLogs:
         since = None if since_seconds is None else self._clock.now() - timedelta(seconds=min(since_seconds, _LONGEST))
         wish = LogWish(tail_lines, since, with_times=timestamps)
         pieces = self._pieces(path, wish, log if follow and log and log.path == path else None)
-        return _limited(pieces, limit_bytes)
+        return _limit_bytes(pieces, limit_bytes)
 
     async def _pieces(self, path: Path, wish: LogWish, followed: ContainerLog | None) -> AsyncIterator[bytes]:
         lines = Lines(wish)
@@ -113,7 +113,7 @@ class NodeLogs:
                     await changed.wait()
 
 
-async def _limited(pieces: AsyncIterator[bytes], left: int | None) -> AsyncIterator[bytes]:
+async def _limit_bytes(pieces: AsyncIterator[bytes], left: int | None) -> AsyncIterator[bytes]:
     async for whole in pieces:
         piece = whole[:left]
         if piece:

@@ -239,14 +239,18 @@ def _conditions(
 ) -> list[dict[str, Any]]:
     """The node's own conditions, and those of others as they are."""
     unready = [state.container.name for state in states if _counts(state.container) and not _is_ready(state)]
-    waits = _named(list(_unfinished(pod, runtimes)), "ContainersNotInitialized", "containers with incomplete status")
-    containers = _named(unready, "ContainersNotReady", "containers with unready status")
+    waits = _problem_of(
+        list(_unfinished_names(pod, runtimes)), "ContainersNotInitialized", "containers with incomplete status"
+    )
+    containers = _problem_of(unready, "ContainersNotReady", "containers with unready status")
     done = Problem("PodCompleted" if phase == "Succeeded" else "PodFailed", "")
     if phase in _FINAL:
         containers, waits = done, (done if phase == "Succeeded" else waits)
     gates = [gate.get("conditionType", "") for gate in pod.spec.readiness_gates]
     met = {entry.get("type") for entry in pod.conditions if entry.get("status") == "True"}
-    closed = _named([gate for gate in gates if gate not in met], "ReadinessGatesNotReady", "readiness gates not met")
+    closed = _problem_of(
+        [gate for gate in gates if gate not in met], "ReadinessGatesNotReady", "readiness gates not met"
+    )
     own = {
         "PodReadyToStartContainers": (phase not in _FINAL, None),
         "Initialized": (waits is None or phase == "Succeeded", waits),
@@ -279,7 +283,7 @@ def _counts(container: LocalContainer) -> bool:
     return container.role is not Role.INIT
 
 
-def _unfinished(pod: LocalPod, runtimes: Runtimes) -> Iterable[str]:
+def _unfinished_names(pod: LocalPod, runtimes: Runtimes) -> Iterable[str]:
     for container in pod.of_role(Role.INIT, Role.SIDECAR):
         runtime = runtimes[container.name]
         is_done = runtime.end and runtime.end.code == 0 if container.role is Role.INIT else runtime.has_started
@@ -287,5 +291,5 @@ def _unfinished(pod: LocalPod, runtimes: Runtimes) -> Iterable[str]:
             yield container.name
 
 
-def _named(names: list[str], reason: str, text: str) -> Problem | None:
+def _problem_of(names: list[str], reason: str, text: str) -> Problem | None:
     return Problem(reason, f"{text}: [{' '.join(names)}]") if names else None

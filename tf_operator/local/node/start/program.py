@@ -99,7 +99,7 @@ def environment(pod: LocalPod, container: LocalContainer, around: Surroundings) 
             variables |= {source.prefix + name: value.decode(errors="replace") for name, value in (data or {}).items()}
     for entry in container.spec.env:
         origin = entry.value_from
-        value = _sourced(pod, container, around, origin) if origin else expanded(entry.value, variables)
+        value = _value_from(pod, container, around, origin) if origin else expanded(entry.value, variables)
         if value is not None:
             variables[entry.name] = value
     return variables
@@ -154,7 +154,7 @@ def _variable(name: str) -> str:
     return _NOT_IN_NAME.sub("_", name).upper()
 
 
-def _sourced(pod: LocalPod, container: LocalContainer, around: Surroundings, source: ValueSource) -> str | None:
+def _value_from(pod: LocalPod, container: LocalContainer, around: Surroundings, source: ValueSource) -> str | None:
     """A value from somewhere else; ``None`` if it is optional and missing."""
     if source.field_ref:
         return field_value(pod, source.field_ref.field_path)

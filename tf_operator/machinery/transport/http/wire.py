@@ -72,7 +72,7 @@ class Wire(asyncio.Protocol):
         self.status, self.reason, self.is_complete = 0, b"", False
         self._unread, self._most_ahead = 0, LARGE
         self._headers = []
-        self._taken()  # of a reply that nobody read
+        self._take_bytes()  # of a reply that nobody read
         if len(body) <= LARGE:
             self.transport.write(head + body)
         else:
@@ -100,13 +100,13 @@ class Wire(asyncio.Protocol):
             if self._buffered > LARGEST_BODY:
                 raise errors.Garbled(f"a reply of more than {LARGEST_BODY >> 20} MiB")
             await self._progress()
-        return self._taken()
+        return self._take_bytes()
 
     async def read_piece(self) -> bytes:
         """What has come of the body, or comes next; empty at its end."""
         while not self._pieces and not self.is_complete:
             await self._progress()
-        piece = self._taken()
+        piece = self._take_bytes()
         self._resume()
         return piece
 
@@ -118,7 +118,7 @@ class Wire(asyncio.Protocol):
         self._is_open = False
         sockets.abort(self.transport)
 
-    def _taken(self) -> bytes:
+    def _take_bytes(self) -> bytes:
         pieces = self._pieces
         body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         pieces.clear()

@@ -115,9 +115,9 @@ def test_gpus_are_selected_by_number_or_uuid(choice, indexes):
         ("2", FOUR[:1], "there is 1 GPU (NVIDIA L4)"),
         ("1", (), "there is not a GPU that can be used here"),
         ("GPU-0000000", FOUR, "GPU-0000000 is not a GPU that can be used here"),
-        ("GPU-00000001,", FOUR, "an empty entry is no GPU"),
+        ("GPU-00000001,", FOUR, "an empty entry is not a GPU"),
         ("all", FOUR, "must be a number, none, or UUIDs as nvidia-smi -L lists them"),
-        ("-1", FOUR, "-1 is no GPU"),
+        ("-1", FOUR, "-1 is not a GPU"),
     ],
 )
 def test_a_selection_that_is_not_there_is_an_error(choice, machine, problem):
