@@ -25,6 +25,7 @@ AUDIENCE = "tf-operator.kubeflow.org/progress"
 ELECTION = tuple(f"--leader-election-{name}" for name in ("lease-duration=6s", "renew-deadline=4s", "retry-period=1s"))
 REPORTS = {"spec": {"runPolicy": {"progressPolicy": {"reports": True}}}}
 ROLES = Path(__file__).resolve().parents[3] / "manifests/rbac/progress"
+CLIENTS = yaml.safe_load(Path(__file__).with_name("trainer_clients.yaml").read_text())
 
 
 @pytest.fixture
@@ -201,9 +202,38 @@ async def test_reports_reach_the_leader_through_any_replica_and_through_a_take_o
         await eventually(partial(_equals, 40, partial(stored, plane, namespace, "a")), within=90)
 
 
+@pytest.mark.real_server("RBAC")
+@pytest.mark.usefixtures("rights")
+async def test_requests_of_the_clients_of_kubeflow_trainer_are_taken_as_they_are(plane, folder, namespaces):
+    here, address = namespaces[0], free_address()
+    for name in CLIENTS:
+        create_job(plane, here, tfjob(name).workers(1))
+    context = ssl.create_default_context(cafile=folder / "ca.crt")
+    async with operator(plane, arguments=("--leader-elect=false", *listening(folder, address))):
+        pods = await pods_of(plane, here, len(CLIENTS))
+        for name, client in CLIENTS.items():
+            pod, host = pods[f"{name}-worker-0"], "{}:{}".format(*address)
+            path = variables(pod)["KUBEFLOW_TRAINER_SERVER_URL"].removeprefix(f"https://{host}")
+            head = "\r\n".join([*client["head"], "", ""]).format(path=path, host=host, token=token(plane, pod))
+            reader, writer = await asyncio.open_connection(*address, ssl=context)
+            for _ in range(client["requests"]):  # over one connection
+                writer.write(head.encode() + client["body"].encode())
+                assert (await reader.readuntil(b"\r\n\r\n{}")).startswith(b"HTTP/1.1 200 OK\r\n")
+            if client["requests"] == 1:
+                assert await reader.read() == b""
+            writer.transport.abort()
+
+            sent = json.loads(client["body"])["trainerStatus"]
+            shown = await eventually(partial(trainer_status, plane, here, name), within=30)
+            assert shown | {"lastUpdatedTime": sent["lastUpdatedTime"]} == sent
+
+
+def trainer_status(plane, namespace, name):
+    return plane.admin.get(f"{TFJOBS.format(namespace)}/{name}").get("status", {}).get("trainerStatus", {})
+
+
 def stored(plane, namespace, name):
-    status = plane.admin.get(f"{TFJOBS.format(namespace)}/{name}").get("status", {})
-    return status.get("trainerStatus", {}).get("progressPercentage")
+    return trainer_status(plane, namespace, name).get("progressPercentage")
 
 
 def _is_gone(plane, namespace, pod):
