@@ -185,8 +185,9 @@ trainings: images ## The end-to-end tests that are too long for every change: tr
 	@$(MAKE) --no-print-directory e2e E2E=nightly
 
 .PHONY: local-trainings
-local-trainings: venv ## The same trainings without a cluster, and the demo, interrupted and killed at 20 moments each
+local-trainings: venv ## The same trainings without a cluster, the demo, interrupted and killed at 20 moments each, and 50 programs that hang
 	$(BIN)/pytest test/scenarios/local/test_trainings.py
+	$(BIN)/pytest -m nightly test/scenarios/local/test_hangs.py
 
 .PHONY: conversions
 conversions: venv ## 10,000 TFJobs through all versions, 100,000 malformed ones, 1000 requests while certificates change, Helm 4
