@@ -168,7 +168,7 @@ yes
 {{- $pair := pick ($stored.data | default dict) "ca.crt" "tls.crt" "tls.key" -}}
 {{- if ne (len $pair) 3 -}}
 {{- $host := include "tf-operator.progressHost" . -}}
-{{- /* ECDSA, because most clients shake hands for each report: RSA takes twice the time. */ -}}
+{{- /* ECDSA, because most clients shake hands for each report: with RSA that takes twice the CPU. */ -}}
 {{- $authority := genCAWithKey "tf-operator progress" 3650 (genPrivateKey "ecdsa") -}}
 {{- $made := genSignedCertWithKey "tf-operator-progress" nil (list $host) 3650 $authority (genPrivateKey "ecdsa") -}}
 {{- $pair = dict "ca.crt" (b64enc $authority.Cert) "tls.crt" (b64enc $made.Cert) "tls.key" (b64enc $made.Key) -}}

@@ -153,7 +153,6 @@ def _expiry_of(certificate: Path) -> datetime | None:
 def _server_context(certificate: str, key: str | None = None) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.num_tickets = 0  # who connects again seldom keeps one, and to make it takes a tenth of the handshake
     # An encrypted key would make OpenSSL ask the terminal; an empty password makes it an error.
     context.load_cert_chain(certificate, key, password="")
     return context
