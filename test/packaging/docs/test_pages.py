@@ -6,11 +6,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-import yaml
 
 from lab.tools.get import programs
-from tf_operator.dialects.kubeflow import v1, words
-from tf_operator.job.profile import OPERATOR_LABEL
+from tf_operator.dialects.kubeflow import words
 
 ROOT = Path(__file__).resolve().parents[3]
 DOCS = ROOT / "docs"
@@ -107,16 +105,3 @@ def test_the_page_on_behaviour_explains_every_reason_of_a_condition():
     reasons += words.FAILURE_REASONS.values()
 
     assert sorted(reason for reason in reasons if f"`{reason}`" not in page) == []
-
-
-def test_the_network_policy_of_the_security_page_selects_the_pods_of_a_job_and_no_others():
-    """``test_commands.py`` lets a real API server look at it."""
-    page = (DOCS / "security.md").read_text()
-    (policy,) = [yaml.safe_load(block) for block in BLOCK.findall(page) if "kind: NetworkPolicy" in block]
-    (rule,) = policy["spec"]["ingress"]
-    (peer,) = rule["from"]
-    labels = v1.PROFILE.labels
-
-    assert peer == {"podSelector": policy["spec"]["podSelector"]}
-    assert peer["podSelector"] == {"matchLabels": {labels.job: policy["metadata"]["name"]}}
-    assert f"{{{OPERATOR_LABEL}: {labels.operator_name}}}" in page
