@@ -104,10 +104,18 @@ class TFJobs:
         return self._iterate(lambda: self._jobs.watch(job))
 
     def wait(
-        self, job: str | Job, *, timeout: float | None = None, until: Callable[[Job], bool] | JobPhase | None = None
+        self,
+        job: str | Job,
+        *,
+        timeout: float | None = None,
+        until: Callable[[Job], bool] | JobPhase | None = None,
+        progress: bool = False,
     ) -> Job:
-        """Wait until the job has finished, or until it is in this phase, or ``until`` returns true."""
-        return self._run(self._jobs.wait(job, timeout=timeout, until=until))
+        """Wait until the job has finished, or until it is in this phase, or ``until`` returns true.
+
+        ``progress``: show the job meanwhile, in a notebook as a table.
+        """
+        return self._run(self._jobs.wait(job, timeout=timeout, until=until, progress=progress))
 
     def pods(self, job: str | Job) -> tuple[JobPod, ...]:
         """The pods of a job."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 from tf_operator.client import changes, cluster, events, logs, package_client, pods, replacement, resources
 from tf_operator.client.cluster import ClusterChoice
 from tf_operator.client.events import JobEvent
-from tf_operator.client.job import Job, JobList, NotPossible, WaitTimeout, deleted, reached, read_job, type_in
+from tf_operator.client.job import Job, JobList, NotPossible, deleted, read_job, type_in
 from tf_operator.client.logs import LogFollower, LogLine, LogOptions
 from tf_operator.client.pods import PODS, JobPod
 from tf_operator.dialects import registry
@@ -190,22 +190,16 @@ class AsyncTFJobs:
         *,
         timeout: float | None = None,  # noqa: ASYNC109 (as the sync client has it, which has no scopes)
         until: Callable[[Job], bool] | JobPhase | None = None,
+        progress: bool = False,
     ) -> Job:
         """Wait until the job has finished, or is in another phase, or as ``until`` says.
 
-        A job that has finished does not change any more, so it is returned whatever was waited for. Raises
-        ``WaitTimeout``, and ``NotFound`` when the job is deleted meanwhile.
+        A job that has finished does not change any more, so it is returned whatever was waited for. ``progress``: show
+        it meanwhile. Raises ``WaitTimeout``, and ``NotFound`` when the job is deleted meanwhile.
         """
-        is_reached = reached(until)
-        current = await self.get(job)
-        try:
-            async with self._clock.timeout(timeout), aclosing(self.watch(current)) as versions:
-                async for current in versions:
-                    if is_reached(current) or current.is_finished:
-                        return current
-        except TimeoutError as error:
-            raise WaitTimeout(current, timeout or 0) from error
-        raise deleted(current)
+        from tf_operator.client.run import waiting  # noqa: PLC0415 (most commands wait for nothing)
+
+        return await waiting.wait(self, job, clock=self._clock, seconds=timeout, until=until, shows=progress)
 
     async def pods(self, job: str | Job) -> tuple[JobPod, ...]:
         """The pods of a job, in the order of its replicas."""

@@ -49,6 +49,7 @@ def test_the_code_of_the_page_runs(home, tmp_path):
     assert "Succeeded 0\n" in ended.stdout
     assert ended.stdout.startswith("TFJob default/from-python: 2 pods and 2 Services\n")
     assert 'worker-0 {"cluster"' in ended.stdout
+    assert "\nfrom-python   Succeeded   2/2   " in ended.stdout
     assert ended.stdout.count("TFJob default/from-python has succeeded after ") == 2
     assert 'worker-1 | {"cluster"' in ended.stdout
     assert "worker-0 | loss 0.05\n" in ended.stdout
@@ -76,3 +77,4 @@ def test_the_code_of_the_page_runs_in_a_notebook(home, tmp_path):
     assert "worker-0 | loss 0.05\n" in notebook.stdout
     assert "\n0 {'loss': 0.049787068367863944}\n" in notebook.stdout
     assert "<td>fit</td><td>Succeeded</td>" in notebook.stdout
+    assert "<td>from-python</td><td>Succeeded</td><td>2/2</td>" in notebook.stdout

@@ -1,0 +1,80 @@
+"""A job that shows itself while it is waited for."""
+
+import asyncio
+import os
+import sys
+from contextlib import asynccontextmanager
+
+import pytest
+
+from support.embedded.embedded_jobs import EmbeddedJobs
+from support.fake_clock import FakeClock
+from support.jobs.builders import tfjob
+from tf_operator.client import WaitTimeout
+
+REPORT = {
+    "progressPercentage": 50,
+    "lastUpdatedTime": "2026-03-01T08:00:00Z",
+    "metrics": [{"name": "loss", "value": "0.5"}],
+}
+
+HALF = f"{'█' * 15}{'░' * 15} 50 %; loss 0.5"
+
+
+@pytest.fixture
+def cluster():
+    return EmbeddedJobs(FakeClock())
+
+
+@asynccontextmanager
+async def waiting(cluster, **options):
+    """A job that is waited for, and the wait."""
+    async with cluster.client() as jobs:
+        await jobs.submit(tfjob("j").workers(1).body())
+        waits = asyncio.ensure_future(jobs.wait("j", **options))
+        await cluster.clock.idle()
+        yield waits
+        await waits
+
+
+async def live(cluster, **options):
+    async with waiting(cluster, **options):
+        for phases in ((), ("Running",), ("Running",), ("Succeeded",)):
+            cluster.report("j", *phases, trainerStatus=REPORT if phases == ("Running",) else {})
+            await cluster.clock.idle()
+
+
+async def test_each_change_is_a_line_of_a_file(cluster, capsys):
+    await live(cluster, progress=True)
+
+    assert capsys.readouterr().out.splitlines() == [
+        "j   -   0/1",
+        "j   Created   0/1   It is Created.",
+        f"j   Running   0/1   {HALF}   It is Running.",
+        f"j   Succeeded   0/1   {HALF}   It is Succeeded.",
+    ]
+
+
+async def test_nothing_is_shown_unless_it_is_asked_for(cluster, capsys):
+    await live(cluster)
+
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("ends", [True, False], ids=["to the end", "too long"])
+async def test_a_terminal_has_one_line_that_changes(cluster, monkeypatch, ends):
+    master, slave = os.openpty()
+    with os.fdopen(slave, "w") as terminal:
+        monkeypatch.setattr(sys, "stdout", terminal)
+        if ends:
+            await live(cluster, progress=True)
+        else:
+            with pytest.raises(WaitTimeout):
+                async with waiting(cluster, progress=True, timeout=60):
+                    await cluster.clock.advance(60)
+    written = os.read(master, 10_000).decode()
+    os.close(master)
+
+    assert written.count("\r\n") == 1
+    assert written.endswith("\r\n")
+    assert written.count("\r\x1b[K") == (4 if ends else 1)
