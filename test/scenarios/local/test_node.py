@@ -184,6 +184,21 @@ async def test_a_pod_is_bound_and_run_and_ends_as_its_program_does(machine):
     assert {"type": "Ready", "status": "True"}.items() <= node["status"]["conditions"][0].items()
 
 
+async def test_where_requests_count_a_new_node_counts_pods_that_have_their_place_before_those_that_wait(tmp_path):
+    machine = Machine(tmp_path)
+    await machine.client.create(NAMESPACES, "", {"metadata": {"name": "default"}})
+    everything = {"requests": {"cpu": machine_capacity().cpus}}
+    await machine.pod("a-waits", "exit 0", resources=everything)
+    await machine.pod("b-runs", "sleep 60", resources=everything, nodeName="local")
+    await machine.start(enforces_requests=True)
+    await machine.phase("b-runs", "Running")
+    await eventually(lambda: has_event(machine, "a-waits", "FailedScheduling"))
+    waits = await machine.get("a-waits")
+    await machine.stop()
+
+    assert waits["spec"].get("nodeName", "") == ""
+
+
 async def test_more_requests_than_the_machine_has_are_ignored_and_told(machine):
     await machine.pod("asks-for-less", "exit 0", resources={"requests": {"cpu": "1m"}})
     await machine.pod("asks-for-more", "exit 0", resources={"requests": {"cpu": 9000}})

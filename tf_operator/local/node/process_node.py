@@ -165,7 +165,7 @@ class ProcessNode:
         return lambda pod, container: keeper.usage(pod, container, loads)
 
     def on_add(self, item: LocalPod) -> None:
-        self._requests.note(item, has_ended=pod_report.is_final(item))
+        self._requests.note(item, self._pods.store, has_ended=pod_report.is_final)
         if self._parts.gpus:
             self._parts.gpus.on_changed()
         if runner := self._runners.get(item.uid):
@@ -359,8 +359,7 @@ class ProcessNode:
 
     async def _refuse(self, item: LocalPod, reason: str) -> None:
         """Say that a pod waits for this node, unless it is known."""
-        status = pod_report.unscheduled(item, reason, now=self._parts.clock.now())
-        if status:
+        if status := pod_report.unscheduled(item, reason, now=self._parts.clock.now()):
             self._parts.event(item, "FailedScheduling", reason, "Warning")
             patch = {"metadata": {"uid": item.metadata.uid}, "status": status}
             with suppress(errors.ApiError):

@@ -1,7 +1,7 @@
 """What pods request of the CPU and memory of this machine, as kube-scheduler counts it. Pure."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from typing import Final, NamedTuple
 
@@ -31,11 +31,19 @@ class Requests:
         self._used = defaultdict[tuple[str, str], Decimal](Decimal)
         """By the UID of the owner, and by resource; of all of them without a UID."""
         self._told: set[str] = set()
+        self._has_begun = False
 
-    def note(self, pod: LocalPod, *, has_ended: bool = False) -> None:
-        """Count a pod as it is now: from when it has its place until its programs have ended."""
-        is_placed = pod.spec.node_name == self._node or pod.uid in self._assumed
-        self._count(pod.uid, _Placed(_owner(pod), _amounts(pod)) if is_placed and not has_ended else None)
+    def note(
+        self, pod: LocalPod, there: Iterable[LocalPod] = (), *, has_ended: Callable[[LocalPod], bool] = lambda _: False
+    ) -> None:
+        """Count a pod as it is now: from when it has its place until its programs have ended.
+
+        With the first one all that are ``there``: pods of the first list have a place before others are asked about.
+        """
+        for one in (pod,) if self._has_begun else (*there, pod):
+            is_placed = one.spec.node_name == self._node or one.uid in self._assumed
+            self._count(one.uid, _Placed(_owner(one), _amounts(one)) if is_placed and not has_ended(one) else None)
+        self._has_begun = True
 
     def assume(self, pod: LocalPod) -> None:
         """A pod is being bound."""

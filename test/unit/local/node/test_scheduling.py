@@ -115,7 +115,7 @@ def test_a_pod_counts_from_its_binding_to_its_end_or_its_deletion():
     requests.assume(one)
     requests.note(one)
     assert requests.reasons(other) == [CPU]
-    requests.note(one, has_ended=True)
+    requests.note(one, has_ended=lambda _: True)
     assert requests.reasons(other) == []
     requests.note(named(asking(3), "one", node="elsewhere"))
     requests.note(named(asking(4), "third", node="local"))
