@@ -20,7 +20,21 @@ from tf_operator.machinery import log
 
 COMMANDS: Final = (
     *("run", "submit", "get", "list", "logs", "events", "explain", "wait", "suspend", "resume", "scale", "restart"),
-    *("exec", "port-forward", "retry", "delete", "top", "queue", "ui", "init", "image", "plan", "convert", "local"),
+    *(
+        "exec",
+        "port-forward",
+        "retry",
+        "delete",
+        "history",
+        "top",
+        "queue",
+        "ui",
+        "init",
+        "image",
+        "plan",
+        "convert",
+        "local",
+    ),
     *("install", "uninstall", "doctor", "debug", "completion"),
 )
 """In the order of the help. Each has a module in ``commands``, with an ``add_command``."""

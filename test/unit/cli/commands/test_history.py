@@ -1,0 +1,171 @@
+"""``tfjob history``: on an embedded API server, and from the log of an operator."""
+
+import io
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from support.embedded.embedded_jobs import EmbeddedJobs
+from tf_operator.cli import main, session, target
+from tf_operator.client.cluster import ClusterChoice
+from tf_operator.machinery.clock import SystemClock
+from tf_operator.meta import rfc3339
+
+NOW = datetime.now(UTC).replace(microsecond=0)
+FAILURE = {"pod": "b-worker-1", "exit_code": 137, "reason": "OOMKilled", "message": "too large"}
+
+
+@pytest.fixture
+def call(capsys):
+    def run(*words):
+        code = main.main(["history", *words])
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return run
+
+
+@pytest.fixture
+def cluster(monkeypatch):
+    embedded = EmbeddedJobs(SystemClock())
+    monkeypatch.setattr(session, "make_jobs", lambda arguments, _: embedded.client(namespace=arguments.namespace))
+    monkeypatch.setattr(target, "choose", lambda _: ClusterChoice(None, None, "the cluster of a test"))
+    return embedded
+
+
+def record(name, ago, **fields):
+    return {
+        "time": rfc3339(NOW - ago),
+        "level": "info",
+        "message": "job ended",
+        "job_namespace": "team",
+        "job_name": name,
+        "job_uid": f"uid-of-{name}",
+        "from": "Running",
+        "to": "Succeeded",
+        "duration_seconds": 7200.0,
+        **fields,
+    }
+
+
+@pytest.fixture
+def log(tmp_path):
+    used = {"cpuSeconds": 5, "nvidia.com/gpu": 9000, "google.com/tpu": 900}
+    lines = [
+        json.dumps(record("b", timedelta(days=1), to="Failed", first_failure=FAILURE, restarts=2, lost_seconds=90)),
+        f"[pod/tf-operator-5f/manager] {json.dumps(record('a', timedelta(days=9), usage=used, spec_digest='d1'))}",
+        json.dumps(record("c", timedelta(0), duration_seconds=None, job_namespace="other")),
+        json.dumps(record("d", timedelta(0)) | {"message": "a condition", "to": '"job ended"'}),
+        json.dumps(record("e", timedelta(0), restarts="many")),
+        '"job ended" without an object',
+        '{"message": "job ended"',
+        "",
+    ]
+    file = tmp_path / "operator.log"
+    file.write_text("\n".join(lines))
+    return str(file)
+
+
+def table(text):
+    return [line.split("   ") for line in text.splitlines()]
+
+
+def names(text):
+    return [line.split()[1] for line in text.splitlines()[1:]]
+
+
+def test_a_log_is_shown_with_the_last_job_last(call, log):
+    code, out, _ = call("--from", log)
+
+    lines = [[cell for cell in map(str.strip, line) if cell] for line in table(out)]
+    assert code == 0
+    assert lines == [
+        ["NAMESPACE", "NAME", "STATE", "FINISHED", "DURATION", "RESTARTS", "LOST", "GPU HOURS", "FIRST FAILURE"],
+        ["team", "a", "Succeeded", "9d", "120m", "0", "-", "2.8", "-"],
+        ["team", "b", "Failed", "24h", "120m", "2", "90s", "-", "b-worker-1, exit code 137, too large"],
+        ["other", "c", "Succeeded", lines[3][3], "-", "0", "-", "-", "-"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("b",), ["b"]),
+        (("--since=7d",), ["b", "c"]),
+        (("--since=12h",), ["c"]),
+        (("-A",), ["a", "b", "c"]),
+    ],
+    ids=" ".join,
+)
+def test_jobs_are_chosen_by_name_and_time(call, log, words, expected):
+    assert names(call("--from", log, *words)[1]) == expected
+
+
+def test_jobs_of_one_namespace_are_shown_without_it(call, log):
+    assert call("--from", log, "-n", "other")[1].splitlines()[1].startswith("c ")
+
+
+def test_programs_get_all_that_is_known(call, log, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(Path(log).read_bytes())))
+    items = json.loads(call("--from", "-", "-o", "json")[1])["items"]
+
+    assert items[0] == {
+        "namespace": "team",
+        "name": "a",
+        "uid": "uid-of-a",
+        "state": "Succeeded",
+        "finished": rfc3339(NOW - timedelta(days=9)),
+        "durationSeconds": 7200.0,
+        "restarts": 0,
+        "lostSeconds": 0,
+        "usage": {"cpuSeconds": 5, "nvidia.com/gpu": 9000, "google.com/tpu": 900},
+        "specDigest": "d1",
+    }
+    assert items[1]["firstFailure"] == {
+        "pod": "b-worker-1",
+        "exitCode": 137,
+        "reason": "OOMKilled",
+        "message": "too large",
+    }
+
+
+@pytest.mark.parametrize("since", ["d", "1.5d", "99999d", "0d", "week"])
+def test_a_wrong_time_is_refused(call, capsys, since):
+    with pytest.raises(SystemExit):
+        call("--from", "-", f"--since={since}")
+
+    assert "is no time" in capsys.readouterr().err
+
+
+def test_a_log_that_is_not_there_is_named(call):
+    assert call("--from", "/no/such.log") == (
+        1,
+        "",
+        "tfjob: /no/such.log cannot be read: No such file or directory\n",
+    )
+
+
+def test_all_namespaces_and_one_exclude_each_other(call, log):
+    assert call("--from", log, "-A", "-n", "team")[0] == 2
+
+
+def test_a_cluster_shows_what_it_still_has(call, cluster):
+    cluster.job("ended")
+    cluster.job("running")
+    cluster.report("running", "Running")
+    status = {"startTime": rfc3339(NOW - timedelta(minutes=7)), "completionTime": rfc3339(NOW), "lostSeconds": 30}
+    first = {"firstFailure": {"pod": "p", "reason": "Error"}, "usage": {"nvidia.com/gpu": 360}}
+    cluster.report("ended", "Succeeded", **status, **first)
+
+    code, out, _ = call()
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines()] == ["NAME", "ended"]
+    assert out.splitlines()[1].split()[3:] == ["7m", "0", "30s", "0.1", "p,", "Error"]
+
+
+def test_without_an_ended_job_that_is_said(call, cluster):
+    cluster.job("running")
+
+    assert call() == (0, "", "No job has ended, as far as is known here.\n")
