@@ -43,7 +43,8 @@ def read(source: Path) -> Dashboard:
     names = dict(_OF_APIS)
     for name, text in content["names"].items():
         names[name] = _filled(text, names)
-    variables = [frame.choice(**_each_filled(entry, names)) for entry in content["variables"]]
+    makers = ((frame.typed if "value" in entry else frame.choice, entry) for entry in content["variables"])
+    variables = [make(**_each_filled(entry, names)) for make, entry in makers]
     rows = {title: [_panel(entry, names) for entry in entries] for title, entries in content["rows"].items()}
     return frame.make(uid=content["uid"], title=content["title"], text=content["text"], variables=variables, rows=rows)
 

@@ -13,12 +13,11 @@ from grafana_foundation_sdk.models import dashboard as models
 from dashboards.panels import SOURCE, AnyPanel
 
 TAG: Final = "tf-operator"
+AnyVariable = dashboard.QueryVariable | dashboard.TextBoxVariable
 Rows = Mapping[str, Sequence[AnyPanel]]
 
 
-def make(
-    *, uid: str, title: str, text: str, variables: Sequence[dashboard.QueryVariable], rows: Rows
-) -> models.Dashboard:
+def make(*, uid: str, title: str, text: str, variables: Sequence[AnyVariable], rows: Rows) -> models.Dashboard:
     source = dashboard.DatasourceVariable("datasource").label("Data source").type("prometheus")
     builder = (
         dashboard.Dashboard(title)
@@ -55,6 +54,11 @@ def choice(*, name: str, label: str, text: str, query: str, is_single: bool = Fa
         variable.multi(True).include_all(True).all_value(".*")  # noqa: FBT003
         variable.current(models.VariableOption(selected=True, text=["All"], value=["$__all"]))
     return variable
+
+
+def typed(*, name: str, label: str, text: str, value: str) -> dashboard.TextBoxVariable:
+    """What nobody but the reader knows, such as a price."""
+    return dashboard.TextBoxVariable(name).label(label).description(text).default_value(value)
 
 
 def _to_the_others() -> dashboard.DashboardLink:

@@ -23,6 +23,7 @@ UNITS: Final = {
     "a minute": "suffix: /min",
     "a second": "suffix: /s",
     "seconds": "s",
+    "hours": "h",
     "bytes": "bytes",
     "bytes a second": "Bps",
     "share": "percentunit",

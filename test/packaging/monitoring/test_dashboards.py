@@ -58,9 +58,12 @@ def filled(text, values):
 
 def values_of(prometheus, dashboard, **choices):
     """What Grafana puts in the place of variables, each second being scraped: all of them, or the first there is."""
-    values = {"__rate_interval": "4s", "__range": f"{SCRAPES}s"} | choices
+    values = {"__rate_interval": "4s", "__range": f"{SCRAPES}s", "__range_s": str(SCRAPES)} | choices
     for variable in read(dashboard)["templating"]["list"]:
         if variable["type"] == "datasource" or variable["name"] in choices:
+            continue
+        if variable["type"] == "textbox":
+            values[variable["name"]] = variable["query"]
             continue
         series, label = re.fullmatch(r"label_values\((.+),\s*(\w+)\)", variable["query"]["query"]).groups()
         labels = {sample.labels.get(label, "") for sample in prometheus.query(filled(series, values))}
