@@ -26,7 +26,7 @@ _ROOM: Final = {"pods": "110"}
 _OF_NODES: Final = {"labels", "taints", "cordoned", "used", "has"}
 _OF_JOBS: Final = {
     *("workers", "min", "max", "ps", "asks", "pod", "psPod", "priority", "created", "queued", "at", "started"),
-    *("resized", "placed", "namespace", "done", "deadline", "wants", "wantsPs", "holds", "unfit"),
+    *("resized", "placed", "namespace", "done", "deadline", "wants", "wantsPs", "holds", "unfit", "saved"),
 }
 
 
@@ -124,6 +124,7 @@ def _job(name: str, entry: Yaml) -> QueueJob:
         queued_time=_moment(entry["queued"]) if "queued" in entry else None,
         admitted_time=_moment(entry.get("started", 0)) if nodes is not None else None,
         resized_time=_moment(entry["resized"]) if "resized" in entry else None,
+        checkpoint_time=_moment(entry["saved"]) if "saved" in entry else None,
         longest=timedelta(seconds=entry["deadline"]) if "deadline" in entry else None,
         is_reserved=entry.get("placed", True),
         unfit=UnfitRecord(*entry["unfit"]) if "unfit" in entry else None,

@@ -160,6 +160,7 @@ class QueueJobs:
         done = ((spec.type, len(record.of(spec.type).completed.below(spec.count))) for spec in specs)
         may_resize = self._resizes and not snapshot.ignored and not is_outgrown
         resizable = job.elastic if may_resize and job.elastic and not job.elastic.metrics else None
+        saved = record.progress.checkpoint if record.progress else None
         queue_job = QueueJob(
             key=job.key,
             uid=job.uid,
@@ -176,6 +177,7 @@ class QueueJobs:
             resized_time=record.elastic.resized_time,
             start_time=record.start_time,
             longest=_longest(job),
+            checkpoint_time=saved.time if saved else None,
             node=record.queue.node,
             unfit=record.queue.unfit,
             is_reserved=not is_outgrown,

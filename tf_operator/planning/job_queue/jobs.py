@@ -61,6 +61,8 @@ class QueueJob:
     queued_time: datetime | None = None
     admitted_time: datetime | None = None
     resized_time: datetime | None = None
+    checkpoint_time: datetime | None = None
+    """When it last saved what it has done, as its program says."""
     node: str = ""
     """The node that its pods prefer."""
     unfit: UnfitRecord | None = None

@@ -261,10 +261,16 @@ class _Step(NamedTuple):
 
 def _steps(givers: Sequence[QueueJob]) -> Iterator[_Step]:
     """Workers in the order in which they are given up: all of one job before the next, as each is resized once."""
-    for job in sorted(givers, key=lambda job: (job.priority, job.least - job.workers, job.uid)):
+    for job in sorted(givers, key=_cost):
         pods = job.bound_workers
         for index in range(job.workers - 1, job.least - 1, -1):
             yield _Step(job, index, pods.get(index))
+
+
+def _cost(job: QueueJob) -> tuple[int, int, float, str]:
+    """Who gives up workers first has the least: of jobs with as much to spare, who has saved its work last."""
+    saved = job.checkpoint_time.timestamp() if job.checkpoint_time else 0.0
+    return job.priority, job.least - job.workers, -saved, job.uid
 
 
 def _after(room: Room, steps: Iterable[_Step]) -> Room:
