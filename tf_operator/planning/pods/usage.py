@@ -23,6 +23,7 @@ from tf_operator.job.record import (
     JobPhase,
     JobRecord,
     LossCause,
+    ReplicaRecord,
     ReplicaType,
     RestartRecord,
 )
@@ -40,6 +41,8 @@ _LONGEST_NAME: Final = 40
 _GIBIBYTE: Final = 2**30
 _OOM: Final = "OOMKilled"
 _SECOND: Final = timedelta(seconds=1)
+_ENDING: Final = ENDS | IDLE | {JobPhase.RESTARTING}
+"""Phases with which runs end, or an interruption begins or ends."""
 Place = tuple[ReplicaType, int]
 
 
@@ -66,14 +69,18 @@ def recorded(view: JobView, record: JobRecord) -> JobRecord:
     seconds = Counter[ReplicaType]()
     for run in runs:
         seconds[run.place[0]] += run.seconds
-    replicas = {
-        kind: structs.replace(replica, run_seconds=replica.run_seconds + seconds[kind]) if seconds[kind] else replica
-        for kind, replica in record.replicas.items()
-    }
-    record = _with_interruption(view, before, record.changed(replicas=replicas))
-    lost = _work_lost(view, runs) + _time_lost(view, before, record)
-    record = record.changed(lost_seconds=record.lost_seconds + lost)
-    return record.changed(usage=_used(view.snapshot.job, record)) if record.is_finished else record
+    replicas = record.replicas
+    if any(seconds.values()):
+        replicas = {
+            kind: structs.replace(replica, run_seconds=replica.run_seconds + seconds[kind]) if seconds[kind] else replica
+            for kind, replica in replicas.items()
+        }
+    record = _with_interruption(view, before, record)
+    return record.changed(
+        replicas=replicas,
+        lost_seconds=record.lost_seconds + _work_lost(view, runs) + _time_lost(view, before, record),
+        usage=_used(view.snapshot.job, replicas) if record.is_finished else record.usage,
+    )
 
 
 def counts(view: JobView, after: JobRecord) -> Iterator[Count]:
@@ -88,7 +95,7 @@ def counts(view: JobView, after: JobRecord) -> Iterator[Count]:
 
 def _has_same_runs(view: JobView, before: JobRecord, record: JobRecord) -> bool:
     return (
-        record.phase is before.phase
+        (record.phase is before.phase or _ENDING.isdisjoint({record.phase, before.phase}))
         and record.restart_records == before.restart_records
         and not view.surplus
         and all(replica.completed == before.of(kind).completed for kind, replica in record.replicas.items())
@@ -159,8 +166,8 @@ def _runs_since(pod: Pod, place: Place, record: JobRecord) -> datetime | None:
 # --- What was used -------------------------------------------------------------------------------------------------
 
 
-def _used(job: TrainingJob, record: JobRecord) -> dict[str, int]:
-    seconds = {kind: replica.run_seconds for kind, replica in record.replicas.items()}
+def _used(job: TrainingJob, replicas: Mapping[ReplicaType, ReplicaRecord]) -> dict[str, int]:
+    seconds = {kind: replica.run_seconds for kind, replica in replicas.items()}
     amounts = {name: round(amount) for name, amount in _requested(job, seconds).items()}
     return {name: amount for name, amount in amounts.items() if amount}
 
