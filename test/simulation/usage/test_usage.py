@@ -134,7 +134,7 @@ def test_what_pods_ran_and_restarts_cost_is_counted_once_through_crashes(tenth):
             assert used(life) == {kind: life.ran[kind] for kind in used(life)}, seed
             assert life.record.lost_seconds == life.lost, seed
 
-    assert ended > LIVES // 20
+    assert ended >= LIVES // 20
 
 
 def test_a_run_of_which_nobody_saw_the_end_counts_for_no_longer_than_it_was():
