@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 JOBS: Final = Path(__file__).with_name("jobs") / "for-pictures.yaml"
-RESTARTED: Final = "exited with code 137"
-_SIZE: Final = {"width": 960, "height": 760}
+RESTARTED: Final = "ended with exit code 137"
+_SIZE: Final = {"width": 1180, "height": 760}
+_POINTS: Final = 20
 _PATIENCE_MILLISECONDS: Final = 120_000
 _LINK: Final = re.compile(r"http://\S+\?token=\S+(?=\s)")
 
@@ -101,17 +102,20 @@ async def _link(serving: asyncio.subprocess.Process) -> str:
 async def _take(page: "Page", output: Path) -> None:
     await page.get_by_role("row", name=re.compile("reviews .*Failed")).wait_for()
     await page.get_by_role("row", name=re.compile("digits .*Running")).wait_for()
-    await page.set_viewport_size({"width": _SIZE["width"], "height": 400})
-    await page.screenshot(path=output / "ui-jobs.png")
-    await page.set_viewport_size(_SIZE)
     await page.get_by_role("link", name="digits").click()
     await page.get_by_text(RESTARTED).first.wait_for()
     await page.get_by_role("region", name="Log lines").get_by_text(re.compile("worker-1 step")).first.wait_for()
+    curve = await page.get_by_role("slider").first.element_handle()
+    await page.wait_for_function(f"curve => curve.ariaValueMax >= {_POINTS}", arg=curve)
     # What is below, says where the programs of this machine are.
     end = await page.get_by_role("heading", name="Timeline").bounding_box()
     clip = {"x": 0, "y": 0, "width": _SIZE["width"], "height": end["y"] - 8 if end else _SIZE["height"]}
     await page.screenshot(path=output / "ui-job.png", full_page=True, clip=clip)
     await page.get_by_role("link", name="All jobs").click()
+    await page.get_by_role("row", name=re.compile("digits .*Running .* left loss")).wait_for()
+    await page.set_viewport_size({"width": _SIZE["width"], "height": 340})
+    await page.screenshot(path=output / "ui-jobs.png")
+    await page.set_viewport_size(_SIZE)
     await page.get_by_role("link", name="reviews").click()
     await page.get_by_role("heading", name="First failure").wait_for()
     await page.screenshot(path=output / "ui-failure.png")

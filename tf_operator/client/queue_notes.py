@@ -28,10 +28,14 @@ async def read(client: ApiClient, jobs: Sequence[Job]) -> dict[str, str]:
     waiting = [job for job in jobs if job.phase is JobPhase.QUEUED]
     if not waiting:
         return {}
+    found = await machine(client)
+    return notes_of(waiting, *found) if found else {}
+
+
+async def machine(client: ApiClient) -> tuple[Body, list[Body]] | None:
+    """The node of a single machine and its pods; ``None`` where there are several."""
     nodes = await _items(client, _NODES, most=2)
-    if len(nodes) != 1:
-        return {}
-    return notes_of(waiting, nodes[0], await _items(client, _PODS, most=_MOST_PODS))
+    return (nodes[0], await _items(client, _PODS, most=_MOST_PODS)) if len(nodes) == 1 else None
 
 
 def notes_of(waiting: Iterable[Job], node: Body, pods: Iterable[Body]) -> dict[str, str]:

@@ -19,6 +19,7 @@ from tf_operator.client import progress
 from tf_operator.client.job import Job, read_job
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.job.progress import Progress
+from tf_operator.job.record import JobPhase
 from tf_operator.machinery.cache.decoding import Decode
 from tf_operator.machinery.cache.informer import Informer
 from tf_operator.machinery.cache.reflector import WatchClient
@@ -38,6 +39,7 @@ class JobRow:
     """JSON."""
     report: Progress | None = None
     """The last one of its program."""
+    is_queued: bool = False
 
 
 def kind_name(api: ServedAPI) -> str:
@@ -49,7 +51,12 @@ def row_reader(api: ServedAPI) -> Decode[JobRow]:
     def read(raw: msgspec.Raw) -> JobRow:
         job = read_job(msgspec.json.decode(raw), api)
         metadata = ObjectMeta(job.name, job.namespace, job.uid, resource_version_of(job.body))
-        return JobRow(metadata, msgspec.json.encode(row(job, kind_name(api))), job.spec.record.progress)
+        return JobRow(
+            metadata,
+            msgspec.json.encode(row(job, kind_name(api))),
+            job.spec.record.progress,
+            job.phase is JobPhase.QUEUED,
+        )
 
     return read
 
@@ -145,6 +152,11 @@ class Board(Feed):
             return ""
         has_rows = any(informer.has_synced for informer in self.informers.values())
         return feed.printable(text) + (". The data may be out of date." if has_rows else ".")
+
+    @property
+    def has_queued(self) -> bool:
+        """Whether a job waits in the job queue."""
+        return any(item.is_queued for informer in self.informers.values() for item in informer.store)
 
     def opened(self) -> "BoardCursor":
         cursor = BoardCursor(self)

@@ -27,6 +27,7 @@ from tf_operator.cli.ui.feed import Cursor, Feed, SharedFeeds, TooMany
 from tf_operator.cli.ui.guard import BrowserGuard, NotLetIn
 from tf_operator.cli.ui.job_feed import JobCursor, JobFeed
 from tf_operator.cli.ui.log_feed import LogCursor, LogFeed
+from tf_operator.cli.ui.room import RoomCursor, RoomFeed
 from tf_operator.client import ApiError, AsyncTFJobs, NotFound, NotPossible
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.log import Logger
@@ -182,11 +183,7 @@ class Site(StreamingServer):
 
     async def _page(self, http: web.BaseRequest, path: str) -> web.StreamResponse:
         if path == "stream":
-            cursor = self._board.opened()
-            try:
-                return await self._stream(http, {self._board: cursor})
-            finally:
-                self._board.closed(cursor)
+            return await self._table_stream(http)
         if match := _STREAM.fullmatch(path):
             return await self._job_stream(http, **match.groupdict())
         if match := _YAML.fullmatch(path):
@@ -198,6 +195,19 @@ class Site(StreamingServer):
             raise _Answer(404, "There is no such page.")
         media, content = self._files[name]
         return web.Response(body=content, content_type=media, charset="utf-8", headers=_HEADERS)
+
+    async def _table_stream(self, http: web.BaseRequest) -> web.StreamResponse:
+        jobs = self._jobs(next(iter(self._board.informers)), "")
+        cursor = self._board.opened()
+        try:
+            async with self._feeds.reading(
+                "room", lambda: RoomFeed(jobs, lambda: self._board.has_queued, self._clock)
+            ) as room:
+                return await self._stream(http, {self._board: cursor, room: RoomCursor(room)})
+        except TooMany:
+            return await self._stream(http, {self._board: cursor})
+        finally:
+            self._board.closed(cursor)
 
     def _job_page(self, kind: str, namespace: str, name: str) -> web.StreamResponse:
         """With its token, in the place that the file has for it."""

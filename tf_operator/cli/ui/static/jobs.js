@@ -1,5 +1,5 @@
 // The table of all jobs. All rows are in memory; a page of them is in the document.
-import { progressBar, short, sparkline } from "./charts.js";
+import { bar, progressBar, short, sparkline } from "./charts.js";
 import { $, age, choices, keepTimes, make, moment, root, show, stateText, Stream, write } from "./page.js";
 
 const ROWS = 100;
@@ -21,6 +21,7 @@ const shownRows = new Map();
 const asked = new URLSearchParams(location.search);
 const view = { by: asked.get("by") || "created", isReversed: asked.has("reversed"), page: 0 };
 const curves = new Map();
+let notes = {};
 let shape = "";
 let isComplete = false;
 let timer = 0;
@@ -88,14 +89,25 @@ function cell(job, column) {
   if (column.name === "created") return make("td", {}, moment(job.created));
   if (column.name === "progress") return make("td", { class: "progress" }, ...progressBar(job.progress));
   if (column.name === "curve") return make("td", { class: "curve" }, ...curveOf(job));
-  const kind = column.type === "number" ? "number" : column.name === "message" ? "message" : null;
-  return make("td", { class: kind || column.name, title: kind === "message" && job.message ? job.message : null }, String(job[column.name]));
+  const text = String((column.name === "message" && notes[job.id]) || job[column.name]);
+  if (column.name === "message") return make("td", { class: "message", title: text || null }, make("div", {}, text));
+  return make("td", { class: column.type === "number" ? "number" : column.name }, text);
 }
 
 function curveOf(job) {
   const curve = curves.get(job.id);
   if (!curve) return [];
   return [sparkline(curve.values), make("span", { class: "quiet" }, `${curve.name} ${short(curve.values.at(-1))}`)];
+}
+
+/** What a single machine has, and who has asked for it. */
+function drawRoom(resources) {
+  show($("room"), resources.length);
+  const parts = resources.map(({ name, share, text, holders }) => {
+    const isDevice = name.includes("/") && holders.length;
+    return make("div", {}, make("strong", {}, name), ` ${text} requested`, bar(share, null, share > 99 ? "late" : "done"), isDevice && make("span", { class: "quiet" }, holders.join(", ")));
+  });
+  $("room").replaceChildren(...parts);
 }
 
 /** The row of a job, as it is if nothing of the job has changed. */
@@ -206,6 +218,12 @@ new Stream(
     problem: (text) => {
       write($("problem"), text);
       show($("problem"), text);
+      redraw();
+    },
+    room: (found) => {
+      notes = found.notes;
+      drawRoom(found.resources);
+      shownRows.clear();
       redraw();
     },
     complete: () => {
