@@ -3,7 +3,6 @@
 What a program reports is a tenant's: how many curves and points there are is bounded, whatever their names and values.
 """
 
-import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -18,6 +17,7 @@ MOST_CHECKPOINTS: Final = 50
 _MOST_OF_SMALL: Final = 60
 _DIGITS: Final = 6
 _LONGEST_NAME: Final = 64
+_LARGEST: Final = 1e300
 
 Point = Sequence[float | None]
 """When it was received, in seconds; the step; and the value of each metric, in the order of the names."""
@@ -104,6 +104,6 @@ def _numbers(report: Progress) -> dict[str, float]:
             value = float(text)
         except ValueError:
             continue
-        if math.isfinite(value):
+        if abs(value) < _LARGEST:  # which is no number, and no infinity; differences of such values have an end
             numbers[feed.printable(name, _LONGEST_NAME)] = float(f"{value:.{_DIGITS}g}")
     return numbers
