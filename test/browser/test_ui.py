@@ -123,7 +123,12 @@ async def test_jobs_are_seen_as_they_run_and_fail(machine: LocalMachine, link: s
     assert await page.locator("img").count() == 0
 
     assert (await machine.run("local", "down"))[0] == 0
+    await page.get_by_role("button", name="Delete").click()
+    await page.get_by_role("dialog", name="Delete fails?").get_by_role("button", name="Delete").click()
+    await page.get_by_text("the API server cannot be reached").first.wait_for()
     await page.get_by_text("The data may be out of date").wait_for()
+    await page.get_by_text("Your permissions cannot be checked").wait_for()
+    assert await page.get_by_role("button", name="Delete").count() == 0
     await is_fit(page, NIGHT)
 
 
