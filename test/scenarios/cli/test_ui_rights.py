@@ -92,6 +92,15 @@ class Visitor:
     def __init__(self, session, root, tasks):
         self._session, self._root, self._tasks = session, root, tasks
 
+    async def change(self, job, **order):
+        """What the page of a job does when its user answers a question."""
+        async with self._session.get(f"{self._root}jobs/{job}") as page:
+            (token,) = re.findall(r'name="token" content="(\w+)"', await page.text())
+        origin = self._root.rpartition("/")[0].rpartition("/")[0]
+        headers = {"Origin": origin, "X-Tfjob-Page": token}
+        async with self._session.post(f"{self._root}change/{job}", json=order, headers=headers) as answer:
+            return await answer.json()
+
     def open(self, path):
         page = Page()
         self._tasks.append(asyncio.ensure_future(page.read(self._session, f"{self._root}{path}")))
@@ -222,3 +231,37 @@ async def test_a_job_page_shows_what_may_be_seen_and_names_the_rest(job_namespac
         # The log begins again.
         await eventually(lambda: page.times["log"] == 2)
     assert not terminal
+
+
+PATCH = {"apiGroups": ["kubeflow.org"], "resources": ["tfjobs"], "verbs": ["patch"]}
+DELETE_PODS = {"apiGroups": [""], "resources": ["pods"], "verbs": ["delete"]}
+DELETE_J = {"apiGroups": ["kubeflow.org"], "resources": ["tfjobs"], "resourceNames": ["j"], "verbs": ["delete"]}
+
+
+async def test_a_page_changes_its_job_as_far_as_the_user_may(job_namespace):
+    rights, namespace = Rights(job_namespace), job_namespace.namespace
+    await rights.give(*EVERYTHING)
+    await job_namespace.begin_running(tfjob("j").workers(1, restart="OnFailure"))
+    job = f"tfjob.kubeflow.org/{namespace}/j"
+    async with ui(job_namespace.plane.kubeconfig("viewer"), "-n", namespace) as (visitor, terminal):
+        page = visitor.open(f"stream/{job}")
+        await page.shows("rights", text="no permission to change")
+        uid = page.last["job"]["uid"]
+        refused = await visitor.change(job, verb="suspend", uid=uid)
+        assert (refused["isDone"], 'cannot patch resource "tfjobs"' in refused["text"]) == (False, True), refused
+
+        await rights.give(*EVERYTHING, PATCH, DELETE_PODS, DELETE_J)
+        await page.shows("rights", text='["suspend", "resume", "restart", "scale", "delete"]')
+        assert (await visitor.change(job, verb="suspend", uid=uid))["isDone"]
+        await page.shows("job", text='"state": "Suspended"')
+
+        await rights.give(*EVERYTHING, DELETE_J)
+        await eventually(lambda: _refused(visitor, job, uid))
+        await page.shows("rights", text='["delete"]')
+        assert (await visitor.change(job, verb="delete", uid=uid))["isDone"]
+        await page.shows("job", text='"state": "Deleted"')
+    assert not terminal
+
+
+async def _refused(visitor, job, uid):
+    return not (await visitor.change(job, verb="resume", uid=uid))["isDone"]
