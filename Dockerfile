@@ -3,6 +3,9 @@
 #   make image                                      by docker, podman or buildah, whichever works here
 #   make image BASE=localhost/tf-operator-base      on a base of Debian's packages (hack/base-image), without a registry
 #
+# A base's Python should be built with profile-guided optimization, as the official image's and Debian's are: it takes a
+# twelfth less CPU.
+#
 # Two builds of one commit on one base give the same digest: hack/image sets all times to that of the commit.
 #
 # checkov:skip=CKV_DOCKER_7:The base has a tag; it is in an argument, where checkov does not look.
