@@ -138,7 +138,7 @@ def test_what_pods_ran_and_restarts_cost_is_counted_once_through_crashes(tenth):
 
 
 def test_a_run_of_which_nobody_saw_the_end_counts_for_no_longer_than_it_was():
-    for seed in range(LIVES // 4):
+    for seed in (*range(LIVES // 4), 31):  # in life 31 a pod is evicted that was restarted in place
         life = lived(seed, unseen=True)
 
         assert all(seconds <= life.ran[kind] for kind, seconds in used(life).items()), seed

@@ -159,8 +159,9 @@ def _run(pod: Pod, place: Place, view: JobView, *, is_interrupted: bool) -> Iter
 def _runs_since(pod: Pod, place: Place, record: JobRecord) -> datetime | None:
     """Since when a pod ran at the latest whose kubelet has forgotten its containers, as of one that it evicts."""
     since, (kind, index) = record.all_running_time, place
-    was_there = since is not None and pod.created_at is not None and pod.created_at <= since
-    return since if was_there and index in record.of(kind).started else None
+    if since is None or pod.created_at is None or pod.created_at > since or index not in record.of(kind).started:
+        return None
+    return max([since, *(entry.time for entry in record.restart_records if entry.uid == pod.uid and entry.time)])
 
 
 # --- What was used -------------------------------------------------------------------------------------------------
