@@ -6,7 +6,6 @@ children only of the replicas that a case asks for.
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any, Final
@@ -36,10 +35,10 @@ def plan_of(case: Case) -> Yaml:
     plan = make_plan(case.snapshot)
     names = plan.looks_for
     if names:
-        plan = make_plan(replace(case.snapshot, looked_for=frozenset(names)))
+        plan = make_plan(case.snapshot.changed(looked_for=frozenset(names)))
     pods = [pod.name for pod in plan.asks_about]
     if pods:
-        plan = make_plan(replace(case.snapshot, warnings={pod.uid: "" for pod in plan.asks_about}))
+        plan = make_plan(case.snapshot.changed(warnings={pod.uid: "" for pod in plan.asks_about}))
     content: Yaml = {
         "asksAbout": pods,
         "looksFor": list(names),

@@ -142,7 +142,7 @@ class Planner:
                     looked_for = tuple(pod for pod in map(PodState._make, present) if pod.name in plan.looks_for)
                     names = snapshot.looked_for.union(plan.looks_for)
                     values = (value(pod, self.bound.api) for pod in looked_for)
-                    snapshot = replace(snapshot, pods=(*snapshot.pods, *values), looked_for=names)
+                    snapshot = snapshot.changed(pods=(*snapshot.pods, *values), looked_for=names)
                     plan = make_plan(snapshot)
             number = self._plan_numbers[key] = self._number(view, plan, looked_for)
         return number

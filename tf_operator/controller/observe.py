@@ -115,12 +115,12 @@ class Observer:
     async def looked_for(self, snapshot: Snapshot, names: Sequence[str]) -> Snapshot:
         """The snapshot with those of these pods that are there, read live by their names, if they are the job's."""
         pods = [pod for name in names if (pod := await self._pod(snapshot.job, name))]
-        return replace(snapshot, pods=(*snapshot.pods, *pods), looked_for=snapshot.looked_for.union(names))
+        return snapshot.changed(pods=(*snapshot.pods, *pods), looked_for=snapshot.looked_for.union(names))
 
     async def asked_about(self, snapshot: Snapshot, pods: Sequence[Pod]) -> Snapshot:
         """The snapshot with what was last said about these pods. An operator that may not read events goes without."""
         warnings = {pod.uid: await self._last_warning(snapshot.job.key.namespace, pod) for pod in pods}
-        return replace(snapshot, warnings={**snapshot.warnings, **warnings})
+        return snapshot.changed(warnings={**snapshot.warnings, **warnings})
 
     async def _last_warning(self, namespace: str, pod: Pod) -> str:
         scope = Scope(namespace, field_selector=f"involvedObject.uid={pod.uid},type=Warning")

@@ -48,7 +48,7 @@ def ignored(snapshot: Snapshot) -> Snapshot:
     templates = {error for spec in job.replicas for error in validation.template_problems(spec, job.profile)}
     if not templates.issuperset(_not_tolerated(changed)):
         return snapshot
-    return replace(snapshot, job=changed, ignored=problems)
+    return snapshot.changed(job=changed, ignored=problems)
 
 
 def _fixed_counts(snapshot: Snapshot) -> Iterator[tuple[ReplicaType, int]]:

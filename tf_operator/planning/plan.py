@@ -75,7 +75,7 @@ def _in_queue(view: JobView) -> JobView:
     snapshot = view.snapshot
     needs_pods = bool(snapshot.without_room) or any(replica.needs_pod for replica in view.replicas)
     hold = snapshot.hold or admission.requeued(snapshot, needs_pods=needs_pods)
-    return view if hold is snapshot.hold else replace(view, snapshot=replace(snapshot, hold=hold))
+    return view if hold is snapshot.hold else replace(view, snapshot=snapshot.changed(hold=hold))
 
 
 def _after_end(snapshot: Snapshot) -> Plan:

@@ -11,6 +11,9 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any, NamedTuple, Self
 
+import msgspec
+from msgspec import structs
+
 from tf_operator.job import constants, templates
 from tf_operator.job.progress import Progress
 from tf_operator.job.record import ReplicaType
@@ -306,8 +309,7 @@ def is_ahead(moment: datetime, now: datetime) -> bool:
     return moment - now > _ROUNDED_UP
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(msgspec.Struct, frozen=True):
     """Everything about one job at one moment."""
 
     job: TrainingJob
@@ -319,7 +321,7 @@ class Snapshot:
     pod_group: PodGroup | None = None
     rejected: RejectedWrite | None = None
     settings: Settings = DEFAULT_SETTINGS
-    extras: Mapping[ChildKind, ChildState] = field(default_factory=dict)
+    extras: Mapping[ChildKind, ChildState] = msgspec.field(default_factory=dict)
     """Of each kind that the job may have beside its replicas."""
     offered_scheduler: str = ""
     """The gang scheduler that the job asks for, if it may have it and it is installed."""
@@ -331,9 +333,9 @@ class Snapshot:
     """Of what the job's pods ask for, as it is written; empty without the job queue."""
     looked_for: frozenset[str] = frozenset()
     """The names of the pods that were looked for, because nothing else shows that they are gone."""
-    warnings: Mapping[str, str] = field(default_factory=dict)
+    warnings: Mapping[str, str] = msgspec.field(default_factory=dict)
     """What was last said about pods, by their UID, as far as it was asked for; empty for nothing."""
-    without_room: Mapping[ReplicaType, int] = field(default_factory=dict)
+    without_room: Mapping[ReplicaType, int] = msgspec.field(default_factory=dict)
     """How many more replicas of a type there are to be than ``job`` has now, once the queue has room for them."""
     ignored: tuple[FieldError, ...] = ()
     """What is wrong with the spec, and was taken out of ``job``, because it runs already."""
@@ -348,7 +350,7 @@ class Snapshot:
         """The same with these values; itself where it has them already."""
         if all(getattr(self, name) is value for name, value in fields.items()):
             return self
-        return replace(self, **fields)  # type: ignore[arg-type]
+        return structs.replace(self, **fields)
 
     @property
     def is_under_way(self) -> bool:
@@ -387,4 +389,4 @@ class Snapshot:
         job = accelerators.attach(job, settings.accelerators) if settings.accelerators else job
         if settings.isolates_jobs and job.network_policy is None and not templates.has_host_network(job.replicas):
             job = replace(job, network_policy=NetworkPolicyMode.JOB)
-        return replace(self, job=job, pods=pods, settings=settings, without_room=without_room)
+        return self.changed(job=job, pods=pods, settings=settings, without_room=without_room)

@@ -6,7 +6,6 @@ are relative to a now that stands still, and are rounded to the waits that the r
 
 import json
 from collections.abc import Awaitable, Mapping
-from dataclasses import replace
 from datetime import datetime, timedelta
 from types import SimpleNamespace
 from typing import Any, Final, NamedTuple
@@ -319,7 +318,7 @@ class QueueOperator:
         )
         plan = make_plan(snapshot)
         while plan.looks_for:
-            snapshot = replace(snapshot, looked_for=snapshot.looked_for.union(plan.looks_for))
+            snapshot = snapshot.changed(looked_for=snapshot.looked_for.union(plan.looks_for))
             plan = make_plan(snapshot)
         patch = v1.API.status_patch(plan.report)
         status = self.status_number(merge(self.statuses[state.status], patch)) if patch else state.status

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
@@ -145,7 +145,7 @@ class KueueOperator:
         )
         plan = make_plan(snapshot)
         while plan.looks_for:
-            snapshot = replace(snapshot, looked_for=snapshot.looked_for.union(plan.looks_for))
+            snapshot = snapshot.changed(looked_for=snapshot.looked_for.union(plan.looks_for))
             plan = make_plan(snapshot)
         flat: list[tuple[Any, ...]] = []
         for step in steps(plan, v1.API.status_patch(plan.report)):

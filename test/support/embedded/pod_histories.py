@@ -4,7 +4,6 @@ The operator may be killed after any write. A test says which jobs there are, an
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 
 from hypothesis import strategies as st
@@ -148,7 +147,7 @@ class PodHistories(RuleBasedStateMachine):
         if wait is None:
             return
         assert wait.total_seconds() > 0
-        then = make_plan(replace(self.simulator.observe(), now=self.simulator.now + wait))
+        then = make_plan(self.simulator.observe().changed(now=self.simulator.now + wait))
         assert then.actions or then.deletes_job or self.simulator.api.status_patch(then.report)
 
     @invariant()
@@ -156,6 +155,6 @@ class PodHistories(RuleBasedStateMachine):
         if not self.simulator.record.is_finished or self.simulator.is_deleted:
             return
         year = self.simulator.now.replace(year=self.simulator.now.year + 1)
-        plan = make_plan(replace(self.simulator.observe(), now=year))
+        plan = make_plan(self.simulator.observe().changed(now=year))
         assert (plan.actions, plan.events) == ((), ())
         assert self.simulator.api.status_patch(plan.report) == {}

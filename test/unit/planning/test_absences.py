@@ -21,7 +21,7 @@ def pod(index, **fields):
 
 def view_of(*pods, workers=1, **record):
     snapshot = snapshot_of(tfjob("job").workers(workers), pods=pods)
-    return job_view.view(replace(snapshot, job=replace(snapshot.job, record=snapshot.job.record.changed(**record))))
+    return job_view.view(snapshot.changed(job=replace(snapshot.job, record=snapshot.job.record.changed(**record))))
 
 
 STARTED = {"phase": JobPhase.RUNNING, "replicas": {WORKER: ReplicaRecord(started=Indexes.of([0]))}}

@@ -52,7 +52,7 @@ def test_a_clock_that_is_behind_does_not_end_a_time_to_live_early():
     """Its pods, whose times would show it, are gone. The API server has a clock of its own."""
     simulator = finished(tfjob().workers(1).ttl(60).clean_pods("All"))
     observed = simulator.observe()
-    behind = replace(observed, now=observed.now - timedelta(hours=1), status_time=observed.now)
+    behind = observed.changed(now=observed.now - timedelta(hours=1), status_time=observed.now)
 
     assert (observed.pods, make_plan(behind).report) == ((), None)
 
@@ -71,7 +71,7 @@ def test_the_clean_up_is_over_when_no_pod_runs_or_is_being_deleted(state, is_don
     observed = finished(tfjob().workers(1).clean_pods("Running")).observe()
     (pod,) = observed.pods
 
-    assert cleanup.is_done(replace(observed, pods=(replace(pod, **state),))) == is_done
+    assert cleanup.is_done(observed.changed(pods=(replace(pod, **state),))) == is_done
 
 
 def test_services_of_ours_go_by_one_request_and_a_single_one_by_its_name():

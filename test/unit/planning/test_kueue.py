@@ -132,8 +132,8 @@ def test_what_was_refused_is_not_tried_again_at_once():
     refused = RejectedWrite("x", "no", NOW, cause=Cause.UNCHANGED, resource="workloads.kueue.x-k8s.io")
     snapshot = snapshot_with(*ADMITTED, rejected=refused, of=job(phase=JobPhase.SUCCEEDED))
     assert not list(protocol.after_end(snapshot))
-    assert not list(protocol.actions(replace(snapshot, kueue=KueueState())))
-    assert len(list(protocol.after_end(replace(snapshot, now=NOW + timedelta(minutes=5))))) == 1
+    assert not list(protocol.actions(snapshot.changed(kueue=KueueState())))
+    assert len(list(protocol.after_end(snapshot.changed(now=NOW + timedelta(minutes=5))))) == 1
 
 
 @pytest.mark.parametrize(

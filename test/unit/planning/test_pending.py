@@ -1,7 +1,5 @@
 """Why a job does not get on: told after a while, in the same words for as long as it lasts."""
 
-from dataclasses import replace
-
 from support.embedded.pod_events import is_starting, is_stuck
 from support.embedded.simulator import simulate
 from support.jobs.builders import tfjob
@@ -23,7 +21,7 @@ def stuck(*replicas_, seconds=20, job=None):
 
 
 def told(simulator, **observed):
-    view = job_view.view(replace(simulator.observe(), **observed))
+    view = job_view.view(simulator.observe().changed(**observed))
     record = pending.next_record(view)
     return pending.note(view, record) if record else ""
 

@@ -33,7 +33,7 @@ def test_deletes_come_before_the_group_and_the_group_before_pods():
     observed = simulator.observe()
     others = tuple(service for service in observed.services if service.name != "job-worker-0")
 
-    actions = plan.make_plan(replace(observed, pod_group=None, services=others)).actions
+    actions = plan.make_plan(observed.changed(pod_group=None, services=others)).actions
 
     assert kinds(actions) == ["Delete Pod", "Delete Pod", "Delete Service", "Create PodGroup", "Create Service"]
     assert [action.stage for action in actions] == sorted((action.stage for action in actions), key=list(Stage).index)
@@ -336,7 +336,7 @@ def test_what_is_terminating_is_not_deleted_again_when_there_is_to_be_less():
     observed = simulator.observe()
     services = tuple(replace(service, is_terminating="1" in service.name) for service in observed.services)
 
-    assert plan.make_plan(replace(observed, services=services)).actions == ()
+    assert plan.make_plan(observed.changed(services=services)).actions == ()
 
 
 def test_a_service_that_is_nobodys_replica_stays():
@@ -345,7 +345,7 @@ def test_a_service_that_is_nobodys_replica_stays():
     observed = simulator.observe()
     services = (*observed.services, Service("job-dashboard", "u"))
 
-    assert plan.make_plan(replace(observed, services=services)).actions == ()
+    assert plan.make_plan(observed.changed(services=services)).actions == ()
 
 
 def test_it_wakes_at_the_first_of_several_moments():

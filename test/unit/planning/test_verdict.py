@@ -1,6 +1,5 @@
 """The order of the checks, and the moments of a job's clock; golden cases and lives show each verdict."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -25,7 +24,7 @@ def decided(*moves, rejected=None, job=BASE):
     for move in moves:
         move(simulator)
     observed = simulator.observe()
-    late = replace(observed, rejected=rejected, now=observed.now + timedelta(hours=1))
+    late = observed.changed(rejected=rejected, now=observed.now + timedelta(hours=1))
     return verdict.decide(job_view.view(late))
 
 

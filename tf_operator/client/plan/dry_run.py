@@ -38,7 +38,7 @@ def run(job: TrainingJob, settings: Settings) -> JobPlan:
     creates = [action for action in plan.actions if isinstance(action, Create)]
     groups = groups_in(creates)
     if groups:
-        admitted = make_plan(replace(snapshot, pod_group=_admitted(groups[0])))
+        admitted = make_plan(snapshot.changed(pod_group=_admitted(groups[0])))
         creates = [*groups, *(action for action in admitted.actions if isinstance(action, Create))]
     beside = [create for create in creates if any(kind.resource == create.resource for kind in kinds.ALL)]
     dependencies = [create for create in creates if create.stage is Stage.DEPENDENCIES and create not in beside]

@@ -140,8 +140,8 @@ class QueueJobs:
         if record.is_finished or (waits and record.phase is not JobPhase.QUEUED):
             return None
         snapshot = invalid_edits.ignored(Snapshot(requested, now, settings=self._settings_then))
-        snapshot = replace(snapshot, job=snapshot.job.with_memory())
-        snapshot = replace(snapshot, pods_digest=pod_needs.digest(snapshot.job))
+        snapshot = snapshot.changed(job=snapshot.job.with_memory())
+        snapshot = snapshot.changed(pods_digest=pod_needs.digest(snapshot.job))
         is_outgrown = admission.is_outgrown(snapshot)  # it is queued again as soon as it needs a pod
         if any(waits or not error.is_tolerated for error in validate(snapshot.job)):
             return None

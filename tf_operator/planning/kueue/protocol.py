@@ -44,11 +44,11 @@ def queued(snapshot: Snapshot) -> Snapshot:
         # What runs was admitted, as far as anybody knows: it goes on, and nothing is added to it.
         resource = str(state.workloads(kueue.version))
         rejected = RejectedWrite(WHAT, unknown, snapshot.now, cause=Cause.NOT_SERVED, resource=resource)
-        return replace(snapshot, job=_as_it_runs(snapshot.job), rejected=snapshot.rejected or rejected)
+        return snapshot.changed(job=_as_it_runs(snapshot.job), rejected=snapshot.rejected or rejected)
     if reason := _waits_for(snapshot.job, kueue):
         return _with_hold(snapshot, reason)
     current = kueue.workload
-    return replace(snapshot, job=admission.admit(snapshot.job, kueue, current)) if current else snapshot
+    return snapshot.changed(job=admission.admit(snapshot.job, kueue, current)) if current else snapshot
 
 
 def resumes(snapshot: Snapshot) -> bool:
@@ -104,7 +104,7 @@ def _was_refused(snapshot: Snapshot, kueue: KueueState) -> bool:
 
 
 def _with_hold(snapshot: Snapshot, message: str) -> Snapshot:
-    return replace(snapshot, hold=snapshot.hold or Hold(_REASON, message))
+    return snapshot.changed(hold=snapshot.hold or Hold(_REASON, message))
 
 
 def _as_it_runs(job: TrainingJob) -> TrainingJob:

@@ -72,7 +72,9 @@ def recorded(view: JobView, record: JobRecord) -> JobRecord:
     replicas = record.replicas
     if any(seconds.values()):
         replicas = {
-            kind: structs.replace(replica, run_seconds=replica.run_seconds + seconds[kind]) if seconds[kind] else replica
+            kind: structs.replace(replica, run_seconds=replica.run_seconds + seconds[kind])
+            if seconds[kind]
+            else replica
             for kind, replica in replicas.items()
         }
     record = _with_interruption(view, before, record)

@@ -365,7 +365,7 @@ def test_a_job_that_asks_for_the_scheduler_of_t9k_gets_it_only_where_that_is_ins
     body = over(documented("tensorflow-example"), documented("fragments/scheduler"))
     simulator = Simulator(body, api=API)
 
-    group, *children = make_plan(replace(simulator.observe(), offered_scheduler="t9k-scheduler")).actions
+    group, *children = make_plan(simulator.observe().changed(offered_scheduler="t9k-scheduler")).actions
     assert (group.resource.group, group.name) == ("scheduler.tensorstack.dev", "tensorflow-example")
     assert group.body()["spec"] == {"minMember": 4, "queue": "default", "priority": 50}
     pod = children[0].body()

@@ -191,7 +191,7 @@ def test_another_gang_scheduler_is_one_more_value(monkeypatch):
 
     (group,) = make_plan(snapshot).actions
     placed = PodGroup("job", "g", "Placed", {"minMember": 2, "priority": 50})
-    (pod,) = make_plan(replace(snapshot, pod_group=placed)).actions
+    (pod,) = make_plan(snapshot.changed(pod_group=placed)).actions
 
     assert (group.resource, group.body()["spec"]) == (groups, {"minMember": 2, "priority": 50})
     assert pod.body()["spec"]["schedulerName"] == "another"
@@ -214,7 +214,7 @@ def test_a_job_may_have_no_gang_scheduler_or_one_that_is_offered(annotation, off
     annotations = {"tf-operator.kubeflow.org/gang-scheduler": annotation} if annotation else {}
     job = tfjob().workers(1).annotations(annotations)
 
-    snapshot = replace(snapshot_with(job, VOLCANO), offered_scheduler=offered).decided()
+    snapshot = snapshot_with(job, VOLCANO).changed(offered_scheduler=offered).decided()
 
     gang_scheduler = gang_schedulers.of(snapshot.job, snapshot.settings)
     assert (gang_scheduler.pods_scheduler if gang_scheduler else None) == scheduler
