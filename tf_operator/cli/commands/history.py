@@ -73,11 +73,11 @@ def _show(ended: Iterable[EndedJob], arguments: argparse.Namespace, namespace: s
     """The last one last; ``namespace``: only those in it, if there is one."""
     now = SystemClock().now()
     begin = now - timedelta(seconds=arguments.since) if arguments.since else None
-    wanted = (job for job in ended if _is_wanted(job, arguments.name, namespace, begin))
+    selected = (job for job in ended if _is_wanted(job, arguments.name, namespace, begin))
     if arguments.output:
-        items = [job.body() for job in ended_jobs.in_order(wanted, now)]
+        items = [job.body() for job in ended_jobs.in_order(selected, now)]
         sys.stdout.write(output.document({"items": items}, arguments.output))
-    elif lines := ended_jobs.rows(wanted, now=now, shows_namespace=not namespace):
+    elif lines := ended_jobs.rows(selected, now=now, shows_namespace=not namespace):
         sys.stdout.writelines(lines)
     else:
         session.say("No job has ended, as far as is known here.")

@@ -144,10 +144,10 @@ class JobFeed(RunningFeed):
             pause = _PACE if self._pods is None and not self._failures else _USAGE_EVERY
             running = [pod for pod in self._pods or () if pod.is_running]
             try:
-                found, note = await usage.read(self._jobs.client, job, running) if running else UsageList(), ""
+                readings, note = await usage.read(self._jobs.client, job, running) if running else UsageList(), ""
             except (ApiError, NotPossible) as error:
-                found, note, pause = UsageList(), feed.printable(str(error)), _USAGE_AFTER_REFUSAL
-            frame = feed.frame("usage", job_page.usages(found, running, note))
+                readings, note, pause = UsageList(), feed.printable(str(error)), _USAGE_AFTER_REFUSAL
+            frame = feed.frame("usage", job_page.usages(readings, running, note))
             if frame != self._usage:
                 self._usage = frame
                 self._stirred.set()

@@ -84,11 +84,11 @@ def replicas(situation: Situation) -> Shown:
     return {"rows": rows, "count": len(names), "running": running}
 
 
-def usages(found: Sequence[ReplicaUsage], job_pods: Sequence[JobPod], note: str = "") -> Shown:
+def usages(readings: Sequence[ReplicaUsage], job_pods: Sequence[JobPod], note: str = "") -> Shown:
     """What replicas use, as ``tfjob top`` says it, and of memory the share of its limit; ``note``: why nobody knows."""
     limits = {pod.replica: _memory_limit(pod) for pod in job_pods}
     rows = dict[str, Shown]()
-    for used in found:
+    for used in readings:
         cpu, memory, gpu, gpu_memory = usage.texts(used)
         limit = limits.get(used.replica)
         share = min(100, round(used.memory * 100 / limit)) if limit else None
@@ -205,7 +205,7 @@ def _commands(job: Job, naming: str) -> list[tuple[str, str]]:
         options += f" --kind {job.kind.lower()}.{kind}"
     verbs = [("Follow the logs", "logs", " -f"), ("Explain", "explain", ""), ("Collect all for a ticket", "debug", "")]
     verbs += [("Run it again", "retry", "")] if job.phase is JobPhase.FAILED else []
-    return [(what, f"tfjob {verb} {job.name}{more}{options}") for what, verb, more in verbs]
+    return [(purpose, f"tfjob {verb} {job.name}{more}{options}") for purpose, verb, more in verbs]
 
 
 def _tensorboard(job: Job) -> Shown | None:

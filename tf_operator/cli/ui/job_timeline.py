@@ -44,9 +44,9 @@ class Mark(NamedTuple):
 
 def entries(situation: Situation) -> list[Shown]:
     """Conditions, events and the current attempt, the newest first."""
-    found = [*_conditions(situation.job), *_attempt(situation), *map(_event, situation.events)]
-    found.sort(key=lambda entry: str(entry["time"] or ""))
-    return found[: -MOST_ENTRIES - 1 : -1]
+    notes = [*_conditions(situation.job), *_attempt(situation), *map(_event, situation.events)]
+    notes.sort(key=lambda entry: str(entry["time"] or ""))
+    return notes[: -MOST_ENTRIES - 1 : -1]
 
 
 def picture(situation: Situation, checkpoints: Sequence[Saved] = ()) -> Shown | None:
@@ -105,11 +105,11 @@ def _job_marks(situation: Situation, checkpoints: Sequence[Saved]) -> Iterator[M
 def _pod_spans(pod: JobPod) -> Iterator[Span]:
     """From its creation to the end of its program; also the run before the last restart in place."""
     created, now = board.moment(pod.created) or "", pod.main
-    before = pod.state.last_termination
-    if before and before.started_at and (now is None or before != now):
-        yield Span(created, board.moment(before.started_at), "idle", "starts")
-        yield _run(before)
-        created = board.moment(before.finished_at) or created
+    last = pod.state.last_termination
+    if last and last.started_at and (now is None or last != now):
+        yield Span(created, board.moment(last.started_at), "idle", "starts")
+        yield _run(last)
+        created = board.moment(last.finished_at) or created
     if now is None or now.started_at is None:
         tone = "bad" if pod.phase == "Failed" else "idle"
         yield Span(created, board.moment(now.finished_at) if now else None, tone, pod.phase.lower() or "starts")
@@ -121,8 +121,8 @@ def _pod_spans(pod: JobPod) -> Iterator[Span]:
 def _run(program: MainContainer) -> Span:
     ended = board.moment(program.finished_at)
     tone = "run" if program.exit_code is None else "bad" if program.exit_code else "good"
-    what = "runs" if program.exit_code is None else f"exited with code {program.exit_code}"
-    return Span(board.moment(program.started_at) or "", ended, tone, what)
+    state = "runs" if program.exit_code is None else f"exited with code {program.exit_code}"
+    return Span(board.moment(program.started_at) or "", ended, tone, state)
 
 
 def _pod_marks(events: Sequence[JobEvent]) -> Iterator[Mark]:
@@ -134,8 +134,8 @@ def _pod_marks(events: Sequence[JobEvent]) -> Iterator[Mark]:
 def _mark(event: JobEvent) -> Iterator[Mark]:
     if event.time:
         tone = "warn" if event.is_warning or attempts.is_begin(event) else "event"
-        what = feed.printable(f"{event.reason}: {event.message}", _MOST_WORDS)
-        yield Mark(board.moment(event.time) or "", tone, what)
+        text = feed.printable(f"{event.reason}: {event.message}", _MOST_WORDS)
+        yield Mark(board.moment(event.time) or "", tone, text)
 
 
 def _conditions(job: Job) -> Iterator[Shown]:

@@ -40,14 +40,14 @@ class RoomFeed(RunningFeed):
 
     async def run(self) -> None:
         while True:
-            pause, found = _EVERY, None
+            pause, machine = _EVERY, None
             with suppress(ApiError):
-                found = await queue_notes.machine(self._jobs.client)
+                machine = await queue_notes.machine(self._jobs.client)
             resources, notes = list[Shown](), dict[str, str]()
-            if found is None:
+            if machine is None:
                 pause = _AFTER_REFUSAL
             else:
-                resources, notes = list(resources_of(*found)), await self._notes(*found)
+                resources, notes = list(resources_of(*machine)), await self._notes(*machine)
             text = feed.frame("room", {"resources": resources, "notes": notes})
             if text != self.text and (self.text or resources or notes):
                 self.text = text
