@@ -118,6 +118,7 @@ def operator_release(cluster, images, admin, tmp_path_factory):
     repository, _, tag = images.operator.rpartition(":")
     helm = Helm("helm-4", tmp_path_factory.mktemp("helm"), kubeconfig=Path(cluster.kubeconfig))
     values = {"image": {"repository": repository, "tag": tag}, "apis": APIS, "elastic": {"restartInPlace": True}}
+    values["progress"] = {"enabled": True}
     there = [name for name in CRDS if admin.get("customresourcedefinition", name) is not None]
     assert there == [], "this cluster has training jobs already: the tests want one where nobody is disturbed"
     yield Operator(helm, admin.within(HOME), values)
