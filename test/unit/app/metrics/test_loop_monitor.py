@@ -45,9 +45,13 @@ class OtherLoopsClock(FakeClock):
         self.is_over, self.end = False, lambda: None
 
     def call_at(self, when, callback):
+        def end():
+            self._monotonic = max(self._monotonic, when)
+            callback()
+
         loop = asyncio.get_running_loop()
-        self.end = lambda: loop.call_soon_threadsafe(callback)
-        return loop.call_soon(callback) if self.is_over else FakeTimer(callback)
+        self.end = lambda: loop.call_soon_threadsafe(end)
+        return loop.call_soon(end) if self.is_over else FakeTimer(end)
 
     def end_limit(self):
         self.is_over = True
