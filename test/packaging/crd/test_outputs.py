@@ -114,4 +114,4 @@ def test_a_crd_that_kubectl_apply_might_not_take_is_refused():
 def test_the_crd_fits_with_room_to_spare_and_all_versions(rendered):
     """A minor of Kubernetes adds 2 kB to pod templates."""
     size = sum(len(rendered[path].encode()) for path in (outputs.PACKAGED, outputs.PACKAGED_OLDER))
-    assert size < outputs.MOST_BYTES * 0.77
+    assert size < outputs.MOST_BYTES * 0.8

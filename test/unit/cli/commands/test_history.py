@@ -136,7 +136,7 @@ def test_a_wrong_time_is_refused(call, capsys, since):
     with pytest.raises(SystemExit):
         call("--from", "-", f"--since={since}")
 
-    assert "is no time" in capsys.readouterr().err
+    assert "is not a time" in capsys.readouterr().err
 
 
 def test_a_log_that_is_not_there_is_named(call):
