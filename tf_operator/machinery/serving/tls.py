@@ -38,6 +38,8 @@ class TlsTransport(asyncio.Transport):
         self._is_closing = False
         self._is_paused = False
         self._unsent = bytearray()
+        self._waits_for_room = False
+        """In the socket, for what is not sent."""
         self._is_full = False
         self._limit: Timer | None = None
         self._loop.add_reader(self._socket, self._on_readable)
@@ -66,14 +68,14 @@ class TlsTransport(asyncio.Transport):
     def resume_reading(self) -> None:
         if not self._is_closing and self._is_paused:
             self._is_paused = False
-            self._loop.add_reader(self._socket, self._on_readable)
+            if not self._waits_for_room:
+                self._loop.add_reader(self._socket, self._on_readable)
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         if self._is_closing or not data:
             return
-        waits = bool(self._unsent)
         self._unsent += data
-        if not waits:
+        if not self._waits_for_room:
             self._send()
         if len(self._unsent) > MOST_UNSENT and not self._is_full:
             self._is_full = True
@@ -86,7 +88,7 @@ class TlsTransport(asyncio.Transport):
         """Send what is left, and say goodbye."""
         if not self._is_closing:
             self._is_closing = True
-            if not self._unsent:
+            if not self._waits_for_room:
                 self._say_goodbye()
 
     def abort(self) -> None:
@@ -100,16 +102,27 @@ class TlsTransport(asyncio.Transport):
                 self._socket.do_handshake()
                 self._begin()
             data = self._socket.recv(LARGEST_RECORD)
-        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+        except ssl.SSLWantReadError:
+            return
+        except ssl.SSLWantWriteError:  # of its own: a part of the handshake, or of an exchange of keys
+            self._wait_for_room()
             return
         except OSError as error:
             self._end(error)
             return
+        self._pass_on(data)
+
+    def _pass_on(self, data: bytes) -> None:
+        try:
+            if not data:
+                self._protocol.eof_received()
+            elif not self._is_closing:
+                self._protocol.data_received(data)
+        except Exception:  # the loop reports it, and nobody would serve the connection any more
+            self.abort()
+            raise
         if not data:
-            self._protocol.eof_received()
             self._end(None)
-        elif not self._is_closing:
-            self._protocol.data_received(data)
 
     def _begin(self) -> None:
         self._is_open = True
@@ -122,17 +135,36 @@ class TlsTransport(asyncio.Transport):
             while self._unsent:
                 del self._unsent[: self._socket.send(self._unsent)]
         except ssl.SSLWantWriteError:
-            self._loop.add_writer(self._socket, self._send)
+            self._wait_for_room()
             return
         except OSError as error:
             self._end(error)
             return
+        if self._waits_for_room:
+            self._on_room()
+
+    def _wait_for_room(self) -> None:
+        """Send when the socket takes more, and read nothing until then.
+
+        In OpenSSL, a message of its own that comes between two tries to send the same ends the connection, and reading
+        may bring one. And a client that has ended what it sends may still be reading.
+        """
+        self._waits_for_room = True
+        self._loop.remove_reader(self._socket)
+        self._loop.add_writer(self._socket, self._send)
+
+    def _on_room(self) -> None:
+        self._waits_for_room = False
         self._loop.remove_writer(self._socket)
+        if self._is_closing:
+            self._say_goodbye()
+        elif not self._is_paused:
+            self._loop.add_reader(self._socket, self._on_readable)
+            if not self._is_open:
+                self._on_readable()
         if self._is_full:
             self._is_full = False
             self._protocol.resume_writing()
-        if self._is_closing:
-            self._say_goodbye()
 
     def _say_goodbye(self) -> None:
         with suppress(OSError):  # the client has not said it yet, or has gone

@@ -204,3 +204,80 @@ async def test_who_waits_for_a_handshake_may_be_cancelled(opening):
     await asyncio.sleep(0)
 
     assert opening.protocol.calls == []
+
+
+async def test_a_client_that_has_ended_what_it_sends_gets_all_of_a_reply(connection):
+    connection.transport.write(LONG)
+    socket.socket.shutdown(connection.client, socket.SHUT_WR)
+
+    assert await connection.read(len(LONG)) == LONG
+    await connection.calls("pause", "resume", "eof", "lost")
+
+
+async def test_nothing_is_read_while_a_client_does_not_read(connection):
+    """OpenSSL would end the connection at a message about keys, which it answers in the middle of a record."""
+    connection.transport.write(LONG)
+    connection.client.sendall(b"more")
+    connection.transport.pause_reading()
+    connection.transport.resume_reading()
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert connection.protocol.received == b""
+
+    assert await connection.read(len(LONG)) == LONG
+    while connection.protocol.received != b"more":
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("method", ["recv", "do_handshake"])
+async def test_the_loop_rests_while_openssl_has_no_room_for_what_it_sends_itself(opening, method, monkeypatch):
+    if method == "recv":
+        await opening.shake_hands()
+    accepted, tries, act = opening.transport.get_extra_info("socket"), [], getattr(ssl.SSLSocket, method)
+
+    def without_room(tls, *args):
+        if tls is not accepted:
+            return act(tls, *args)
+        tries.append(method)
+        raise ssl.SSLWantWriteError
+
+    opening.client.send(b"a question")
+    with suppress(BlockingIOError):
+        while True:
+            socket.socket.send(accepted, bytes(1000))
+    with monkeypatch.context() as patch:
+        patch.setattr(ssl.SSLSocket, method, without_room)
+        for _ in range(9):
+            await asyncio.sleep(0)
+        assert tries == [method]
+    with suppress(BlockingIOError):
+        while True:
+            socket.socket.recv(opening.client, 100_000)
+    with suppress(ssl.SSLError):  # a question is no handshake
+        await opening.shaking
+    while method == "recv" and not opening.protocol.received:
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("end", ["close", "abort"])
+async def test_a_protocol_may_end_its_connection_when_it_is_told_to_write(connection, end, caplog):
+    connection.protocol.resume_writing = getattr(connection.transport, end)
+    connection.transport.write(LONG)
+
+    with suppress(ssl.SSLEOFError):
+        assert await connection.read(len(LONG) + 1) == LONG
+    connection.client.close()
+    await connection.calls("pause", *["eof"] * (end == "close"), "lost")
+    assert caplog.messages == []
+
+
+async def test_a_bug_of_a_protocol_ends_its_connection(connection, caplog):
+    def fails(_):
+        raise KeyError("a bug")
+
+    connection.protocol.data_received = fails
+    connection.client.sendall(b"x")
+    await connection.calls("lost")
+
+    (record,) = caplog.records
+    assert record.exc_info[0] is KeyError
