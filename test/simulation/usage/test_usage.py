@@ -11,6 +11,7 @@ from random import Random
 import pytest
 
 from support.embedded.pod_events import (
+    edited,
     everything_runs,
     fails,
     is_deleted,
@@ -142,3 +143,17 @@ def test_a_run_of_which_nobody_saw_the_end_counts_for_no_longer_than_it_was():
         life = lived(seed, unseen=True)
 
         assert all(seconds <= life.ran[kind] for kind, seconds in used(life).items()), seed
+
+
+@pytest.mark.parametrize("amount", ["1e18", "9" * 30 + "e99"])
+def test_a_job_ends_whatever_its_template_asks_for_by_then(amount):
+    requests = {"cpu": amount, "memory": amount, "example.com/board": amount}
+    template = {"spec": {"containers": [{"name": "tensorflow", "image": "i", "resources": {"requests": requests}}]}}
+    life = Witness(tfjob().workers(1).body())
+    life.settle()
+    edit = edited({"spec": {"tfReplicaSpecs": {"Worker": {"template": template}}}})
+    for move in (everything_runs, time_passes(3600), edit, succeeds("worker-0")):
+        life.happens(move)
+
+    assert life.record.phase == "Succeeded"
+    assert len(life.record.usage) == 3

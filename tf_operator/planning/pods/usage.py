@@ -39,6 +39,8 @@ CPU: Final = "cpuSeconds"
 MEMORY: Final = "memoryGiBSeconds"
 _LONGEST_NAME: Final = 40
 _GIBIBYTE: Final = 2**30
+_MOST: Final = 2**53
+"""JSON numbers are exact up to there, and the status has no place beyond: a template may be edited to any amount."""
 _OOM: Final = "OOMKilled"
 _SECOND: Final = timedelta(seconds=1)
 _ENDING: Final = ENDS | IDLE | {JobPhase.RESTARTING}
@@ -184,7 +186,7 @@ def _requested(job: TrainingJob, seconds: Mapping[ReplicaType, int]) -> dict[str
                 amounts[resource] += thousandths * seconds[spec.type]
     units = {MEMORY: shapes.ONE * _GIBIBYTE}
     names = sorted(amounts, key=lambda name: (name not in _NAMES.values(), name))[:MOST_RESOURCES]
-    return {name: amounts[name] / units.get(name, shapes.ONE) for name in names}
+    return {name: min(amounts[name] / units.get(name, shapes.ONE), _MOST) for name in names}
 
 
 _NAMES: Final = {"cpu": CPU, "memory": MEMORY}
