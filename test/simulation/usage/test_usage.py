@@ -6,6 +6,8 @@ waits for a replica that was lost. The operator is killed after random writes. `
 
 import os
 from collections import Counter
+from copy import deepcopy
+from functools import partial
 from random import Random
 
 import pytest
@@ -26,6 +28,8 @@ from support.embedded.pod_events import (
 )
 from support.embedded.simulator import Simulator
 from support.jobs.builders import tfjob
+from support.pods import pod_status
+from support.pods.pod_status import Exit
 
 
 def is_restarted(replica):
@@ -157,3 +161,39 @@ def test_a_job_ends_whatever_its_template_asks_for_by_then(amount):
 
     assert life.record.phase == "Succeeded"
     assert len(life.record.usage) == 3
+
+
+def with_clock_of(year, which):
+    """What a kubelet writes whose node had another year when the program started, or ended."""
+
+    def change(pod, _now):
+        status = deepcopy(pod["status"])
+        for entry in status["containerStatuses"]:
+            for state in (entry["state"], entry.get("lastState", {})):
+                for part in state.values():
+                    if which in part:
+                        part[which] = f"{year}{part[which][4:]}"
+        return status
+
+    return change
+
+
+@pytest.mark.parametrize("year", ["0001", "1970", "9999"])
+@pytest.mark.parametrize("which", ["startedAt", "finishedAt"])
+@pytest.mark.parametrize("end", [pod_status.finished, pod_status.restarted])
+def test_no_clock_of_a_node_makes_a_run_or_a_loss_longer_than_its_pod_is_old(year, which, end):
+    life = Simulator(tfjob().workers(1, restart="OnFailure").body())
+    for move in (everything_runs, time_passes(3600)):
+        life.settle()
+        move(life)
+    (pod,) = life.pods
+    life.set_pod(pod, partial(end, how=Exit(1)), with_clock_of(year, which))
+    for move in (everything_runs, time_passes(60), succeeds("worker-0")):
+        life.settle()
+        move(life)
+    life.settle()
+
+    assert life.record.phase == "Succeeded"
+    (replica,) = life.record.replicas.values()
+    assert replica.run_seconds <= 5 * 3600  # two runs, and an hour for each by which clocks may differ
+    assert life.record.lost_seconds <= 2 * 3600

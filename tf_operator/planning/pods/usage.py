@@ -43,6 +43,8 @@ _MOST: Final = 2**53
 """JSON numbers are exact up to there, and the status has no place beyond: a template may be edited to any amount."""
 _OOM: Final = "OOMKilled"
 _SECOND: Final = timedelta(seconds=1)
+_CLOCKS_APART: Final = timedelta(hours=1)
+"""By as much those of the operator and of the API server may differ."""
 _ENDING: Final = ENDS | IDLE | {JobPhase.RESTARTING}
 """Phases with which runs end, or an interruption begins or ends."""
 Place = tuple[ReplicaType, int]
@@ -54,12 +56,14 @@ class Run(NamedTuple):
     place: Place
     start: datetime
     end: datetime
+    longest: timedelta
+    """A node that starts with a wrong clock may set it during the run."""
     is_interrupted: bool
     """Whether the replica starts again after it."""
 
     @property
     def seconds(self) -> int:
-        return max(round((self.end - self.start) / _SECOND), 0)
+        return max(round(min(self.end - self.start, self.longest) / _SECOND), 0)
 
 
 def recorded(view: JobView, record: JobRecord) -> JobRecord:
@@ -135,7 +139,8 @@ def _ended_in_place(view: JobView, before: JobRecord) -> Iterator[Run]:
         ended = entry.pod.last_termination
         if ended and ended.started_at and ended.finished_at and _is_new(ended.finished_at, known.get(entry.pod.uid)):
             place = (entry.replica.spec.type, entry.replica.index)
-            yield Run(place, ended.started_at, ended.finished_at, is_interrupted=True)
+            longest = _longest(entry.pod, view)
+            yield Run(place, ended.started_at, ended.finished_at, longest, is_interrupted=True)
 
 
 def _is_new(end: datetime, counted: datetime | None) -> bool:
@@ -157,7 +162,13 @@ def _run(pod: Pod, place: Place, view: JobView, *, is_interrupted: bool) -> Iter
         end = min(moment for moment in known if moment)
         # The clock of a node may be wrong, and only an end of its own is wrong by as much.
         start = max(start, pod.created_at or start)
-    yield Run(place, start, end, is_interrupted)
+    yield Run(place, start, end, _longest(pod, view), is_interrupted)
+
+
+def _longest(pod: Pod, view: JobView) -> timedelta:
+    """No run is longer than its pod is old."""
+    now = view.snapshot.now
+    return max(now - (pod.created_at or now), timedelta()) + _CLOCKS_APART
 
 
 def _runs_since(pod: Pod, place: Place, record: JobRecord) -> datetime | None:
@@ -206,8 +217,10 @@ def _with_interruption(view: JobView, before: JobRecord, record: JobRecord) -> J
 
 
 def _interrupted_at(view: JobView) -> datetime:
-    ends = (*(loss.ended_at for loss in view.losses), *(entry.ended_at for entry in view.restarts_in_place))
-    return min(filter(None, ends), default=view.snapshot.now)
+    ends = [(loss.ended_at, loss.pod) for loss in view.losses]
+    ends += [(entry.ended_at, entry.pod) for entry in view.restarts_in_place]
+    moments = (max(end, (pod and pod.created_at) or end) for end, pod in ends if end)
+    return min(moments, default=view.snapshot.now)
 
 
 def _work_lost(view: JobView, runs: tuple[Run, ...]) -> int:
@@ -228,12 +241,14 @@ def _time_lost(view: JobView, before: JobRecord, after: JobRecord) -> int:
     if after.phase is JobPhase.RESTARTING:
         return 0
     known = {entry.uid: entry.time for entry in before.restart_records}
-    return max((_pause(entry, known.get(entry.pod.uid)) for entry in view.restarts_in_place), default=0)
+    return max((_pause(entry, known.get(entry.pod.uid), view) for entry in view.restarts_in_place), default=0)
 
 
-def _pause(entry: RestartInPlace, counted: datetime | None) -> int:
+def _pause(entry: RestartInPlace, counted: datetime | None, view: JobView) -> int:
     end, start = entry.ended_at, entry.pod.main.started_at if entry.pod.main else None
-    return max(round((start - end) / _SECOND), 0) if start and end and _is_new(end, counted) else 0
+    if start is None or end is None or not _is_new(end, counted):
+        return 0
+    return max(round(min(start - end, _longest(entry.pod, view)) / _SECOND), 0)
 
 
 def _all_running_since(view: JobView) -> datetime:
