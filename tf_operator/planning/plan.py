@@ -32,7 +32,7 @@ from tf_operator.planning.job_view import JobView
 from tf_operator.planning.kueue import protocol
 from tf_operator.planning.pods import absences, attempts, avoided_nodes, pod_needs, reported_progress
 from tf_operator.planning.replicas import Replica
-from tf_operator.planning.snapshot import Cause, Snapshot
+from tf_operator.planning.snapshot import Cause, RejectedWrite, Snapshot
 from tf_operator.planning.verdict import Phase, Verdict
 
 
@@ -48,7 +48,7 @@ def make_plan(snapshot: Snapshot) -> Plan:
         return _after_end(snapshot)
     digest = pod_needs.digest(requested.job) if snapshot.settings.has_job_queue else ""
     snapshot = snapshot.changed(hold=snapshot.hold or admission.hold(snapshot), pods_digest=digest)
-    snapshot = snapshot.changed(rejected=snapshot.rejected or life.refusal(snapshot))
+    snapshot = snapshot.changed(rejected=_refusal(snapshot))
     view = _in_queue(job_view.view(snapshot))
     if names := absences.unconfirmed(view):
         return Plan(looks_for=names)
@@ -68,6 +68,12 @@ def make_plan(snapshot: Snapshot) -> Plan:
         counts=tuple(events_and_counts.counts(view, job_report)),
         requeue_after=_soonest(snapshot.now, _moments(view, decision, after)),
     )
+
+
+def _refusal(snapshot: Snapshot) -> RejectedWrite | None:
+    """What was refused for good, or what the job needs and cannot have, or what may be tried again."""
+    last = snapshot.rejected
+    return last if last and rejections.is_final(last) else life.refusal(snapshot) or last
 
 
 def _in_queue(view: JobView) -> JobView:
