@@ -172,3 +172,23 @@ def test_no_pod_is_created_before_the_policy_is_accepted(isolated):
     assert "its NetworkPolicy was rejected: exceeded quota" in isolated.status["conditions"][-1]["message"]
     isolated.sleep(20)
     assert sorted(isolated.pods) == ["job-worker-0"]
+
+
+def test_one_that_is_out_of_sight_is_not_enough_for_a_new_pod(isolated):
+    """Nobody would notice that it is deleted, and each look would try to create it."""
+    isolated.settle()
+    everything_runs(isolated)
+    isolated.settle()
+    policy = isolated.find(network_policy.KIND.resource, isolated.key)
+    labels = policy["metadata"]["labels"]
+    isolated.put(network_policy.KIND.resource, policy | {"metadata": policy["metadata"] | {"labels": {}}})
+    fails("worker-0", 137)(isolated)
+    isolated.sleep(600)
+    assert sorted(isolated.pods) == []
+    assert "put the label back" in isolated.status["conditions"][-1]["message"]
+    assert len([call for call in isolated.calls if call.startswith("create networkpolicies")]) < 20
+
+    policy = isolated.find(network_policy.KIND.resource, isolated.key)
+    isolated.put(network_policy.KIND.resource, policy | {"metadata": policy["metadata"] | {"labels": labels}})
+    isolated.sleep(60)
+    assert sorted(isolated.pods) == ["job-worker-0"]

@@ -106,7 +106,8 @@ def _needed(snapshot: Snapshot) -> Iterator[_Child]:
 
 def _creation(child: _Child, spec: Body, stage: Stage) -> Create:
     job, resource = child.snapshot.job, child.kind.resource
-    return Create(resource, job.key.name, f"its {resource.kind}", partial(_body, job, spec), stage)
+    subject, body = f"its {resource.kind}", partial(_body, job, spec)
+    return Create(resource, job.key.name, subject, body, stage, is_watched=child.kind.is_needed)
 
 
 def note(snapshot: Snapshot) -> str:
