@@ -167,8 +167,13 @@ class TlsTransport(asyncio.Transport):
             self._protocol.resume_writing()
 
     def _say_goodbye(self) -> None:
-        with suppress(OSError):  # the client has not said it yet, or has gone
+        try:
             self._socket.unwrap()
+        except ssl.SSLWantWriteError:
+            self._wait_for_room()
+            return
+        except OSError:  # the client has not said it yet, or has gone
+            pass
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_WR)
         self._limit = self._clock.call_at(self._clock.monotonic() + CLOSED_WITHIN, self.abort)

@@ -128,6 +128,23 @@ async def test_what_was_written_before_the_end_arrives_and_then_the_end(connecti
     await connection.calls("pause", "resume", "eof", "lost")
 
 
+async def test_the_end_waits_for_room_and_is_said_all_the_same(connection, monkeypatch):
+    """Without it a client cannot tell the end of a reply from a connection that broke."""
+    tries, unwrap = [], ssl.SSLSocket.unwrap
+
+    def without_room(tls):
+        tries.append(tls)
+        if len(tries) == 1:
+            raise ssl.SSLWantWriteError
+        return unwrap(tls)
+
+    monkeypatch.setattr(ssl.SSLSocket, "unwrap", without_room)
+    connection.client.suppress_ragged_eofs = False
+    connection.transport.close()
+
+    assert await connection.read() == b""
+
+
 async def test_a_client_that_does_not_stop_sending_is_read_for_a_second(connection, clock):
     connection.transport.close()
     assert await connection.read() == b""
