@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from operator import itemgetter
-from typing import Any, BinaryIO, Final
+from typing import Annotated, Any, BinaryIO, Final
 
 import msgspec
 
@@ -21,6 +21,9 @@ _MARK: Final = b'"job ended"'
 _LONGEST_LINE: Final = 64 * 1024
 _LONGEST_FAILURE: Final = 60
 _HOUR: Final = 3600
+# A line that has more than Kubernetes allows is no record: a column of a table is as wide as its widest cell.
+_Text = Annotated[str, msgspec.Meta(max_length=253)]
+_Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 
 
 class Failure(msgspec.Struct, frozen=True, gc=False):
@@ -82,16 +85,16 @@ class _Record(msgspec.Struct):
 
     message: str
     time: str
-    job_namespace: str
-    job_name: str
-    job_uid: str
-    to: str
+    job_namespace: _Text
+    job_name: _Text
+    job_uid: _Text
+    to: _Text
     duration_seconds: float | None = None
-    restarts: int = 0
-    lost_seconds: int = 0
-    usage: dict[str, int] = {}
+    restarts: _Count = 0
+    lost_seconds: _Count = 0
+    usage: dict[str, _Count] = {}
     first_failure: Failure | None = None
-    spec_digest: str = ""
+    spec_digest: _Text = ""
 
 
 _READ: Final = msgspec.json.Decoder(_Record)

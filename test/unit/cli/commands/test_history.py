@@ -131,6 +131,21 @@ def test_programs_get_all_that_is_known(call, log, monkeypatch):
     }
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [{"job_name": "x" * 60_000}, {"to": "x" * 60_000}, {"restarts": 10**4000}, {"usage": {"a/b": 10**400}}],
+    ids=["name", "state", "restarts", "usage"],
+)
+def test_a_line_with_values_that_no_operator_writes_is_no_record(call, tmp_path, fields):
+    file = tmp_path / "operator.log"
+    wrong, right = (json.dumps(record(name, timedelta(0), **more)) for name, more in (("a", fields), ("b", {})))
+    file.write_text(f"{wrong}\n{right}\n")
+
+    code, out, err = call("--from", str(file))
+    assert (code, names(out), err) == (0, ["b"], "")
+    assert max(map(len, out.splitlines())) < 200
+
+
 @pytest.mark.parametrize("since", ["d", "1.5d", "99999d", "0d", "week"])
 def test_a_wrong_time_is_refused(call, capsys, since):
     with pytest.raises(SystemExit):
