@@ -1,5 +1,6 @@
 """Waiting for a job, which may show itself meanwhile: as a line of a terminal, or as a table of a notebook."""
 
+import shutil
 import sys
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing, contextmanager
@@ -10,7 +11,7 @@ from tf_operator.client import display, progress
 from tf_operator.client.job import Job, WaitTimeout, deleted, reached
 from tf_operator.job.record import JobPhase
 from tf_operator.machinery.clock import Clock
-from tf_operator.text import printable
+from tf_operator.text import printable, shortened
 
 _HEADER = ("Name", "State", "Ready", "Restarts", "Progress", "Message")
 
@@ -83,12 +84,21 @@ class _Line:
 
     def __init__(self) -> None:
         self._last = ""
+        self._is_terminal = sys.stdout.isatty()
 
     def show(self, text: str) -> None:
+        if self._is_terminal:
+            # A terminal goes on in another line with what is wider, and only the last one would be written again.
+            text = shortened(text, shutil.get_terminal_size().columns - 1)
         if text != self._last:
             self._last = text
-            print(f"\r\x1b[K{text}" if sys.stdout.isatty() else f"{text}\n", end="", flush=True)  # noqa: T201
+            self._write(f"\r\x1b[K{text}" if self._is_terminal else f"{text}\n")
 
     def end(self) -> None:
-        if self._last and sys.stdout.isatty():
-            print(flush=True)  # noqa: T201
+        if self._last and self._is_terminal:
+            self._write("\n")
+
+    @staticmethod
+    def _write(text: str) -> None:
+        encoding = sys.stdout.encoding or "utf-8"  # one that lacks a character of the bar must not end the wait
+        print(text.encode(encoding, "replace").decode(encoding), end="", flush=True)  # noqa: T201

@@ -1,6 +1,7 @@
 """A job that shows itself while it is waited for."""
 
 import asyncio
+import io
 import os
 import sys
 from contextlib import asynccontextmanager
@@ -78,3 +79,25 @@ async def test_a_terminal_has_one_line_that_changes(cluster, monkeypatch, ends):
     assert written.count("\r\n") == 1
     assert written.endswith("\r\n")
     assert written.count("\r\x1b[K") == (4 if ends else 1)
+
+
+async def test_a_line_is_no_wider_than_its_terminal(cluster, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "30")
+    master, slave = os.openpty()
+    with os.fdopen(slave, "w") as terminal:
+        monkeypatch.setattr(sys, "stdout", terminal)
+        await live(cluster, progress=True)
+    lines = os.read(master, 10_000).decode().strip().split("\r\x1b[K")
+    os.close(master)
+
+    assert max(map(len, lines)) == 29
+    assert lines[-1].startswith("j   Succeeded   0/1   ")
+    assert lines[-1].endswith("...")
+
+
+async def test_an_encoding_without_the_characters_of_the_bar_does_not_end_the_wait(cluster, monkeypatch):
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, "ascii", write_through=True))
+    await live(cluster, progress=True)
+
+    assert f"{'?' * 30} 50 %; loss 0.5".encode() in written.getvalue()
