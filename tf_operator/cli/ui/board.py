@@ -178,10 +178,13 @@ class Board(Feed):
 
     def row_gone(self, kind: str, key: ObjectKey) -> None:
         self._curves.pop((kind, key), None)
+        for cursor in self._cursors:
+            cursor.waiting[kind, key] = True
+        self.changed()
 
     def row_changed(self, kind: str, key: ObjectKey) -> None:
         for cursor in self._cursors:
-            cursor.waiting[kind, key] = None
+            cursor.waiting.setdefault((kind, key), False)
         self.changed()
 
 
@@ -192,9 +195,10 @@ class BoardCursor:
 
     def __init__(self, board: Board) -> None:
         self._board = board
-        self.waiting: dict[tuple[str, ObjectKey], None] = {
-            (kind, item.metadata.key): None for kind, informer in board.informers.items() for item in informer.store
+        self.waiting: dict[tuple[str, ObjectKey], bool] = {
+            (kind, item.metadata.key): False for kind, informer in board.informers.items() for item in informer.store
         }
+        """And whether a job of this name is gone, of which the page must keep nothing if another one has it by now."""
         self._has_begun = self._is_complete = False
         self._problem = ""
 
@@ -208,13 +212,13 @@ class BoardCursor:
         taken = [key for key, _ in zip(self.waiting, range(_ROWS_AT_ONCE), strict=False)]
         rows, gone, curves = list[bytes](), list[bytes](), list[bytes]()
         for kind, key in taken:
-            del self.waiting[kind, key]
+            is_gone = self.waiting.pop((kind, key))
             item = self._board.informers[kind].store.get(key)
-            gone += [] if item else [msgspec.json.encode(f"{kind}/{key}")]
+            gone += [msgspec.json.encode(f"{kind}/{key}")] if is_gone or item is None else []
             rows += [item.text] if item else []
             if item and (curve := self._board.curve(kind, key)):
                 curves.append(msgspec.json.encode((f"{kind}/{key}", curve.name, curve.values)))
-        yield from _lists(("rows", rows), ("gone", gone), ("curves", curves))
+        yield from _lists(("gone", gone), ("rows", rows), ("curves", curves))
         if self._board.is_complete and not (self.waiting or self._is_complete):
             self._is_complete = True
             yield feed.frame("complete", value=True)
@@ -243,4 +247,3 @@ class _Handler:
 
     def on_delete(self, last: JobRow, *, final_state_known: bool) -> None:  # noqa: ARG002 (it is gone either way)
         self._board.row_gone(self._kind, last.metadata.key)
-        self._board.row_changed(self._kind, last.metadata.key)

@@ -90,12 +90,15 @@ async def test_what_programs_report_is_a_bar_and_a_small_curve_of_the_first_numb
 async def test_another_job_of_the_name_has_a_curve_of_its_own(cluster, live_board):
     cluster.job("a", status=reported(40, 400, loss="2.5"))
     await cluster.clock.idle()
+    page = live_board.opened()
+    page.news()
     async with cluster.client() as jobs:
         await jobs.delete("a")
     cluster.job("a")
     await cluster.clock.idle()
 
     assert "curves" not in dict(read(live_board.opened().news()))
+    assert [event for event, _ in read(page.news())] == ["gone", "rows"]  # so the page forgets the curve that it has
     assert live_board._curves == {}
 
 
