@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from decimal import Decimal
+from decimal import ROUND_CEILING, Decimal
 from typing import Final, NamedTuple
 
 from tf_operator import quantity
@@ -11,6 +11,8 @@ from tf_operator.local.node.pod import ContainerSpec, LocalPod, Role
 
 COUNTED: Final = ("cpu", "memory")
 _NOTHING: Final = Decimal(0)
+_UNITS: Final = {"cpu": Decimal("0.001"), "memory": Decimal(1)}
+_MOST: Final = Decimal(2**63 - 1)
 
 
 class _Placed(NamedTuple):
@@ -103,7 +105,12 @@ def _owner(pod: LocalPod) -> str:
 
 
 def _amounts(pod: LocalPod) -> Mapping[str, Decimal]:
-    return {name: amount for name in COUNTED if (amount := _of(pod, name))}
+    return {name: _counted(name, amount) for name in COUNTED if (amount := _of(pod, name))}
+
+
+def _counted(name: str, amount: Decimal) -> Decimal:
+    """In whole units and up to a bound, as kube-scheduler has it: sums have to be exact, since pods are taken off."""
+    return min(amount, _MOST).quantize(_UNITS[name], ROUND_CEILING)
 
 
 def _of(pod: LocalPod, name: str) -> Decimal:

@@ -126,6 +126,19 @@ def test_a_pod_counts_from_its_binding_to_its_end_or_its_deletion():
     assert not requests.is_assumed("one")
 
 
+def test_a_pod_that_requests_more_than_any_machine_has_leaves_no_room_behind():
+    requests = Requests("local", MACHINE)
+    for pod in (named(asking(9e99), "huge"), named(asking(1.5), "one"), named(asking(9e99), "huge")):
+        requests.assume(pod)
+    for number in (0.1, 3.9001):
+        requests.assume(named(asking(number), str(number)))
+    for uid in ("huge", "one", "0.1", "3.9001"):
+        requests.forget(uid)
+    assert requests.reasons(named(asking(4), "next")) == []
+    assert requests.reasons(named(asking(5), "next")) == [CPU]
+    assert not requests._used
+
+
 def test_a_job_whose_pods_request_more_than_there_is_is_told_once():
     requests = Requests("local", MACHINE)
     said = []
