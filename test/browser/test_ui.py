@@ -146,6 +146,13 @@ async def _curve_is_read(page: "Page") -> None:
     steps = [int(text.partition(" at step ")[2]) for text in (first, second)]
     assert steps[0] < steps[1], (first, second)
 
+    # A page that was hidden for a moment has a stream that begins again, and keeps the points that it had.
+    await page.evaluate("dispatchEvent(new Event('pagehide')); dispatchEvent(new Event('pageshow'))")
+    more = "([element, most]) => element.ariaValueMax > most"
+    await page.wait_for_function(more, arg=[await curve.element_handle(), await curve.get_attribute("aria-valuemax")])
+    await curve.press("Home")
+    assert await curve.get_attribute("aria-valuetext") == first
+
 
 async def _lines_are_folded(log: "Locator") -> None:
     """What TensorFlow writes of itself is one line, until somebody wants to see it."""

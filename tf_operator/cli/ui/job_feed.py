@@ -222,6 +222,11 @@ class JobFeed(RunningFeed):
             self.changed()
 
     @property
+    def uid(self) -> str:
+        """Of the job, which may be another one of its name by now; empty before it was read."""
+        return self._job.uid if self._job else ""
+
+    @property
     def _situation(self) -> Situation | None:
         if self._job is None:
             return None
@@ -276,7 +281,8 @@ class JobCursor:
         if self._curves is not self._source.curves:  # another job has the name
             self._curves, self._points = self._source.curves, 0
         if self._points != self._curves.count:
-            yield feed.frame("curves", {**self._curves.since(self._points), "isMore": self._points > 0})
+            points = {**self._curves.since(self._points), "isMore": self._points > 0}
+            yield feed.frame("curves", {"uid": self._source.uid, **points})
             self._points = self._curves.count
 
     @property

@@ -204,6 +204,7 @@ async def test_a_page_gets_the_curves_of_its_job_and_then_each_point(cluster, jo
     assert (shown["percentage"], shown["mark"], shown["resumed"]) == (40, 20, 1)
     assert (shown["saved"], shown["path"]) == ("2026-01-01T00:00:02Z", "/data?")
     assert (first["curves"]["points"], first["curves"]["isMore"]) == ([[1767225604.0, 4, 2.0]], False)
+    assert first["curves"]["uid"] == first["job"]["uid"]  # by which the page tells another job of the name
 
     cluster.report("j", "Running", **reported(5, loss="1"))
     await cluster.clock.advance(1)

@@ -61,11 +61,25 @@ export function sparkline(values) {
 /** The curves of a job: one for each metric, which pointer and arrow keys read. */
 export class Charts {
   constructor(box) {
-    Object.assign(this, { box, charts: new Map(), points: [], names: [], reported: new Map() });
+    Object.assign(this, { box, charts: new Map(), points: [], names: [], reported: new Map(), uid: null });
   }
 
-  add({ names, points, most, isMore }) {
-    this.points = isMore ? [...this.points, ...points].slice(-most) : points;
+  /** Forget what another job of this name has reported. */
+  keep(uid) {
+    if (this.uid !== null && this.uid !== uid) {
+      Object.assign(this, { points: [], names: [], reported: new Map() });
+      this.frame ||= requestAnimationFrame(() => this.draw());
+    }
+    this.uid = uid;
+  }
+
+  /** A stream that begins again, because the page was hidden, knows nothing of what the page had before. */
+  add({ uid, names, points, most, isMore }) {
+    this.keep(uid);
+    const places = names.map((name) => this.names.indexOf(name));
+    const before = isMore ? this.points : this.points.filter(([time]) => time < points[0][0]);
+    const earlier = before.map(([time, step, ...values]) => [time, step, ...places.map((place) => values[place] ?? null)]);
+    this.points = [...earlier, ...points].slice(-most);
     this.names = names;
     this.frame ||= requestAnimationFrame(() => this.draw());
   }

@@ -44,6 +44,8 @@ function onJob(job) {
   show($("note"), job.note);
   write($("note"), job.note);
   onFacts(job);
+  charts.keep(job.uid);
+  show($("curves"), charts.names.length);
   show($("progress"), job.progress);
   if (job.progress && isNew("progress", job.progress)) onProgress(job.progress);
   show($("failure"), job.failure);
