@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from tf_operator.client import changes
 from tf_operator.client.job import Job
 from tf_operator.job import templates
 from tf_operator.job.record import JobPhase
@@ -18,7 +19,7 @@ from tf_operator.planning.job_queue import shapes
 
 _NODES: Final = Resource("", "v1", "nodes", "Node", is_namespaced=False)
 _PODS: Final = Resource("", "v1", "pods", "Pod")
-_MOST_PODS: Final = 500
+_NOT_ENDED: Final = Scope("", field_selector="status.phase!=Succeeded,status.phase!=Failed")
 _MOST_HOLDERS: Final = 3
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
 
@@ -33,9 +34,11 @@ async def read(client: ApiClient, jobs: Sequence[Job]) -> dict[str, str]:
 
 
 async def machine(client: ApiClient) -> tuple[Body, list[Body]] | None:
-    """The node of a single machine and its pods; ``None`` where there are several."""
-    nodes = await _items(client, _NODES, most=2)
-    return (nodes[0], await _items(client, _PODS, most=_MOST_PODS)) if len(nodes) == 1 else None
+    """The node of a single machine and its pods that have not ended; ``None`` where there are several."""
+    page = responses.read_object(await client.send(requests.list_page(_NODES, Scope(), limit=2)))
+    nodes = objects_of(list_of(page.get("items")))
+    # All of them: those behind the first ones may have what somebody waits for.
+    return (nodes[0], (await changes.list_all(client, _PODS, _NOT_ENDED)).items) if len(nodes) == 1 else None
 
 
 def notes_of(waiting: Iterable[Job], node: Body, pods: Iterable[Body]) -> dict[str, str]:
@@ -74,8 +77,3 @@ def _note(
 def _whole(amounts: shapes.Amounts) -> dict[str, int]:
     """Devices and the like, which have names with a domain; whoever waits for CPU and memory is told by the queue."""
     return {name: amount // shapes.ONE for name, amount in amounts if "/" in name}
-
-
-async def _items(client: ApiClient, resource: Resource, *, most: int) -> list[Body]:
-    page = responses.read_object(await client.send(requests.list_page(resource, Scope(), limit=most)))
-    return objects_of(list_of(page.get("items")))

@@ -2,9 +2,13 @@
 
 import pytest
 
+from support.embedded.embedded_jobs import EmbeddedJobs
+from support.fake_clock import FakeClock
 from tf_operator.client import queue_notes
 from tf_operator.client.job import read_job
 from tf_operator.dialects import registry
+from tf_operator.machinery.transport import requests
+from tf_operator.machinery.transport.requests import Resource
 
 NODE = {"status": {"allocatable": {"cpu": "8", "nvidia.com/gpu": "4"}}}
 GPU = "nvidia.com/gpu"
@@ -45,3 +49,15 @@ def test_a_waiting_job_says_how_much_is_free_and_who_has_the_rest(pods, note):
 def test_a_job_that_needs_more_than_there_is_says_so():
     note = "waits for 6 nvidia.com/gpu; 4 of 4 are free"
     assert queue_notes.notes_of([job(2, 3)], NODE, []) == {"u": note}
+
+
+async def test_of_a_machine_with_many_pods_all_count_that_have_not_ended():
+    cluster = EmbeddedJobs(FakeClock())
+    node = {"metadata": {"name": "local"}}
+    cluster._send(requests.create(Resource("", "v1", "nodes", "Node", is_namespaced=False), "", node))
+    owner = cluster.job("j")
+    for number in range(600):
+        cluster.pod(owner, f"worker-{number}", "Succeeded" if number < 10 else "Running")
+    async with cluster.client() as jobs:
+        _, pods = await queue_notes.machine(jobs.client)
+    assert len(pods) == 590
