@@ -146,7 +146,9 @@ class JobFeed(RunningFeed):
             try:
                 readings, note = await usage.read(self._jobs.client, job, running) if running else UsageList(), ""
             except (ApiError, NotPossible) as error:
-                readings, note, pause = UsageList(), feed.printable(str(error)), _USAGE_AFTER_REFUSAL
+                readings, note = UsageList(), feed.printable(str(error))
+                # A server that is away for a moment has not refused it.
+                pause = _USAGE_AFTER_REFUSAL if isinstance(error, Forbidden | NotPossible) else _USAGE_EVERY
             frame = feed.frame("usage", job_page.usages(readings, running, note))
             if frame != self._usage:
                 self._usage = frame

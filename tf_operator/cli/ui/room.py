@@ -11,7 +11,7 @@ from typing import Final
 
 from tf_operator.cli.ui import board, feed
 from tf_operator.cli.ui.feed import RunningFeed
-from tf_operator.client import ApiError, AsyncTFJobs, Job, queue_notes
+from tf_operator.client import ApiError, AsyncTFJobs, Forbidden, Job, queue_notes
 from tf_operator.job.record import JobPhase
 from tf_operator.machinery.clock import Clock
 from tf_operator.meta import Body, controller_of, key_of, mapping_of
@@ -41,8 +41,13 @@ class RoomFeed(RunningFeed):
     async def run(self) -> None:
         while True:
             pause, machine = _EVERY, None
-            with suppress(ApiError):
+            try:
                 machine = await queue_notes.machine(self._jobs.client)
+            except Forbidden:
+                pass
+            except ApiError:  # it comes back, and until then the table says why nothing changes
+                await self._clock.sleep(_EVERY)
+                continue
             resources, notes = list[Shown](), dict[str, str]()
             if machine is None:
                 pause = _AFTER_REFUSAL

@@ -129,8 +129,9 @@ async def test_what_replicas_use_is_shown_where_somebody_measures_it(cluster, jo
 
     figures = {"metadata": pod["metadata"], "containers": [{"usage": {"cpu": "250m", "memory": "512Mi"}}]}
     measured = usage.UsageList(usage.usage_of(feed._pods, [figures]))
-    monkeypatch.setattr(usage, "read", AsyncMock(return_value=measured))
+    monkeypatch.setattr(usage, "read", AsyncMock(side_effect=[errors.NoReply("away for a moment"), measured]))
     await cluster.clock.advance(61)
+    await cluster.clock.advance(5)
     row = {"cpu": "250m", "memory": "512Mi", "share": None, "gpu": "-", "gpuMemory": "-"}
     assert read(page)["usage"] == {"rows": {"worker-0": row}, "note": ""}
 

@@ -85,3 +85,24 @@ async def test_of_a_cluster_and_to_who_may_not_read_nodes_nothing_is_said(cluste
 
         monkeypatch.setattr(queue_notes, "machine", machine)
         assert await shown(cluster, jobs) == []
+
+
+async def test_a_server_that_is_away_for_a_moment_leaves_what_is_shown(cluster, monkeypatch):
+    replies = [(NODE, [pod("a", gpu="1")]), errors.NoReply("gone"), (NODE, [pod("a", gpu="2")])]
+
+    async def machine(_client):
+        if isinstance(reply := replies.pop(0), Exception):
+            raise reply
+        return reply
+
+    monkeypatch.setattr(queue_notes, "machine", machine)
+    async with cluster.client() as jobs:
+        feed = RoomFeed(jobs, lambda: False, cluster.clock)
+        running = asyncio.ensure_future(feed.run())
+        texts = []
+        for _ in range(3):
+            await cluster.clock.idle()
+            texts.append(feed.text)
+            await cluster.clock.advance(5)
+        running.cancel()
+    assert [b"1 of 4" in texts[0], texts[1] == texts[0], b"2 of 4" in texts[2]] == [True, True, True]
