@@ -16,12 +16,15 @@ from tf_operator.client.explanation.situation import Situation
 from tf_operator.client.manifests import kube_yaml
 from tf_operator.client.run import tensorflow_lines
 from tf_operator.dialects import registry
+from tf_operator.job import naming
 from tf_operator.job.record import FirstFailure, JobPhase
 from tf_operator.meta import Body, mapping_of, metadata_of, objects_of
 from tf_operator.planning.pods import termination_message
 from tf_operator.text import escaped
 
 MOST_REPLICAS: Final = 1000
+_MOST_PLANNED: Final = 10_000
+"""Of a type, as our CRDs allow it; those of others let a tenant ask for two billion."""
 _MOST_LINES: Final = 20
 _MOST_METRIC: Final = 64
 _MOST_PATH: Final = 256
@@ -61,10 +64,10 @@ def overview(situation: Situation, *, note: str = "", is_deleted: bool = False, 
 def replicas(situation: Situation) -> Shown:
     """Each replica that is wanted, with its pod, and each pod besides; of a large job those that do not run first."""
     by_name = {pod.replica: pod for pod in situation.pods}
-    planned = [
-        f"{spec.type.label}-{index}" for spec in situation.job.spec.in_force().replicas for index in range(spec.count)
-    ]
+    specs = situation.job.spec.in_force().replicas
+    planned = [f"{spec.type.label}-{index}" for spec in specs for index in range(min(spec.count, _MOST_PLANNED))]
     names = list(dict.fromkeys((*planned, *by_name)))
+    count = max(len(names), sum(spec.count for spec in specs))
     if len(names) > MOST_REPLICAS:
         names.sort(key=lambda name: name in by_name and by_name[name].is_running)
     completed, restarts = _completed(situation.job), pods.restarts(situation.job, situation.pods)
@@ -81,7 +84,7 @@ def replicas(situation: Situation) -> Shown:
     running = sum(pod.is_running for pod in situation.pods)
     if not situation.are_pods_known:
         running = sum(counts.active for counts in situation.job.replicas.values())
-    return {"rows": rows, "count": len(names), "running": running}
+    return {"rows": rows, "count": count, "running": running}
 
 
 def usages(readings: Sequence[ReplicaUsage], job_pods: Sequence[JobPod], note: str = "") -> Shown:
@@ -194,7 +197,10 @@ def _failure(situation: Situation) -> Shown | None:
 
 
 def _replica_of(job: Job, first: FirstFailure) -> str:
-    return next((name for name in pods.replicas_of(job) if first.pod == f"{job.name}-{name}"), "")
+    place = naming.replica_of(job.name, first.pod, job.spec.profile.names)
+    specs = job.spec.in_force().replicas
+    is_planned = place is not None and any(spec.type is place[0] and place[1] < spec.count for spec in specs)
+    return f"{place[0].label}-{place[1]}" if place and is_planned else ""
 
 
 def _commands(job: Job, naming: str) -> list[tuple[str, str]]:
