@@ -26,6 +26,10 @@ _Text = Annotated[str, msgspec.Meta(max_length=253)]
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 
 
+class UnreadableLog(Exception):
+    """A log ends before its end; the message says why."""
+
+
 class Failure(msgspec.Struct, frozen=True, gc=False):
     """As far as it is known."""
 
@@ -118,8 +122,8 @@ def of_job(job: Job) -> EndedJob:
 
 
 def in_log(log: BinaryIO) -> Iterator[EndedJob]:
-    """In the order of the log."""
-    while line := log.readline(_LONGEST_LINE):
+    """In the order of the log; ``UnreadableLog`` when it cannot be read on."""
+    while line := _next_line(log):
         if _MARK in line and (record := _record_in(line)):
             yield EndedJob(
                 record.job_namespace,
@@ -134,6 +138,13 @@ def in_log(log: BinaryIO) -> Iterator[EndedJob]:
                 record.first_failure,
                 record.spec_digest,
             )
+
+
+def _next_line(log: BinaryIO) -> bytes:
+    try:
+        return log.readline(_LONGEST_LINE)
+    except OSError as error:  # it names no file, so it would be taken for one of standard output
+        raise UnreadableLog(error.strerror) from error
 
 
 def _record_in(line: bytes) -> _Record | None:

@@ -8,7 +8,7 @@ from typing import Final
 
 from tf_operator.cli import ended_jobs, output, session, target
 from tf_operator.cli.commands.wait import seconds
-from tf_operator.cli.ended_jobs import EndedJob
+from tf_operator.cli.ended_jobs import EndedJob, UnreadableLog
 from tf_operator.cli.grammar import Commands
 from tf_operator.cli.usage import UsageError
 from tf_operator.client import AsyncTFJobs
@@ -52,11 +52,13 @@ def _run(arguments: argparse.Namespace) -> int:
         return session.run(arguments, _in_cluster)
     if arguments.all_namespaces and arguments.namespace:
         raise UsageError("-A and -n exclude each other")
-    if arguments.log == _STDIN:
-        return _show(ended_jobs.in_log(sys.stdin.buffer), arguments, arguments.namespace or "")
     try:
+        if arguments.log == _STDIN:
+            return _show(ended_jobs.in_log(sys.stdin.buffer), arguments, arguments.namespace or "")
         with open(arguments.log, "rb") as log:  # noqa: PTH123 (a name as it was typed)
             return _show(ended_jobs.in_log(log), arguments, arguments.namespace or "")
+    except UnreadableLog as error:
+        return session.failed(f"{arguments.log} cannot be read: {error}")
     except OSError as error:
         if error.filename != arguments.log:
             raise

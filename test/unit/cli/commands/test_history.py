@@ -162,6 +162,10 @@ def test_a_log_that_is_not_there_is_named(call):
     )
 
 
+def test_a_log_that_cannot_be_read_on_is_named(call):
+    assert call("--from", "/proc/self/mem") == (1, "", "tfjob: /proc/self/mem cannot be read: Input/output error\n")
+
+
 def test_all_namespaces_and_one_exclude_each_other(call, log):
     assert call("--from", log, "-A", "-n", "team")[0] == 2
 
