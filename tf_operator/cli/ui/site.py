@@ -239,6 +239,8 @@ class Site(StreamingServer):
                     body += part
         except TimeoutError:
             raise ValueError("it does not end") from None
+        except web.RequestPayloadError:
+            raise ValueError("it breaks off, or is not compressed as it says") from None
         if len(body) > changes.MOST_BYTES:
             raise ValueError("it is too long")
         return body

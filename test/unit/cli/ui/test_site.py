@@ -7,7 +7,7 @@ from importlib import resources
 from unittest import mock
 
 import pytest
-from aiohttp import StreamReader
+from aiohttp import StreamReader, web
 from aiohttp.test_utils import make_mocked_request
 
 from support.embedded.embedded_jobs import TFJOBS, EmbeddedJobs
@@ -244,6 +244,14 @@ async def test_nobody_else_changes_a_job(browser, cluster, suspend, status, head
 async def test_what_is_no_change_is_refused(browser, body):
     await browser.enter()
     answer = await change(browser, body)
+
+    assert (answer.status, "This is no change" in answer.text) == (400, True)
+
+
+async def test_a_change_that_breaks_off_is_refused(browser, suspend, monkeypatch):
+    monkeypatch.setattr(StreamReader, "read", mock.AsyncMock(side_effect=web.RequestPayloadError("not gzip")))
+    await browser.enter()
+    answer = await change(browser, suspend)
 
     assert (answer.status, "This is no change" in answer.text) == (400, True)
 
