@@ -77,6 +77,7 @@ USUAL_SECONDS = {
     "test/faults/": (10.0, 5.0),
     "test/lab/control_plane/": (0.0, 4.0),
     "test/lab/support/disturbances/fault_proxy/": (0.0, 0.5),
+    "test/proof/test_coverage": (40.0, 0.0),
     "test/packaging/chart/older_versions/": (10.0, 15.0),
     "test/packaging/chart/test_checkov": (40.0, 0.0),
     "test/packaging/chart/test_hook": (10.0, 5.0),
