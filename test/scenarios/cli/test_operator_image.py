@@ -120,4 +120,4 @@ def test_packages_that_cannot_be_had_are_a_sentence_and_nothing_is_pushed(regist
 
 def test_nothing_is_added_to_it(registry, capsys):
     assert push(registry, "1", "--add", ".:/app") == 2
-    assert "--operator and --add exclude each other" in capsys.readouterr().err
+    assert "--operator and --add cannot be combined" in capsys.readouterr().err
