@@ -3,9 +3,21 @@
 import random
 from collections.abc import Callable
 from datetime import datetime
+from typing import NamedTuple
 
 from support.fake_clock import FakeClock, FakeTimer
-from tf_operator.machinery.clock import Clock
+from tf_operator.machinery.clock import Clock, Timer
+
+
+class _Timers(NamedTuple):
+    """Of the process and of the world: an event loop does not run what was cancelled before, however late it is."""
+
+    own: FakeTimer
+    world: FakeTimer
+
+    def cancel(self) -> None:
+        for timer in self:
+            timer.cancel()
 
 
 class ProcessClock(Clock):
@@ -24,9 +36,10 @@ class ProcessClock(Clock):
     def monotonic(self) -> float:
         return 5e5 + (self._world.monotonic() - self._began) * self._rate
 
-    def call_at(self, when: float, callback: Callable[[], object]) -> FakeTimer:
+    def call_at(self, when: float, callback: Callable[[], object]) -> Timer:
         seconds = max(0.0, (when - self.monotonic()) / self._rate)
-        return self._world.call_at(self._world.monotonic() + seconds, lambda: self.run(callback))
+        own = FakeTimer(callback)
+        return _Timers(own, self._world.call_at(self._world.monotonic() + seconds, lambda: self.run(own.fire)))
 
     def run(self, callback: Callable[[], object]) -> None:
         """Run something of this process now, or when it is continued."""
