@@ -91,7 +91,7 @@ async def test_a_token_that_was_replaced_is_used_within_a_minute(proxy, field, s
             break
 
     assert {call.token for call in proxy.calls(write())} == {fingerprint(first), fingerprint(second)}
-    assert 20 * (time.monotonic() - began) <= 60 + 20 * 2  # what the test's own checks take passes as fast
+    assert 20 * (time.monotonic() - began) <= 60 + 20 * 4  # what the test's own checks take passes as fast
     assert [call for call in proxy.calls(anything()) if call.upstream_code == 401] == []
     await field.settled(operator)
 
