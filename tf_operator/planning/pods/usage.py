@@ -134,10 +134,10 @@ def _ended(view: JobView, before: JobRecord, after: JobRecord) -> Iterator[Run]:
 
 def _ended_in_place(view: JobView, before: JobRecord) -> Iterator[Run]:
     """Of several restarts since the last step the kubelet keeps the last one."""
-    known = {entry.uid: entry.time for entry in before.restart_records}
+    counted = {entry.uid: entry.time for entry in before.restart_records}
     for entry in (*view.restarts_in_place, *view.consequences):
         ended = entry.pod.last_termination
-        if ended and ended.started_at and ended.finished_at and _is_new(ended.finished_at, known.get(entry.pod.uid)):
+        if ended and ended.started_at and ended.finished_at and _is_new(ended.finished_at, counted.get(entry.pod.uid)):
             place = (entry.replica.spec.type, entry.replica.index)
             longest = _longest(entry.pod, view)
             yield Run(place, ended.started_at, ended.finished_at, longest, is_interrupted=True)
@@ -158,8 +158,8 @@ def _run(pod: Pod, place: Place, view: JobView, *, is_interrupted: bool) -> Iter
     if start is None:
         return
     if end is None:
-        known = (view.snapshot.now, pod.disrupted_at, pod.deletion_deadline if pod.is_gone else None)
-        end = min(moment for moment in known if moment)
+        ends = (view.snapshot.now, pod.disrupted_at, pod.deletion_deadline if pod.is_gone else None)
+        end = min(moment for moment in ends if moment)
         # The clock of a node may be wrong, and only an end of its own is wrong by as much.
         start = max(start, pod.created_at or start)
     yield Run(place, start, end, _longest(pod, view), is_interrupted)
@@ -240,8 +240,8 @@ def _time_lost(view: JobView, before: JobRecord, after: JobRecord) -> int:
         return max(round((end - since) / _SECOND), 0) if since else 0
     if after.phase is JobPhase.RESTARTING:
         return 0
-    known = {entry.uid: entry.time for entry in before.restart_records}
-    return max((_pause(entry, known.get(entry.pod.uid), view) for entry in view.restarts_in_place), default=0)
+    counted = {entry.uid: entry.time for entry in before.restart_records}
+    return max((_pause(entry, counted.get(entry.pod.uid), view) for entry in view.restarts_in_place), default=0)
 
 
 def _pause(entry: RestartInPlace, counted: datetime | None, view: JobView) -> int:
