@@ -137,7 +137,11 @@ class RealServer:
             response = self._send(self._connection, step, target, body)
         except http.client.RemoteDisconnected:  # the server had closed an idle connection, and read nothing of this
             self._connection.close()
-            response = self._send(self._connection, step, target, body)
+            try:
+                response = self._send(self._connection, step, target, body)
+            except http.client.RemoteDisconnected:  # its handler broke off, as those of a CRD that has just changed may
+                self._connection.close()
+                return Answer(0, "no reply", time.time())
         return _whole(response)
 
     def watch(self, step: Step, target: str) -> "Answer | OpenWatch":
