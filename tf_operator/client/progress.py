@@ -32,7 +32,7 @@ def sentences(job: Job, now: datetime) -> Iterator[str]:
         path = f", in {printable(report.checkpoint.path)}" if report.checkpoint.path else ""
         yield f"last checkpoint: {checkpoint(job, now)}{path}"
     if report and report.resumed_from is not None:
-        yield f"it went on from step {report.resumed_from}"
+        yield f"it resumed from step {report.resumed_from}"
 
 
 def checkpoint(job: Job, now: datetime) -> str:

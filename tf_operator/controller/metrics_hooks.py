@@ -52,7 +52,7 @@ class JobInstruments:
         """A job avoids more nodes from now on."""
 
     def resumed_behind(self, namespace: str) -> None:
-        """A program was started again and went on from behind its last checkpoint."""
+        """A program was started again and resumed from behind its last checkpoint."""
 
     def memory_grown(self, namespace: str, *, replica_type: str) -> None:
         """The next pods of a replica type have more memory, after an OOM kill."""

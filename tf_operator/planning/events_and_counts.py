@@ -61,7 +61,7 @@ def events(view: JobView, report: JobReport) -> Iterator[Event]:
     if start := _wrong_start(view, report):
         path = f" in {start.checkpoint.path}" if start.checkpoint.path else ""
         message = (
-            f"went on from step {start.step}, although there is a checkpoint of step {start.checkpoint.step}{path}"
+            f"resumed from step {start.step}, although there is a checkpoint of step {start.checkpoint.step}{path}"
         )
         yield Event(EventKind.RESUMED_BEHIND_CHECKPOINT, message, is_warning=True)
     if (kind := _OF_PHASES.get(after.phase)) and after.phase is not previous.phase:

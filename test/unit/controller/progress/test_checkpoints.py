@@ -15,7 +15,7 @@ from tf_operator.meta import ObjectKey
 
 POD = f"{KEY.name}-worker-0"
 MOMENT = datetime(2026, 3, 1, 8, 10, tzinfo=UTC)
-MESSAGE = "went on from step 7, although there is a checkpoint of step 3400 in /data"
+MESSAGE = "resumed from step 7, although there is a checkpoint of step 3400 in /data"
 
 
 @pytest.fixture
