@@ -52,6 +52,7 @@ MEANINGS: Final[Mapping[EventKind, str]] = {
     EventKind.PROGRESS_NOT_SERVED: "the job asks for reports of progress, and the operator takes none",
     EventKind.NO_PROGRESS: "the program makes no progress for longer than `runPolicy.progressPolicy.deadlineSeconds`",
     EventKind.RESUMED_BEHIND_CHECKPOINT: "the program has started again, from a step before its last checkpoint",
+    EventKind.GRACE_TOO_SHORT: "a save takes longer than the pods have to stop: it is cut off when they are evicted",
     EventKind.UNUSED_FIELDS: "fields have no effect, such as those of schedulingPolicy that the gang scheduler lacks",
     EventKind.EDIT_IGNORED: "an edit made the spec of a running job invalid; the operator ignores what is invalid",
 }

@@ -6,6 +6,7 @@ from typing import Final
 
 from tf_operator.client import display
 from tf_operator.client.job import Job
+from tf_operator.planning.pods import grace_period
 from tf_operator.text import printable
 
 _WIDTH: Final = 30
@@ -33,6 +34,8 @@ def sentences(job: Job, now: datetime) -> Iterator[str]:
         yield f"last checkpoint: {checkpoint(job, now)}{path}"
     if report and report.resumed_from is not None:
         yield f"it resumed from step {report.resumed_from}"
+    if problem := grace_period.too_short(job.spec, report):
+        yield problem
 
 
 def checkpoint(job: Job, now: datetime) -> str:

@@ -27,5 +27,6 @@ SHARED: Final[Mapping[EventKind, str]] = {
     EventKind.PROGRESS_NOT_SERVED: "ProgressNotServed",
     EventKind.NO_PROGRESS: "NoProgress",
     EventKind.RESUMED_BEHIND_CHECKPOINT: "ResumedBehindCheckpoint",
+    EventKind.GRACE_TOO_SHORT: "GraceTooShort",
     EventKind.EDIT_IGNORED: "InvalidEditIgnored",
 }

@@ -1,7 +1,7 @@
 """``trainerStatus``, as Kubeflow Trainer has it (KEP-2779): in the reports of programs, and in the status of a job.
 
-Reports may also have a step, a checkpoint, and the step from which the program has gone on. In a status, what is known
-of checkpoints stands beside ``trainerStatus``.
+Reports may also have a step, a checkpoint, how long it took to save it, and the step from which the program has gone
+on. In a status, what is known of checkpoints stands beside ``trainerStatus``.
 
 Anybody's program writes a report, so everything in it has a bound, and one wrong field refuses all of it. Keys that are
 unknown are left out. A stored status was written by an operator: what cannot be understood of it is passed over.
@@ -15,7 +15,7 @@ import msgspec
 
 from tf_operator.dialects.fields import Fields, kind_of
 from tf_operator.dialects.json_values import present, write_time
-from tf_operator.job.progress import MOST_REMAINING, Checkpoint, Metric, Progress
+from tf_operator.job.progress import LONGEST_SAVE, MOST_REMAINING, Checkpoint, Metric, Progress
 from tf_operator.job.training_job import FieldError
 from tf_operator.meta import Body, objects_of, parse_time, text_of
 
@@ -28,7 +28,7 @@ MOST_STEPS: Final = 2**53
 MOST_BYTES: Final = 2048
 """Of the metrics that are stored; those behind are left out."""
 _FIELD: Final = "trainerStatus"
-FIELDS: Final = (_FIELD, "checkpoint", "resumedFromStep", "reportedBy")
+FIELDS: Final = (_FIELD, "checkpoint", "longestSaveSeconds", "resumedFromStep", "reportedBy")
 """Of a status."""
 
 
@@ -49,6 +49,7 @@ def read_report(body: bytes, now: datetime) -> Progress | FieldError:
         time=now.replace(microsecond=0),
         checkpoint=_checkpoint(fields),
         resumed_from=_integer(fields, "resumedFromStep", MOST_STEPS),
+        longest_save=_integer(fields, "saveSeconds", LONGEST_SAVE),
     )
     _time(fields, "lastUpdatedTime")
     return fields.problems[0] if fields.problems else progress
@@ -118,6 +119,7 @@ def read(status: Body) -> Progress | None:
         time=parse_time(stored.get("lastUpdatedTime")),
         checkpoint=None if step is None else Checkpoint(step, parse_time(saved.body.get("time")), saved.text("path")),
         resumed_from=others.integer("resumedFromStep"),
+        longest_save=others.integer("longestSaveSeconds"),
         run=others.text("reportedBy"),
     )
 
@@ -126,14 +128,14 @@ def write(progress: Progress | None) -> dict[str, Any]:
     """The fields of a status. Who has reported is of no interest before there is a checkpoint."""
     if progress is None:
         return {}
-    checkpoint, resumed_from = progress.checkpoint, progress.resumed_from
+    checkpoint = progress.checkpoint
     fields: dict[str, Any] = {_FIELD: _trainer_status(progress)}
     if checkpoint:
         fields["checkpoint"] = {"step": checkpoint.step} | present(
             time=write_time(checkpoint.time), path=checkpoint.path
         )
         fields |= present(reportedBy=progress.run)
-    return fields if resumed_from is None else fields | {"resumedFromStep": resumed_from}
+    return fields | _numbers(longestSaveSeconds=progress.longest_save, resumedFromStep=progress.resumed_from)
 
 
 def _trainer_status(progress: Progress) -> dict[str, Any]:
@@ -141,9 +143,12 @@ def _trainer_status(progress: Progress) -> dict[str, Any]:
         metrics=[{"name": metric.name, "value": metric.value} for metric in progress.metrics],
         lastUpdatedTime=write_time(progress.time),
     )
-    numbers = {
-        "progressPercentage": progress.percentage,
-        "estimatedRemainingSeconds": progress.remaining,
-        "step": progress.step,
-    }
-    return {name: number for name, number in numbers.items() if number is not None} | fields
+    numbers = _numbers(
+        progressPercentage=progress.percentage, estimatedRemainingSeconds=progress.remaining, step=progress.step
+    )
+    return numbers | fields
+
+
+def _numbers(**numbers: int | None) -> dict[str, int]:
+    """Those that are known: zero is one of them."""
+    return {name: number for name, number in numbers.items() if number is not None}

@@ -19,6 +19,8 @@ _NEXT_IS_KNOWN: Final = "+"
 """At the end of the name of a run; in the order of text it is before all times."""
 MOST_REMAINING: Final = 10 * 365 * 24 * 3600
 """Seconds. Of a longer time nothing is said."""
+LONGEST_SAVE: Final = 24 * 3600
+"""Seconds."""
 
 
 class Metric(NamedTuple):
@@ -58,6 +60,8 @@ class Progress:
     """The last one that was reported, by whichever run of the program."""
     resumed_from: int | None = None
     """The step from which this run of the program has gone on, if it says so."""
+    longest_save: int | None = None
+    """How many seconds a checkpoint took at most, of those for which any run of the program said it."""
     run: str = ""
     """Which run of the program has said where it begins: its pod, and after a ``/`` when the run before in it ended.
 
@@ -76,6 +80,10 @@ class Progress:
         """This report of a run, with what still holds of the one before."""
         if earlier is None:
             return replace(self, run=run)
+        return replace(self._compared(earlier, run), longest_save=self._longest_save(earlier))
+
+    def _compared(self, earlier: "Progress", run: str) -> "Progress":
+        """This report with the checkpoint and the run that hold from now on, and whether that has begun too early."""
         checkpoint = self.checkpoint or earlier.checkpoint
         resumed_from = earlier.resumed_from if self.resumed_from is None else self.resumed_from
         has_begun = _has_begun_after(earlier.run, run)
@@ -89,6 +97,10 @@ class Progress:
         saved = earlier.checkpoint
         start = WrongStart(self.begin, saved) if saved and self.begin < saved.step else None
         return replace(self, checkpoint=checkpoint, run=run, wrong_start=start)
+
+    def _longest_save(self, earlier: "Progress") -> int | None:
+        saves = (save for save in (self.longest_save, earlier.longest_save) if save is not None)
+        return max(saves, default=None)
 
     def _goes_on_from(self, earlier: "Progress") -> bool:
         """Whether this says that it has gone on from the last checkpoint, as it would after a restart, and not before.

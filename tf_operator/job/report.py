@@ -148,4 +148,5 @@ class EventKind(Enum):
     PROGRESS_NOT_SERVED = auto()
     NO_PROGRESS = auto()
     RESUMED_BEHIND_CHECKPOINT = auto()
+    GRACE_TOO_SHORT = auto()
     EDIT_IGNORED = auto()

@@ -4,14 +4,24 @@ A template is the user's JSON, and open in the schema: what is not of the type t
 """
 
 from collections.abc import Iterable
+from typing import Final
 
 from tf_operator.job.training_job import ReplicaSpec
 from tf_operator.meta import Body, mapping_of, objects_of
+
+DEFAULT_GRACE: Final = 30
+"""Seconds: that of Kubernetes."""
 
 
 def pod_of(spec: ReplicaSpec) -> Body:
     """The spec of its pods, as the template says it; empty if that is none."""
     return mapping_of(spec.template.get("spec"))
+
+
+def grace_seconds(spec: ReplicaSpec) -> int:
+    """How long a pod of it that is deleted or evicted has to stop."""
+    seconds = pod_of(spec).get("terminationGracePeriodSeconds")
+    return seconds if isinstance(seconds, int) else DEFAULT_GRACE
 
 
 def has_host_network(specs: Iterable[ReplicaSpec]) -> bool:

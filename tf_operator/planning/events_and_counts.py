@@ -12,7 +12,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from tf_operator import quantity
-from tf_operator.job.progress import WrongStart
+from tf_operator.job.progress import Progress, WrongStart
 from tf_operator.job.record import JobPhase, JobRecord, NodeRecord, PendingKind, ReplicaType
 from tf_operator.job.report import EventKind, JobReport
 from tf_operator.job.training_job import TrainingJob
@@ -20,7 +20,7 @@ from tf_operator.planning import in_place, memory_growth, pending, restarts, spe
 from tf_operator.planning.actions import Count, Event, Transition
 from tf_operator.planning.bodies import children, gang, gang_schedulers
 from tf_operator.planning.job_view import JobView
-from tf_operator.planning.pods import attempts, avoided_nodes, failure_evidence, usage
+from tf_operator.planning.pods import attempts, avoided_nodes, failure_evidence, grace_period, usage
 from tf_operator.planning.pods.attempts import NextStep
 from tf_operator.planning.pods.pod_state import PodState
 from tf_operator.planning.replicas import Replica
@@ -58,6 +58,7 @@ def events(view: JobView, report: JobReport) -> Iterator[Event]:
         yield from _growths(view, after)
         yield from _pending(view, after)
         yield from _hang(view)
+        yield from _short_grace(view, report)
     if start := _wrong_start(view, report):
         path = f" in {start.checkpoint.path}" if start.checkpoint.path else ""
         message = (
@@ -324,8 +325,21 @@ def _wrong_start(view: JobView, report: JobReport) -> WrongStart | None:
 
     It is stored with whatever else is, and told then.
     """
-    stored, latest = view.snapshot.job.record.progress, report.waiting_progress or report.record.progress
+    stored, latest = view.snapshot.job.record.progress, _latest(report)
     return latest.wrong_start if latest and not (stored and stored.run == latest.run) else None
+
+
+def _short_grace(view: JobView, report: JobReport) -> Iterator[Event]:
+    """That pods are killed before a checkpoint is saved; once, as the longest save is what is remembered."""
+    job = view.snapshot.job
+    problem = grace_period.too_short(job, _latest(report))
+    if problem and not grace_period.too_short(job, job.record.progress):
+        yield Event(EventKind.GRACE_TOO_SHORT, problem, is_warning=True)
+
+
+def _latest(report: JobReport) -> Progress | None:
+    """What the program has reported, stored or not."""
+    return report.waiting_progress or report.record.progress
 
 
 def _remarks(job: TrainingJob, settings: Settings) -> Iterator[Event]:

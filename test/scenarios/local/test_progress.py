@@ -91,6 +91,7 @@ async def test_the_example_of_the_page_reports_to_its_end(machine):
         assert b"was not reported" not in output
         whole_status = json.loads((await machine.run("get", "progress", "-o", "json"))[1])["status"]
         status = whole_status["trainerStatus"]
+        assert whole_status["longestSaveSeconds"] in range(1, 60)
         assert whole_status["checkpoint"] == {"step": 8000, "path": "/checkpoint/model.keras"}
         assert (status["progressPercentage"], status["step"]) == (100, 8000)
         assert [metric["name"] for metric in status["metrics"]] == ["loss"]

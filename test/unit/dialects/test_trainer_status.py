@@ -68,6 +68,10 @@ def test_a_text_may_be_as_long_as_its_bound():
         ),
         ({"metrics": [{"name": "loss", "value": 0.2}]}, "trainerStatus.metrics[0].value: must be a string, is 0.2"),
         ({"resumedFromStep": -1}, f"trainerStatus.resumedFromStep: must be from 0 to {2**53}, is -1"),
+        *(
+            ({"saveSeconds": seconds}, f"trainerStatus.saveSeconds: must be {rule}, is {seconds}")
+            for seconds, rule in ((-1, "from 0 to 86400"), (86401, "from 0 to 86400"), (0.5, "a whole number"))
+        ),
         ({"checkpoint": 3400}, "trainerStatus.checkpoint: must be an object, is 3400"),
         ({"checkpoint": {}}, "trainerStatus.checkpoint.step: is required"),
         (
@@ -115,6 +119,7 @@ def test_what_is_written_into_a_status_is_read_again():
         Progress(34, 7200, 3400, (Metric("loss", "0.21"),), RECEIVED),
         Progress(0, 0, 0, (), RECEIVED, Checkpoint(0), resumed_from=0, run="pod"),
         Progress(time=RECEIVED, checkpoint=saved, resumed_from=3000, run="pod/2026-03-01T08:00:00Z"),
+        Progress(time=RECEIVED, checkpoint=saved, longest_save=0),
     ):
         assert trainer_status.read(trainer_status.write(progress)) == progress
     assert trainer_status.read(trainer_status.write(None)) is None
@@ -124,12 +129,13 @@ def test_who_has_reported_is_stored_only_where_there_is_a_checkpoint_to_compare(
     assert "reportedBy" not in trainer_status.write(Progress(1, time=RECEIVED, run="pod"))
 
 
-def test_a_report_may_have_a_checkpoint_and_say_where_its_run_began():
+def test_a_report_may_have_a_checkpoint_and_say_how_long_it_took_and_where_its_run_began():
     saved = {"step": 3400, "time": "2026-03-01T08:09:59.5Z", "path": "/data/model"}
-    report = read(checkpoint=saved, resumedFromStep=0)
+    report = read(checkpoint=saved, saveSeconds=95, resumedFromStep=0)
 
     time = NOW.replace(minute=9, second=59, microsecond=0)
-    assert (report.checkpoint, report.resumed_from) == (Checkpoint(3400, time, "/data/model"), 0)
+    checkpoint = Checkpoint(3400, time, "/data/model")
+    assert (report.checkpoint, report.longest_save, report.resumed_from) == (checkpoint, 95, 0)
     assert read(checkpoint={"step": 0}).checkpoint == Checkpoint(0)
     assert read(checkpoint=None, resumedFromStep=None) == Progress(time=RECEIVED)
 
@@ -137,7 +143,7 @@ def test_a_report_may_have_a_checkpoint_and_say_where_its_run_began():
 def test_whatever_somebody_has_written_into_a_status_is_passed_over():
     assert trainer_status.read({"trainerStatus": []}) is None
     stored = {"progressPercentage": "x", "metrics": [1, {}], "lastUpdatedTime": 3}
-    others = {"checkpoint": {"step": "x"}, "resumedFromStep": "x", "reportedBy": 3}
+    others = {"checkpoint": {"step": "x"}, "longestSaveSeconds": "x", "resumedFromStep": "x", "reportedBy": 3}
     assert trainer_status.read({"trainerStatus": stored, **others}) == Progress(metrics=(Metric("", ""),))
     odd = {"checkpoint": {"step": 1, "time": 3, "path": 4}}
     assert trainer_status.read({"trainerStatus": stored, **odd}).checkpoint == Checkpoint(1)

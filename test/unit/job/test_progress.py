@@ -95,6 +95,15 @@ def test_what_a_run_does_not_repeat_still_holds():
     assert Progress(step=3600).after(later, "third").resumed_from is None
 
 
+def test_the_longest_save_is_that_of_all_runs():
+    latest = replace(BEFORE, longest_save=40)
+    for saves, longest in ((None, 40), (0, 40), (95, 95)):
+        for run in ("first", "second"):
+            assert Progress(step=3500, longest_save=saves).after(latest, run).longest_save == longest
+    assert Progress(longest_save=0).after(BEFORE, "first").longest_save == 0
+    assert Progress().after(BEFORE, "first").longest_save is None
+
+
 @pytest.mark.parametrize("before", ["pod", "pod/2026-03-01T08:00:00Z", "pod/2026-03-01T08:00:00Z+"])
 def test_a_run_may_save_again_before_its_kubelet_has_reported_the_restart(before):
     latest = replace(BEFORE, resumed_from=0, run=before, wrong_start=WrongStart(0, SAVED))

@@ -40,7 +40,6 @@ _CLEAN_UP: Final = {
     CleanPodPolicy.ALL: "all pods and Services are deleted",
 }
 _MOST_SIZES: Final = 5
-_DEFAULT_GRACE: Final = 30
 
 
 def sentences(
@@ -98,6 +97,7 @@ def _elastic(job: TrainingJob, elastic_range: ElasticRange) -> str:
     effect = "replaces the other pods"
     if job.elastic and job.elastic.restarts_in_place:
         effect = "restarts the other pods in place, or replaces them without --restart-in-place"
+        effect += f"{ignored} in place" if (ignored := _ignored_grace(job)) else ""
     kind = job.profile.words.type(elastic_range.type)
     sizes = f"from {elastic_range.least} to {elastic_range.most} replicas of {kind}"
     return f"{sizes} while it runs; {when} {effect}"
@@ -159,19 +159,21 @@ def _ends_by_policy(job: TrainingJob) -> Iterator[tuple[str, str]]:
 
 def _in_place(job: TrainingJob) -> str:
     """What it means for programs that want to be told before they are ended."""
-    graceful = [spec.type for spec in job.replicas if _ends_gracefully(spec)]
-    note = ""
-    if graceful:
-        types = job.profile.words.list_types(graceful)
-        note = f"; the preStop hook or grace period of {types} is ignored: method Recreate keeps it"
+    note = f"{ignored}: method Recreate keeps it" if (ignored := _ignored_grace(job)) else ""
     return f"with --restart-in-place (Kubernetes 1.36) pods stay, and their containers are killed at once{note}"
+
+
+def _ignored_grace(job: TrainingJob) -> str:
+    """Of which types a restart in place passes over what their templates ask for; empty if none asks for anything."""
+    graceful = [spec.type for spec in job.replicas if _ends_gracefully(spec)]
+    types = job.profile.words.list_types(graceful)
+    return f"; the preStop hook or grace period of {types} is ignored" if graceful else ""
 
 
 def _ends_gracefully(spec: ReplicaSpec) -> bool:
     """Whether its template asks for time, or for a program, before its containers are killed."""
-    seconds = templates.pod_of(spec).get("terminationGracePeriodSeconds")
     hooks = (mapping_of(entry.get("lifecycle")).get("preStop") for entry in templates.containers_of(spec))
-    return any(hooks) or (isinstance(seconds, int) and seconds > _DEFAULT_GRACE)
+    return any(hooks) or templates.grace_seconds(spec) > templates.DEFAULT_GRACE
 
 
 def _growth(job: TrainingJob, spec: ReplicaSpec) -> str:

@@ -199,7 +199,7 @@ class ProgressReports:
 
 def _urgent_part(report: Progress) -> tuple[object, ...]:
     """What of a report must not wait for long when it changes."""
-    return report.percentage, report.checkpoint, report.run
+    return report.percentage, report.checkpoint, report.longest_save, report.run
 
 
 def _are_many(silent: int, total: int) -> bool:

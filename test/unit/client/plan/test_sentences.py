@@ -187,6 +187,13 @@ def test_a_restart_in_place_is_mentioned():
     assert "a change restarts the other pods in place, or replaces them without --restart-in-place" in text
 
 
+def test_a_resize_in_place_leaves_no_time():
+    grace = {"spec": {"tfReplicaSpecs": {"Worker": {"template": {"spec": {"terminationGracePeriodSeconds": 31}}}}}}
+    text = dict(sentences(WORKERS.elastic(1, 4, restartInPlace=True).merged(grace)))["Elastic"]
+
+    assert text.endswith("; the preStop hook or grace period of Worker is ignored in place")
+
+
 HOOK = {"sleep": {"seconds": 1}}
 GRACE = "; the preStop hook or grace period of Worker is ignored: method Recreate keeps it"
 

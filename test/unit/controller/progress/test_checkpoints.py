@@ -73,8 +73,8 @@ async def restart_in_place(harness):
     await harness.settle()
 
 
-def told(harness):
-    return [event for event in harness.recorder.events if event[1] == "ResumedBehindCheckpoint"]
+def told(harness, reason="ResumedBehindCheckpoint"):
+    return [event for event in harness.recorder.events if event[1] == reason]
 
 
 async def test_a_checkpoint_is_in_the_status_within_half_a_minute(harness, owner):
@@ -153,3 +153,31 @@ async def test_a_last_report_of_a_program_that_is_being_stopped_is_not_that_of_a
     await report(harness, owner, step=3700, resumed_from=0)
 
     assert not told(harness)
+
+
+async def test_a_save_that_takes_longer_than_pods_have_to_stop_is_told_once(harness, owner):
+    await save(harness, owner)
+    await report(harness, owner, percentage=7, step=3600, longest_save=30)
+    await harness.clock.advance(60)
+    await harness.settle()
+    assert harness.job["status"]["longestSaveSeconds"] == 30
+    assert not told(harness, "GraceTooShort")
+
+    for seconds in (31, 3, 95):
+        await report(harness, owner, percentage=7, step=3600 + seconds, longest_save=seconds)
+        await harness.clock.advance(60)
+        await harness.settle()
+    assert harness.job["status"]["longestSaveSeconds"] == 95
+    message = (
+        "saving a checkpoint took 31 s, and a pod that is evicted or deleted is killed after 30 s:"
+        " set spec.tfReplicaSpecs.Worker.template.spec.terminationGracePeriodSeconds to more than 31"
+    )
+    assert told(harness, "GraceTooShort") == [("Warning", "GraceTooShort", message)]
+
+    harness.notes.progress_reports.begin_term()  # another process leads, which knows the status
+    await replace_pod(harness)
+    await report(harness, owner, step=3700, longest_save=40)
+    await harness.clock.advance(60)
+    await harness.settle()
+    assert harness.job["status"]["longestSaveSeconds"] == 95
+    assert len(told(harness, "GraceTooShort")) == 1
