@@ -9,10 +9,10 @@ fields are those of ``planning.snapshot``; one that nothing reads is refused, be
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_type_hints
 
 import yaml
 
@@ -325,12 +325,13 @@ def _time(text: str | None, default: datetime | None = None) -> Any:  # noqa: AN
 
 def _values(kind: type[Pod | Settings], entry: Yaml, where: str, *, apart: set[str]) -> dict[str, Any]:
     """What a case says of a value, but for the fields *apart*: ``memoryLimit`` is memory_limit, ``gone`` is is_gone."""
-    words = {field: field.name.removeprefix("is_").title().replace("_", "") for field in fields(kind)}
-    by_word = {f"{word[0].lower()}{word[1:]}": field for field, word in words.items()}
+    hints = get_type_hints(kind)
+    words = {name: name.removeprefix("is_").title().replace("_", "") for name in hints}
+    by_word = {f"{word[0].lower()}{word[1:]}": name for name, word in words.items()}
     refuse_others(entry, {*by_word, *apart}, where)
     return {
-        field.name: _time(entry[word]) if "datetime" in str(field.type) else entry[word]
-        for word, field in by_word.items()
+        name: _time(entry[word]) if "datetime" in str(hints[name]) else entry[word]
+        for word, name in by_word.items()
         if word in entry and word not in apart
     }
 

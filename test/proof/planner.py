@@ -5,7 +5,6 @@ A plan depends on what it reads and on nothing else, so it is made once for ever
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -229,7 +228,7 @@ class Planner:
         api, job = self.bound.api, self._job(view.spec, view.status)
         pods = [value(PodState._make(pod), api) for pod in view.pods]
         uids = {pod.uid for pod in pods}
-        departed = [replace(value(PodState._make(pod), api), is_gone=True) for pod in view.departed]
+        departed = [value(PodState._make(pod), api).changed(is_gone=True) for pod in view.departed]
         rejected = None
         if view.rejected:
             attempts, is_due = view.rejected

@@ -3,7 +3,6 @@
 What the operator sees of a pod is read from the object by the reader of the caches.
 """
 
-from dataclasses import replace
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -137,7 +136,7 @@ def value(pod: PodState, api: ServedAPI) -> Pod:
     """The same as planning has it, by way of the object and the caches' reader."""
     pod_value = pod_reader((api,))(msgspec.json.encode(body(pod, api))).pod
     assert pod_value, "a pod of no replica"
-    return replace(pod_value, is_unwatched=pod.is_hidden)
+    return pod_value.changed(is_unwatched=pod.is_hidden)
 
 
 def body(pod: PodState, api: ServedAPI) -> Json:

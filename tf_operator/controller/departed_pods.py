@@ -4,7 +4,7 @@ Lost with a restart: what ran is in the status, so a pod that is gone counts as 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 from tf_operator.job.record import ReplicaType
@@ -53,13 +53,14 @@ class DepartedPods:
         ended, departed = states.ended.pop(place, None), states.departed.get(place)
         if departed is None or departed.phase != _SUCCEEDED:
             last = ended if ended and ended.uid == pod.uid else pod
-            states.departed[place] = replace(last, is_gone=True)
+            states.departed[place] = last.changed(is_gone=True)
 
     def note_recorded(self, uid: str, pods: tuple[Pod, ...]) -> None:
         departed = self._states[uid].departed if uid in self._states else {}
         for pod in pods:
-            if departed.get((pod.type, pod.index)) == pod:
-                del departed[pod.type, pod.index]
+            place = (pod.type, pod.index)
+            if place in departed and departed[place].says_the_same(pod):
+                del departed[place]
 
     def begin_term(self) -> None:
         """This process leads from now on. What failed before has been counted by its predecessor, or shows as lost."""

@@ -16,6 +16,7 @@ from tf_operator.machinery.queue.workqueue import RateLimitedQueue
 from tf_operator.machinery.transport.requests import Resource
 from tf_operator.meta import ObjectKey
 from tf_operator.planning.pods import pod_state
+from tf_operator.planning.snapshot import Pod
 from tf_operator.projections.children import Child
 from tf_operator.projections.jobs import StoredJob
 from tf_operator.projections.pods import CachedPod
@@ -115,7 +116,7 @@ class OnPod:
         has_begun = old_pod and new_pod and old_pod.phase != new_pod.phase == "Running" and pod_state.is_well(new_pod)
         if has_begun and old.owner == new.owner:
             self.children.on_progress(new)
-        elif old_pod != new_pod or old.owner != new.owner:
+        elif old.owner != new.owner or not _says_the_same(old_pod, new_pod):
             self.children.on_update(old, new)
 
     def on_delete(self, last: CachedPod, *, final_state_known: bool) -> None:
@@ -123,3 +124,7 @@ class OnPod:
         if last.pod is not None and self.children.job_of(last):
             self.children.notes.departed_pods.note_deleted(last.owner, last.pod)
         self.children.on_delete(last, final_state_known=final_state_known)
+
+
+def _says_the_same(old: Pod | None, new: Pod | None) -> bool:
+    return old.says_the_same(new) if old and new else old is new

@@ -142,7 +142,7 @@ class Observer:
             return None
         except msgspec.DecodeError as error:
             raise errors.Garbled(f"the reply is not a pod: {error}") from error
-        return replace(read.pod, is_unwatched=not is_watched) if read.pod and _is_child(read, job) else None
+        return read.pod.changed(is_unwatched=not is_watched) if read.pod and _is_child(read, job) else None
 
     def _gang_scheduler(self, job: TrainingJob) -> str:
         """The one that the job asks for, if it may, and it is installed; else the operator's."""

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 
 from tf_operator.job.constants import MOST_REPLICAS
@@ -168,7 +168,7 @@ def _restarts_in_place(replicas: Iterable[Replica], snapshot: Snapshot) -> Itera
             is_lost = replica.loss is not None and replica.loss.was_restarted
             if (times := restarts - counted - is_lost) > 0:
                 outgrown = 0 if is_lost else memory_growth.outgrown_restarts(snapshot, replica, pod)
-                yield RestartInPlace(replica, replace(pod, restarts=restarts), times, outgrown)
+                yield RestartInPlace(replica, pod.changed(restarts=restarts), times, outgrown)
 
 
 def ran_for_long(pod: Pod | None, snapshot: Snapshot) -> bool:

@@ -70,7 +70,7 @@ def _killed_in_place(replica: Replica, by: RestartBy) -> ReplicaLoss | None:
     restarts = pod_state.restarts_in_place(pod, replica.spec.restart_policy, by)
     if (counted and counted.replaced) or restarts <= (counted.in_place if counted else 0):
         return None
-    ended = replace(pod, main=pod.last_termination, restarts=restarts)
+    ended = pod.changed(main=pod.last_termination, restarts=restarts)
     return ReplicaLoss(replica.spec.type, replica.index, replica.name, PodState.FAILED, ended, was_restarted=True)
 
 

@@ -30,8 +30,7 @@ STOP_AFTER = 1
 """The ``activeDeadlineSeconds`` of a pod that is stopped: the kubelet ends it, and keeps it and its logs."""
 
 
-@dataclass(frozen=True, slots=True)
-class MainContainer:
+class MainContainer(msgspec.Struct, frozen=True, gc=False):
     """The container that decides, as its status shows it. ``exit_code`` is ``None`` unless it is terminated now."""
 
     exit_code: int | None = None
@@ -41,8 +40,7 @@ class MainContainer:
     finished_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Container:
+class Container(msgspec.Struct, frozen=True, gc=False):
     """A container that decides under some profile, as it is now and as it last ended."""
 
     name: str
@@ -65,8 +63,7 @@ class Host(NamedTuple):
 NOWHERE = Host()
 
 
-@dataclass(frozen=True, slots=True)
-class Pod:
+class Pod(msgspec.Struct, frozen=True, gc=False):
     """One pod that the job controls."""
 
     name: str
@@ -130,21 +127,28 @@ class Pod:
     """Whether its sidecar was started after its program: alone, because it was killed, or the kubelet is too old."""
     memory_limit: str = ""
     """Of its deciding container, as it was made; only of a type whose memory may grow."""
-    version: str = field(default="", compare=False)
-    """Of the object. Two pods that differ in nothing else are the same to planning."""
+    version: str = ""
+    """Of the object."""
 
     @property
     def is_there(self) -> bool:
         """Whether it exists and nobody has deleted it."""
         return not (self.is_gone or self.is_terminating)
 
+    def says_the_same(self, other: "Pod") -> bool:
+        """Whether only the version is another one, which is all the same to planning."""
+        return self.changed(version=other.version) == other
+
+    def changed(self, **fields: object) -> Self:
+        """The same pod with these values."""
+        return structs.replace(self, **fields)
+
     def decided_by(self, container: str) -> "Pod":
         """The same pod, where ``main`` is the container of this name."""
         if self.container == container or not self.container:
             return self
         deciding = next((entry for entry in self.others if entry.name == container), Container(container, None, None))
-        return replace(
-            self,
+        return self.changed(
             container=container,
             main=deciding.state,
             last_termination=deciding.last_termination,
@@ -154,8 +158,7 @@ class Pod:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Service:
+class Service(msgspec.Struct, frozen=True, gc=False):
     """One Service that the job controls."""
 
     name: str

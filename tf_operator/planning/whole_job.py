@@ -204,7 +204,7 @@ def _lost_if_stopped(replica: Replica, job: TrainingJob) -> Replica:
     if is_ours or not (has_ended and pod_state.has_run(pod)) or replica.spec.restart_policy is RestartPolicy.NEVER:
         return replica
     place = replica.spec.type, replica.index, replica.name
-    return structs.replace(replica, loss=ReplicaLoss(*place, PodState.DISRUPTED, replace(pod, is_gone=True)))
+    return structs.replace(replica, loss=ReplicaLoss(*place, PodState.DISRUPTED, pod.changed(is_gone=True)))
 
 
 def _order(loss: ReplicaLoss, now: datetime) -> tuple[datetime, bool]:

@@ -8,7 +8,6 @@ conditions of each pod above all, took a third of the time in which a pod is rea
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -50,8 +49,7 @@ class ChildMeta(ObjectMeta, frozen=True, rename="camel"):
         return ObjectMeta(self.name, self.namespace, self.uid, self.resource_version)
 
 
-@dataclass(frozen=True, slots=True)
-class Child:
+class Child(msgspec.Struct, frozen=True):
     """What all cached children have."""
 
     metadata: ObjectMeta

@@ -4,11 +4,11 @@ Of kinds that are kept whole, spec and status are kept, too, and of objects that
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
 import msgspec
+from msgspec import structs
 
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.machinery.cache.interning import InternedLabels, decoder
@@ -38,8 +38,7 @@ class _RawWhole(msgspec.Struct, frozen=True):
     status: msgspec.Raw = EMPTY
 
 
-@dataclass(frozen=True, slots=True)
-class CachedExtra(Child):
+class CachedExtra(Child, frozen=True):
     """An object of a ``ChildKind``; ``owner`` is the job that has made it."""
 
     digest: str
@@ -71,6 +70,6 @@ def extra_reader(kind: ChildKind, apis: tuple[ServedAPI, ...]) -> Callable[[msgs
     def read_whole(raw: msgspec.Raw | bytes) -> CachedExtra:
         whole = _READ_WHOLE(raw)
         managers = (manager for manager in whole.metadata.managed_fields if manager.subresource == "status")
-        return replace(read(raw), spec=whole.spec, status=whole.status, status_managers=tuple(managers))
+        return structs.replace(read(raw), spec=whole.spec, status=whole.status, status_managers=tuple(managers))
 
     return read_whole if kind.is_whole else read

@@ -5,7 +5,6 @@ is kept, however large it is.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
@@ -28,8 +27,7 @@ class _RawGroup(msgspec.Struct, frozen=True):
     status: _GroupStatus = _GroupStatus()
 
 
-@dataclass(frozen=True, slots=True)
-class CachedGroup(Child):
+class CachedGroup(Child, frozen=True):
     """A PodGroup; ``group`` is ``None``, and ``owner`` empty, when no job of ours controls it."""
 
     group: PodGroup | None

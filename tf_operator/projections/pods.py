@@ -7,7 +7,6 @@ what is reported, and after how long.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, lru_cache
 from sys import intern
@@ -60,8 +59,7 @@ class _RawPod(msgspec.Struct, frozen=True):
     status: pod_parts.RawPodStatus = pod_parts.RawPodStatus()
 
 
-@dataclass(frozen=True, slots=True)
-class CachedPod(Child):
+class CachedPod(Child, frozen=True):
     """A pod; ``pod`` is ``None`` when its name is not that of a replica."""
 
     pod: Pod | None
@@ -91,7 +89,7 @@ def pod_reader(apis: tuple[ServedAPI, ...], *, is_labelled: bool = True) -> Call
         core = raw_pod.metadata.core()
         pod = _pod(raw_pod, *replica, deciding, core) if replica else None
         if pod and showing and (owner.api_version, owner.kind) in showing:
-            pod = replace(pod, containers=_lines(raw_pod.status.container_statuses))
+            pod = pod.changed(containers=_lines(raw_pod.status.container_statuses))
         return CachedPod(core, owner.uid, pod)
 
     return read_pod

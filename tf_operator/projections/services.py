@@ -1,7 +1,6 @@
 """Services: whether they are there, and whether one request may delete all of a job."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
@@ -26,8 +25,7 @@ class _RawService(msgspec.Struct, frozen=True):
     metadata: _ServiceMeta
 
 
-@dataclass(frozen=True, slots=True)
-class CachedService(Child):
+class CachedService(Child, frozen=True):
     service: Service
 
 

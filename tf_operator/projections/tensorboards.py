@@ -1,6 +1,5 @@
 """The Deployments and Services that run TensorBoards."""
 
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -34,8 +33,7 @@ class _RawChild(msgspec.Struct, frozen=True):
     status: _ChildStatus = _ChildStatus()
 
 
-@dataclass(frozen=True, slots=True)
-class CachedChild(Child):
+class CachedChild(Child, frozen=True):
     """A Deployment or a Service; ``owner`` is whatever controls it."""
 
     child: tensorboards.TensorBoardChild

@@ -5,7 +5,6 @@ name is kept, and of one that does not the pod templates, which are most of it.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
@@ -58,8 +57,7 @@ class _RawWorkload(msgspec.Struct, frozen=True):
     status: msgspec.Raw = EMPTY
 
 
-@dataclass(frozen=True, slots=True)
-class CachedWorkload(Child):
+class CachedWorkload(Child, frozen=True):
     """A Workload; ``owner`` is empty, and nothing else is known, when no job of ours controls it."""
 
     digest: str

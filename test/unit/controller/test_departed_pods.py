@@ -1,7 +1,5 @@
 """The last states of deleted pods, until a status records them."""
 
-from dataclasses import replace
-
 import pytest
 
 from tf_operator.controller.departed_pods import DepartedPods
@@ -35,16 +33,16 @@ def test_there_is_one_last_state_for_each_replica_and_success_stays(departed):
 
 @pytest.mark.parametrize("phase", ["Failed", "Succeeded"])
 def test_a_pod_that_had_ended_when_it_was_deleted_was_not_told_to_stop(departed, phase):
-    ended = replace(POD, phase=phase)
+    ended = POD.changed(phase=phase)
     departed.note_terminating("u", ended)
-    departed.note_deleted("u", replace(ended, is_terminating=True))
+    departed.note_deleted("u", ended.changed(is_terminating=True))
 
-    assert departed.of("u") == (replace(ended, is_gone=True),)
+    assert departed.of("u") == (ended.changed(is_gone=True),)
 
 
 def test_a_pod_that_ran_when_it_was_deleted_was_told_to_stop(departed):
-    departed.note_terminating("u", replace(POD, phase="Running"))
-    departed.note_deleted("u", replace(POD, is_terminating=True))
+    departed.note_terminating("u", POD.changed(phase="Running"))
+    departed.note_deleted("u", POD.changed(is_terminating=True))
 
     (gone,) = departed.of("u")
     assert gone.is_terminating
@@ -52,7 +50,7 @@ def test_a_pod_that_ran_when_it_was_deleted_was_told_to_stop(departed):
 
 def test_how_a_pod_was_says_nothing_of_the_next_one(departed):
     departed.note_terminating("u", POD)
-    departed.note_deleted("u", replace(POD, uid="another", is_terminating=True))
+    departed.note_deleted("u", POD.changed(uid="another", is_terminating=True))
 
     (gone,) = departed.of("u")
     assert (gone.uid, gone.is_terminating) == ("another", True)
@@ -60,11 +58,11 @@ def test_how_a_pod_was_says_nothing_of_the_next_one(departed):
 
 def test_a_success_is_forgotten_when_its_replica_runs_again(departed):
     """It was scaled away and is wanted again, or the job was resumed; a standby sees no status that says so."""
-    departed.note_deleted("u", replace(POD, phase="Succeeded"))
-    departed.note_created("u", replace(POD, phase="Succeeded"))
+    departed.note_deleted("u", POD.changed(phase="Succeeded"))
+    departed.note_created("u", POD.changed(phase="Succeeded"))
     assert departed.of("u"), "the same pod, from a list that is older than its deletion"
 
-    departed.note_created("u", replace(POD, uid="another", phase="Pending"))
+    departed.note_created("u", POD.changed(uid="another", phase="Pending"))
 
     assert departed.of("u") == ()
 

@@ -1,8 +1,7 @@
 """From a change in a cache to the key of a job."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec import structs
 
 from support.embedded.controller_harness import KEY, Harness
 from support.jobs import builders
@@ -74,7 +73,7 @@ async def test_pods_that_begin_to_run_cost_one_look_after_which_the_status_says_
     pod = next(iter(harness.caches.pods.store))
     harness.set_pod(pod.metadata.name, phase="Running")
 
-    harness.on_pod.on_update(pod, replace(pod, pod=replace(pod.pod, phase="Running")))
+    harness.on_pod.on_update(pod, structs.replace(pod, pod=pod.pod.changed(phase="Running")))
     await harness.clock.advance(PROGRESS_WAITS - 0.01)
     assert harness.queue.depth == 0
     await harness.clock.advance(0.01)
@@ -121,7 +120,7 @@ async def test_what_follows_from_a_reconcile_that_goes_on_is_collected_from_its_
 async def test_a_pod_that_does_anything_but_run_is_looked_at_without_that_wait(harness, change):
     await harness.settle()
     pod = next(iter(harness.caches.pods.store))
-    newer = replace(pod, pod=replace(pod.pod, **{"phase": "Running", **change}))
+    newer = structs.replace(pod, pod=structs.replace(pod.pod, **{"phase": "Running", **change}))
 
     for tell in (lambda: harness.on_pod.on_update(pod, newer), lambda: harness.on_pod.on_add(newer)):
         tell()
@@ -191,12 +190,13 @@ async def test_changes_of_many_children_at_once_are_one_look(harness):
 async def test_a_pod_in_which_nothing_that_matters_has_changed_wakes_nobody(harness):
     await harness.settle()
     pod = next(iter(harness.caches.pods.store))
-    newer = replace(pod, metadata=ObjectMeta("j-worker-0", "ns", pod.metadata.uid, "999"))
+    metadata = ObjectMeta("j-worker-0", "ns", pod.metadata.uid, "999")
+    newer = structs.replace(pod, metadata=metadata, pod=pod.pod.changed(version="999"))
 
     harness.on_pod.on_update(pod, newer)
     assert harness.queue.delayed == 0
 
-    harness.on_pod.on_update(pod, replace(newer, pod=replace(pod.pod, phase="Running")))
+    harness.on_pod.on_update(pod, structs.replace(newer, pod=pod.pod.changed(phase="Running")))
     assert harness.queue.delayed == 1
 
 
@@ -214,22 +214,22 @@ async def test_a_pod_of_another_namespace_is_no_successor_of_a_deleted_one(harne
     await harness.settle()
     pod = next(iter(harness.caches.pods.store))
     harness.on_pod.on_delete(pod, final_state_known=True)
-    forged = replace(
-        pod, metadata=ObjectMeta("j-worker-0", "theirs", "forged", "9"), pod=replace(pod.pod, uid="forged")
+    forged = structs.replace(
+        pod, metadata=ObjectMeta("j-worker-0", "theirs", "forged", "9"), pod=pod.pod.changed(uid="forged")
     )
 
     harness.on_pod.on_add(forged)
     assert len(harness.notes.departed_pods.of(pod.owner)) == 1
 
-    harness.on_pod.on_add(replace(forged, metadata=ObjectMeta("j-worker-0", "ns", "next", "9")))
+    harness.on_pod.on_add(structs.replace(forged, metadata=ObjectMeta("j-worker-0", "ns", "next", "9")))
     assert harness.notes.departed_pods.of(pod.owner) == ()
 
 
 async def test_a_pod_that_failed_and_was_deleted_before_anybody_looked_has_failed(harness):
     await harness.settle()
     ran = next(iter(harness.caches.pods.store))
-    failed = replace(ran, pod=replace(ran.pod, phase="Failed"))
-    leaving = replace(ran, pod=replace(failed.pod, is_terminating=True))
+    failed = structs.replace(ran, pod=structs.replace(ran.pod, phase="Failed"))
+    leaving = structs.replace(ran, pod=structs.replace(failed.pod, is_terminating=True))
 
     for old, new in ((ran, failed), (failed, leaving)):
         harness.on_pod.on_update(old, new)
@@ -260,7 +260,7 @@ async def test_with_a_job_everything_that_was_remembered_of_it_goes(harness):
 async def test_a_new_pod_leads_to_its_job_and_takes_the_place_of_the_last_one(harness):
     await harness.settle()
     pod = next(iter(harness.caches.pods.store))
-    harness.notes.departed_pods.note_deleted(pod.owner, replace(pod.pod, uid="last", phase="Succeeded"))
+    harness.notes.departed_pods.note_deleted(pod.owner, pod.pod.changed(uid="last", phase="Succeeded"))
 
     harness.on_pod.on_add(pod)
 

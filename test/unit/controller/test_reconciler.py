@@ -1,10 +1,10 @@
 """Reconciles of one job, by the parts of the process, with a fake apiserver and caches that lag."""
 
 from contextlib import suppress
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from msgspec import structs
 
 from support.embedded.controller_harness import JOBS, KEY, Harness
 from support.embedded.embedded_api import refused
@@ -216,7 +216,7 @@ async def test_a_job_is_looked_at_when_somebody_takes_its_pod_away_from_it():
     await harness.settle()
     (pod,) = harness.caches.pods.store
 
-    harness.on_pod.on_update(pod, replace(pod, owner=""))
+    harness.on_pod.on_update(pod, structs.replace(pod, owner=""))
 
     assert harness.queue.delayed == 1
 

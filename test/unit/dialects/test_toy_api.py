@@ -1,7 +1,7 @@
 """A second API, of another shape and with other words, is served by the same planning."""
 
 import json
-from dataclasses import fields, replace
+from dataclasses import fields
 
 import pytest
 
@@ -112,7 +112,7 @@ def test_the_container_that_the_profile_names_decides_whatever_else_is_in_the_po
     simulator = lived(everything_runs)
     boss = simulator.pods["toy-chief-0"]
     done = MainContainer(0, "Completed", started_at=simulator.now, finished_at=simulator.now)
-    boss = replace(boss, phase="Succeeded", container="tensorflow", main=None, others=(Container("main", done, None),))
+    boss = boss.changed(phase="Succeeded", container="tensorflow", main=None, others=(Container("main", done, None),))
     plan = make_plan(simulator.observe().changed(pods=(boss,), looked_for=frozenset(simulator.pods)))
 
     (line,) = (line for line in plan.report.lines() if line.pod == boss.name)

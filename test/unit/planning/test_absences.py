@@ -16,7 +16,7 @@ WORKER = ReplicaType.WORKER
 
 
 def pod(index, **fields):
-    return replace(Pod(f"job-worker-{index}", f"uid-{index}", WORKER, index, "Running"), **fields)
+    return Pod(f"job-worker-{index}", f"uid-{index}", WORKER, index, "Running").changed(**fields)
 
 
 def view_of(*pods, workers=1, **record):

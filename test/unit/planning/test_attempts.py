@@ -25,26 +25,26 @@ REQUEST = "tf-operator.kubeflow.org/restart-request"
 def told(seconds_ago, *, restarts=0, again=False):
     """The pod, which was told so long ago, and has not been restarted since."""
     request = RestartRequest(NOW - timedelta(seconds=seconds_ago), restarts, is_repeated=again)
-    return replace(POD, restart_request=str(request), restarts_together=restarts)
+    return POD.changed(restart_request=str(request), restarts_together=restarts)
 
 
 @pytest.mark.parametrize(
     ("pod", "restart", "has_begun"),
     [
         pytest.param(POD, None, True, id="made for it"),
-        pytest.param(replace(POD, cluster_size="attempt=1"), None, False, id="of the attempt before"),
-        pytest.param(replace(POD, cluster_size="Worker=2"), None, False, id="from before the method"),
-        pytest.param(replace(POD, cluster_size=""), None, True, id="made without a sidecar"),
-        pytest.param(replace(POD, cluster_size=""), replace(ITSELF, replaced=True), False, id="given up without one"),
+        pytest.param(POD.changed(cluster_size="attempt=1"), None, False, id="of the attempt before"),
+        pytest.param(POD.changed(cluster_size="Worker=2"), None, False, id="from before the method"),
+        pytest.param(POD.changed(cluster_size=""), None, True, id="made without a sidecar"),
+        pytest.param(POD.changed(cluster_size=""), replace(ITSELF, replaced=True), False, id="given up without one"),
         pytest.param(told(1), None, False, id="told"),
-        pytest.param(replace(told(1), restarts_together=1), None, True, id="restarted since"),
-        pytest.param(replace(told(1), restarts_together=1, is_deaf=True), None, False, id="without its program"),
-        pytest.param(replace(told(1), restarts_together=2, is_deaf=True), None, True, id="its sidecar again later"),
+        pytest.param(told(1).changed(restarts_together=1), None, True, id="restarted since"),
+        pytest.param(told(1).changed(restarts_together=1, is_deaf=True), None, False, id="without its program"),
+        pytest.param(told(1).changed(restarts_together=2, is_deaf=True), None, True, id="its sidecar again later"),
         pytest.param(told(1, restarts=3), None, False, id="restarted only before"),
-        pytest.param(replace(POD, cluster_size="attempt=1"), ITSELF, True, id="by itself"),
-        pytest.param(replace(POD, uid="v", cluster_size="attempt=1"), ITSELF, False, id="another pod by itself"),
+        pytest.param(POD.changed(cluster_size="attempt=1"), ITSELF, True, id="by itself"),
+        pytest.param(POD.changed(uid="v", cluster_size="attempt=1"), ITSELF, False, id="another pod by itself"),
         pytest.param(
-            replace(POD, cluster_size="attempt=1"), replace(ITSELF, time=NOW - timedelta(1)), False, id="an earlier one"
+            POD.changed(cluster_size="attempt=1"), replace(ITSELF, time=NOW - timedelta(1)), False, id="an earlier one"
         ),
         pytest.param(POD, replace(ITSELF, replaced=True), False, id="given up"),
     ],
@@ -58,8 +58,8 @@ def test_a_pod_has_begun_an_attempt_when_its_program_was_started_for_it(pod, res
     ("pod", "step", "seconds"),
     [
         (POD, NextStep.NOTHING, None),
-        (replace(POD, cluster_size="attempt=1"), NextStep.REQUEST, None),
-        (replace(told(4), cluster_size="attempt=1"), NextStep.REQUEST, None),
+        (POD.changed(cluster_size="attempt=1"), NextStep.REQUEST, None),
+        (told(4).changed(cluster_size="attempt=1"), NextStep.REQUEST, None),
         (told(4), NextStep.NOTHING, 1),
         (told(5), NextStep.REPEAT, 0),
         (told(5, again=True), NextStep.NOTHING, 25),
@@ -67,8 +67,8 @@ def test_a_pod_has_begun_an_attempt_when_its_program_was_started_for_it(pod, res
         (told(30), NextStep.GIVE_UP, -25),
         (told(30, again=True), NextStep.GIVE_UP, 0),
         (told(-3600), NextStep.REQUEST, 3605),
-        (replace(told(1), is_deaf=True), NextStep.NOTHING, 4),
-        (replace(told(1), restarts_together=1, is_deaf=True), NextStep.GIVE_UP, 4),
+        (told(1).changed(is_deaf=True), NextStep.NOTHING, 4),
+        (told(1).changed(restarts_together=1, is_deaf=True), NextStep.GIVE_UP, 4),
     ],
 )
 def test_a_pod_is_told_twice_and_then_given_up(pod, step, seconds):
@@ -80,7 +80,7 @@ def test_a_pod_is_told_twice_and_then_given_up(pod, step, seconds):
 
 @pytest.mark.parametrize("repeated", ["", " again"])
 def test_a_request_from_the_end_of_the_calendar_is_written_again(repeated):
-    pod = replace(POD, restart_request=f"9999-12-31T23:59:59Z 0{repeated}")
+    pod = POD.changed(restart_request=f"9999-12-31T23:59:59Z 0{repeated}")
 
     assert attempts.next_step(SECOND, pod, None, now=NOW) is NextStep.REQUEST
     assert attempts.next_moment(SECOND, pod, None) is None
@@ -97,17 +97,17 @@ def test_nothing_is_done_about_a_pod_that_leaves():
 )
 def test_what_is_no_request_counts_for_nothing(text):
     assert RestartRequest.parse(text) is None
-    assert attempts.has_begun(SECOND, replace(POD, restart_request=text), None)
+    assert attempts.has_begun(SECOND, POD.changed(restart_request=text), None)
 
 
 @pytest.mark.parametrize(
     ("step", "pod", "written"),
     [
-        (NextStep.REQUEST, replace(POD, restarts_together=2), {REQUEST: "2026-03-01T08:00:00Z 2"}),
+        (NextStep.REQUEST, POD.changed(restarts_together=2), {REQUEST: "2026-03-01T08:00:00Z 2"}),
         (NextStep.REPEAT, told(5, restarts=2), {REQUEST: "2026-03-01T07:59:55Z 2 again"}),
-        (NextStep.REQUEST, replace(POD, phase="Pending"), {}),
-        (NextStep.REQUEST, replace(told(99), phase="Pending"), {REQUEST: None}),
-        (NextStep.REQUEST, replace(told(99), is_restarting=True), {REQUEST: None}),
+        (NextStep.REQUEST, POD.changed(phase="Pending"), {}),
+        (NextStep.REQUEST, told(99).changed(phase="Pending"), {REQUEST: None}),
+        (NextStep.REQUEST, told(99).changed(is_restarting=True), {REQUEST: None}),
     ],
 )
 def test_a_pod_that_starts_anyway_needs_no_request(step, pod, written):

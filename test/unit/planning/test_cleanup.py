@@ -1,6 +1,5 @@
 """When a finished job is deleted, and what is deleted of it; golden cases show each policy."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -71,7 +70,7 @@ def test_the_clean_up_is_over_when_no_pod_runs_or_is_being_deleted(state, is_don
     observed = finished(tfjob().workers(1).clean_pods("Running")).observe()
     (pod,) = observed.pods
 
-    assert cleanup.is_done(observed.changed(pods=(replace(pod, **state),))) == is_done
+    assert cleanup.is_done(observed.changed(pods=(pod.changed(**state),))) == is_done
 
 
 def test_services_of_ours_go_by_one_request_and_a_single_one_by_its_name():

@@ -301,7 +301,7 @@ def test_a_program_that_is_yet_to_start_again_for_a_resize_in_place_does_not_han
     simulator = lived(*TRAINS, action="Restart")
     simulator.wait(61)
     observed = simulator.observe()
-    pods = tuple(replace(pod, cluster_size="Chief=1,Worker=1") for pod in observed.pods)
+    pods = tuple(pod.changed(cluster_size="Chief=1,Worker=1") for pod in observed.pods)
     resized_time = max(pod.main.started_at for pod in pods) + timedelta(seconds=seconds)
     record = observed.job.record.changed(elastic=ElasticRecord(resized_time=resized_time))
 

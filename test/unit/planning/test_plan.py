@@ -1,9 +1,9 @@
 """The plan as a whole: what comes before what, when to look again, and what a large job costs."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from msgspec import structs
 
 from support.embedded.pod_events import everything_runs, fails, is_drained, is_starting, scale_workers, succeeds
 from support.embedded.simulator import MORNING, simulate
@@ -334,7 +334,7 @@ def test_what_is_terminating_is_not_deleted_again_when_there_is_to_be_less():
     is_drained("worker-1")(simulator)
     scale_workers(1)(simulator)
     observed = simulator.observe()
-    services = tuple(replace(service, is_terminating="1" in service.name) for service in observed.services)
+    services = tuple(structs.replace(service, is_terminating="1" in service.name) for service in observed.services)
 
     assert plan.make_plan(observed.changed(services=services)).actions == ()
 

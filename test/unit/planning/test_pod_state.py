@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from support.embedded.simulator import MORNING
 from tf_operator.dialects.kubeflow.v1 import PROFILE
@@ -39,7 +40,7 @@ def pod(phase="Running", code=None, finished_at=None, **fields):
 
 def rejected(main):
     """Its node had no room for one more volume."""
-    return replace(pod("Failed", reason="VolumeAttachmentLimitExceeded"), main=main)
+    return pod("Failed", reason="VolumeAttachmentLimitExceeded").changed(main=main)
 
 
 def drained(phase, finished_at, **fields):
@@ -155,11 +156,9 @@ def test_an_end_before_a_restart_in_place_is_judged_only_where_no_rule_of_the_co
     ended, rules, expected, is_over
 ):
     """In an API where the exit codes are final although the kubelet goes on by the policy of the template."""
-    ended = replace(ended, started_at=MORNING, finished_at=NOON)
-    observed_pod = replace(pod(), main=ended) if is_over else pod(last_termination=ended)
+    ended = structs.replace(ended, started_at=MORNING, finished_at=NOON)
+    observed_pod = pod().changed(main=ended) if is_over else pod(last_termination=ended)
 
-    state = pod_state.state_of(
-        replace(observed_pod, restart_rules=rules), Policy(RestartPolicy.ON_FAILURE, BY_TEMPLATE)
-    )
+    state = pod_state.state_of(observed_pod.changed(restart_rules=rules), Policy(RestartPolicy.ON_FAILURE, BY_TEMPLATE))
 
     assert state is expected

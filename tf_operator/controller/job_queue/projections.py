@@ -93,8 +93,7 @@ class _RawPod(msgspec.Struct, frozen=True):
     status: _PodStatus = _PodStatus()
 
 
-@dataclass(frozen=True, slots=True)
-class CountedPod(Child):
+class CountedPod(Child, frozen=True):
     """Any pod of the cluster, and what it holds of its node: nothing when it has ended, or is on none."""
 
     node: str

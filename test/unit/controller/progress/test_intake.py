@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from msgspec import structs
 
 from support.embedded.controller_harness import KEY, Harness
 from support.jobs.builders import tfjob
@@ -168,7 +169,7 @@ def test_the_pod_that_decides_reports_about_its_job_and_no_other_pod_does(intake
 
 def test_a_pod_that_somebody_deletes_reports_no_more(harness, intake, pods):
     deciding = pods["j-worker-0"]
-    harness.caches.pods.store.put(replace(deciding, pod=replace(deciding.pod, is_terminating=True)))
+    harness.caches.pods.store.put(structs.replace(deciding, pod=structs.replace(deciding.pod, is_terminating=True)))
 
     assert intake.take(KEY, token_of(deciding), Progress(1)) is Outcome.NOT_THE_REPORTER
 

@@ -342,7 +342,7 @@ def test_a_large_job_writes_its_progress_seldom_and_its_status_fits():
     ended = [ContainerLine(name, "Terminated", 137) for name in ("a" * 63, "tensorflow", "b" * 63)]
 
     for containers in (ended[1:2], ended):
-        shown_pods = tuple(replace(pod, uid=pod.uid.ljust(36), containers=tuple(containers)) for pod in pods)
+        shown_pods = tuple(pod.changed(uid=pod.uid.ljust(36), containers=tuple(containers)) for pod in pods)
         status = API.write_status(make_plan(Snapshot(big, MORNING, pods=shown_pods)).report, {})
         assert len(msgspec.json.encode(status)) < 500_000
         (only,) = status["tasks"][0]["replicas"][-1]["containers"]
