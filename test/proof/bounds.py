@@ -379,16 +379,13 @@ FEWER: Final[Mapping[str, frozenset[str]]] = {
 """Of the jobs with most states, fewer kinds of faults for a gate of few minutes."""
 QUICK: Final = (
     "chief and worker, ExitCode",
-    "chief and worker, Never, cleanPodPolicy All",
     "workers, OnFailure, cleanPodPolicy Running",
     "chief and server, Always",
     "all workers, ExitCode",
-    "the limit is changed",
     "caches lag, ExitCode",
     "pods lose their labels",
     "a node is lost, Never",
     "creates are refused",
-    "v1alpha1",
     "an invalid edit",
     "one Service, ExitCode",
 )

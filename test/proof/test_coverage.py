@@ -10,6 +10,7 @@ from proof.bounds import AGAIN
 from proof.policies import service_oracle, whole_job_oracle
 from proof.world import JobWorld
 
+pytestmark = pytest.mark.timeout(300)  # the fixture takes forty seconds of a whole core
 NEAREST, ALL = 2500, 10_000
 """So many states of each job are enough for this, and all of one whose pods lose their labels."""
 SENTENCES = ("on_status", "on_expiry", "on_create", "on_delete", "on_delete_services", "on_rest")
@@ -62,7 +63,7 @@ class Noted(ast.NodeTransformer):
 
 @pytest.fixture(scope="module")
 def search():
-    """The sentences of the oracle, those that applied, and the moves that happened."""
+    """The sentences of the oracle, those that applied, and the moves that happened; none was broken on the way."""
     noted, applied, moves = Noted(), set(), set()
     with pytest.MonkeyPatch.context() as patch:
         for module in (oracle, whole_job_oracle, service_oracle):
@@ -74,7 +75,9 @@ def search():
                     patch.setattr(module, name, namespace[name])
         for bound in bounds.FEW.values():
             most = ALL if "loses its label" in bound.may else NEAREST
-            moves |= engine.search(JobWorld(bound), most=most).moves
+            outcome = engine.search(JobWorld(bound), most=most)
+            assert not outcome.breaks, (bound.name, outcome.breaks)
+            moves |= outcome.moves
     return noted.sentences, applied, moves
 
 

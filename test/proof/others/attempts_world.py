@@ -116,7 +116,7 @@ THREE: Final = AttemptsBound("three workers", workers=3)
 ON_FAILURE: Final = AttemptsBound("two workers, OnFailure", restart="OnFailure")
 HANGING: Final = AttemptsBound("two workers that may hang", faults=1, may_hang=True)
 SIZES: Final = {
-    "quick": (TWO, HANGING),
+    "quick": (HANGING,),
     "gate": (
         *(TWO, ON_FAILURE, HANGING, replace(THREE, faults=1)),
         AttemptsBound("three failures", faults=3, is_quiet=True),
