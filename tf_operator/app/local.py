@@ -15,7 +15,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -32,6 +32,7 @@ from tf_operator.local.apiserver.kinds import Kind
 from tf_operator.local.apiserver.messages import Response
 from tf_operator.local.apiserver.server import ApiServer
 from tf_operator.local.apiserver.storage.store import Journal
+from tf_operator.local.local_kinds import ENDED_JOBS
 from tf_operator.local.log_source import LogSource
 from tf_operator.local.log_transport import LogTransport
 from tf_operator.local.node import machine, requested, usage
@@ -55,6 +56,9 @@ from tf_operator.machinery.transport.transport import Transport
 from tf_operator.meta import Body, key_of, resource_version_of, text_of
 from tf_operator.planning.child_kinds import network_policy
 from tf_operator.planning.job_queue.schedule import QueueRules
+
+if TYPE_CHECKING:
+    from tf_operator.app.local_kinds.ended_jobs import EndedJobs
 
 _QUEUE_PERIOD: Final = 0.1
 """Seconds: nobody is to wait for a queue in which nobody waits."""
@@ -154,10 +158,14 @@ async def live(
     def read_metrics(now: datetime) -> Iterable[Body]:
         return node.pod_metrics(now)
 
-    metrics = [Kind(usage.POD_METRICS, "pod", read=read_metrics)] if usage.is_known() else []
-    server = ApiServer(clock, kinds=(*catalog.KINDS, *metrics), journal=journal)
+    computed = [Kind(usage.POD_METRICS, "pod", read=read_metrics)] if usage.is_known() else []
+    ended = _ended_jobs(options, clock) if journal else None
+    computed += [Kind(ENDED_JOBS, "endedjob", read=ended.read)] if ended else []
+    server = ApiServer(clock, kinds=(*catalog.KINDS, *computed), journal=journal)
     for body in (*FIRST, *(api.crd.load(*api.conversion.versions) for api in options.apis)):
         install(server, body)
+    if ended:
+        ended.open(server.store)
     in_process = InProcess(server, clock)
     on_step("server ready")
 
@@ -190,8 +198,16 @@ async def live(
         finally:
             stop.set()
             await asyncio.wait([running])
+            if ended:
+                ended.close()
     if failed:
         raise failed
+
+
+def _ended_jobs(options: LocalOptions, clock: Clock) -> "EndedJobs":
+    from tf_operator.app.local_kinds.ended_jobs import EndedJobs  # noqa: PLC0415 (a job's own process keeps none)
+
+    return EndedJobs(options.folder.history, clock, options.apis)
 
 
 def serve(

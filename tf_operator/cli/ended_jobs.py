@@ -1,5 +1,7 @@
 """Jobs that have ended, as ``tfjob history`` shows them: what a cluster still has, or what an operator has logged.
 
+The local server also remembers those that were deleted, with the records that an operator logs.
+
 A log may come from anywhere: lines that are no record of an end are passed over, and so is what is in front of a record
 on its line, as ``kubectl logs --prefix`` puts the name of the pod there.
 """
@@ -12,9 +14,12 @@ from typing import Annotated, Any, BinaryIO, Final
 
 import msgspec
 
-from tf_operator.client import Job
+from tf_operator.client import AsyncTFJobs, Job, NotFound, cluster
 from tf_operator.client.display import age, duration, table
-from tf_operator.meta import parse_time, rfc3339
+from tf_operator.local.local_kinds import ENDED_JOBS
+from tf_operator.machinery.transport import requests, responses
+from tf_operator.machinery.transport.requests import Request
+from tf_operator.meta import objects_of, parse_time, rfc3339
 from tf_operator.text import one_line
 
 _MARK: Final = b'"job ended"'
@@ -125,19 +130,36 @@ def in_log(log: BinaryIO) -> Iterator[EndedJob]:
     """In the order of the log; ``UnreadableLog`` when it cannot be read on."""
     while line := _next_line(log):
         if _MARK in line and (record := _record_in(line)):
-            yield EndedJob(
-                record.job_namespace,
-                record.job_name,
-                record.job_uid,
-                record.to,
-                parse_time(record.time),
-                record.duration_seconds,
-                record.restarts,
-                record.lost_seconds,
-                record.usage,
-                record.first_failure,
-                record.spec_digest,
-            )
+            yield _of_record(record)
+
+
+async def remembered(jobs: AsyncTFJobs, namespace: str) -> list[EndedJob]:
+    """Those of this kind that a local server of this user remembers; empty ``namespace``: in all. Others have none."""
+    if jobs.choice is None or not cluster.is_local(jobs.choice, jobs.host):
+        return []
+    request = Request("list", "GET", requests.path(ENDED_JOBS, namespace), {})
+    try:
+        items = objects_of(responses.read_object(await jobs.client.send(request)).get("items"))
+    except NotFound:  # it is of an earlier release
+        return []
+    kind = str(jobs.api.resource)
+    return [_of_record(msgspec.convert(item["record"], _Record)) for item in items if item["resource"] == kind]
+
+
+def _of_record(record: _Record) -> EndedJob:
+    return EndedJob(
+        record.job_namespace,
+        record.job_name,
+        record.job_uid,
+        record.to,
+        parse_time(record.time),
+        record.duration_seconds,
+        record.restarts,
+        record.lost_seconds,
+        record.usage,
+        record.first_failure,
+        record.spec_digest,
+    )
 
 
 def _next_line(log: BinaryIO) -> bytes:

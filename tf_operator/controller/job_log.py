@@ -18,6 +18,7 @@ from tf_operator.job.record import FailureCause, FirstFailure, JobPhase, JobReco
 from tf_operator.job.report import EventKind, JobReport
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.machinery.log import Logger
+from tf_operator.meta import ObjectKey
 from tf_operator.text import shortened
 
 _log = Logger(__name__)
@@ -57,11 +58,11 @@ def write(api: ServedAPI, report: JobReport | None, spec_of: SpecOf | None) -> N
     if spec_of is None or not after.is_finished:
         _log.info("job condition changed", **fields)
     else:
-        _log.info("job ended", **_ended(report, fields, spec_of(report.job.uid)))
+        _log.info("job ended", **ended(report.job.key, after, fields, spec_of(report.job.uid)))
 
 
-def _ended(report: JobReport, fields: dict[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
-    after, key = report.record, report.job.key
+def ended(key: ObjectKey, after: JobRecord, fields: dict[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
+    """These fields, and what is to be known of a job that has ended: 1 kB in all, whatever the job was."""
     fields |= {"spec_digest": digest(spec), "duration_seconds": _duration(after)}
     fields |= {"restarts": after.restarts, "disruptions": after.disruptions, "lost_seconds": after.lost_seconds}
     if after.usage:

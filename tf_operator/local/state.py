@@ -3,7 +3,7 @@
     lock              held (flock) by the server; it is never deleted, but with the whole folder
     server.json       the server's process and address, while it runs; one of a dead process says: it was killed
     kubeconfig        who has it may do everything; of this user only
-    token, *.crt, *.key, journal.sqlite, server.log, and what the node keeps
+    token, *.crt, *.key, journal.sqlite, history.sqlite, server.log, and what the node keeps
 
 The folder belongs to this user alone (0700): one of somebody else, or a link to one, is refused, and nothing in it is
 believed. So is a folder in which somebody else has put a file, and one with other things in it: ``purge`` deletes the
@@ -82,6 +82,11 @@ class StateFolder:
     @property
     def journal(self) -> Path:
         return self.path / "journal.sqlite"
+
+    @property
+    def history(self) -> Path:
+        """Of jobs that have ended."""
+        return self.path / "history.sqlite"
 
     @property
     def node(self) -> Path:

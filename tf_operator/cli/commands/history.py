@@ -23,7 +23,8 @@ def add_command(commands: Commands) -> None:
         "history",
         help="show jobs that have ended",
         description="Shows jobs that have ended, the last one last: how long they took, what restarts cost, what they"
-        " used and what failed first. A cluster has them until they are deleted; the log of the operator has all.",
+        " used and what failed first. A cluster has them until they are deleted, the local server the last 1,000 for 30"
+        " days, and the log of an operator all.",
         allow_abbrev=False,
     )
     parser.add_argument("name", nargs="?", metavar="JOB", help="only jobs of this name")
@@ -67,8 +68,11 @@ def _run(arguments: argparse.Namespace) -> int:
 
 async def _in_cluster(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
     listed = await jobs.list(all_namespaces=arguments.all_namespaces)
-    ended = (ended_jobs.of_job(job) for job in listed if job.is_finished)
-    return _show(ended, arguments, "" if arguments.all_namespaces else jobs.namespace)
+    namespace = "" if arguments.all_namespaces else jobs.namespace
+    listed_uids = {job.uid for job in listed}
+    deleted = [job for job in await ended_jobs.remembered(jobs, namespace) if job.uid not in listed_uids]
+    ended = [*deleted, *(ended_jobs.of_job(job) for job in listed if job.is_finished)]
+    return _show(ended, arguments, namespace)
 
 
 def _show(ended: Iterable[EndedJob], arguments: argparse.Namespace, namespace: str) -> int:

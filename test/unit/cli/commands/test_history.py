@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.embedded.embedded_jobs import EmbeddedJobs
-from tf_operator.cli import main, session, target
+from tf_operator.cli import ended_jobs, main, session, target
 from tf_operator.client.cluster import ClusterChoice
 from tf_operator.machinery.clock import SystemClock
 from tf_operator.meta import rfc3339
@@ -188,3 +188,19 @@ def test_without_an_ended_job_that_is_said(call, cluster):
     cluster.job("running")
 
     assert call() == (0, "", "No job has ended, as far as is known here.\n")
+
+
+def test_a_local_server_of_an_earlier_release_remembers_none(call, cluster, monkeypatch):
+    monkeypatch.setattr(ended_jobs.cluster, "is_local", lambda *_: True)
+    make_jobs = session.make_jobs
+
+    def make(arguments, choice):
+        jobs = make_jobs(arguments, choice)
+        jobs.choice = choice
+        return jobs
+
+    monkeypatch.setattr(session, "make_jobs", make)
+    cluster.job("j", status={"startTime": rfc3339(NOW)})
+    cluster.report("j", "Succeeded", completionTime=rfc3339(NOW))
+
+    assert names(call()[1]) == ["Succeeded"]
