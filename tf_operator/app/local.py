@@ -32,7 +32,7 @@ from tf_operator.local.apiserver.kinds import Kind
 from tf_operator.local.apiserver.messages import Response
 from tf_operator.local.apiserver.server import ApiServer
 from tf_operator.local.apiserver.storage.store import Journal
-from tf_operator.local.local_kinds import ENDED_JOBS
+from tf_operator.local.local_kinds import ENDED_JOBS, JOB_CURVES
 from tf_operator.local.log_source import LogSource
 from tf_operator.local.log_transport import LogTransport
 from tf_operator.local.node import machine, requested, usage
@@ -158,7 +158,9 @@ async def live(
     def read_metrics(now: datetime) -> Iterable[Body]:
         return node.pod_metrics(now)
 
+    progress = LocalProgress(clock)
     computed = [Kind(usage.POD_METRICS, "pod", read=read_metrics)] if usage.is_known() else []
+    computed.append(Kind(JOB_CURVES, "jobcurves", read=progress.curves.read))
     ended = _ended_jobs(options, clock) if journal else None
     computed += [Kind(ENDED_JOBS, "endedjob", read=ended.read)] if ended else []
     server = ApiServer(clock, kinds=(*catalog.KINDS, *computed), journal=journal)
@@ -181,7 +183,6 @@ async def live(
         ),
         spawner_process=options.spawner_process,
     )
-    progress = LocalProgress(clock)
     rules = QueueRules(counts=options.queued) if options.queued else None
     kinds = (network_policy.KIND,)  # stored as in a cluster; nothing enforces them
     operator_options = Options(apis=options.apis, election=None, job_queue=rules, child_kinds=kinds)

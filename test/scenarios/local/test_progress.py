@@ -1,7 +1,10 @@
 """Programs that report how far they are to ``tfjob local``, and the example of the how-to page with TensorFlow."""
 
+import asyncio
 import json
 import sys
+from functools import partial
+from pathlib import Path
 
 import pytest
 import yaml
@@ -10,8 +13,12 @@ from demonstration import training
 from lab.tools.progress import Progress
 from support.local_machine import LocalMachine
 from support.settle import eventually
+from tf_operator.cli.ui.job_feed import JobFeed
+from tf_operator.client import AsyncTFJobs, cluster
+from tf_operator.machinery.clock import SystemClock
 
 EXAMPLE = training.ROOT / "manifests/examples/how-to/progress.yaml"
+STEPS = (3401, 3402, 3403)
 REPORTER = """\
 import json, os, pathlib, sys, time, urllib.error, urllib.request
 
@@ -55,6 +62,10 @@ def job(name, folder, program):
     return {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": {"name": name}, "spec": spec}
 
 
+def has_points(feed):
+    return bool(feed.curves.points)
+
+
 async def test_reports_are_shown_and_nobody_reports_about_the_job_of_another(machine, tmp_path):
     folder = tmp_path / "folder"
     folder.mkdir()
@@ -81,6 +92,38 @@ async def test_reports_are_shown_and_nobody_reports_about_the_job_of_another(mac
 
 @pytest.mark.nightly
 @pytest.mark.timeout(900)
+async def test_a_page_that_is_opened_late_has_the_curve_from_its_beginning(machine, tmp_path, monkeypatch):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "done").touch()
+    program = "\n".join(
+        (REPORTER, *(f"time.sleep(1.1); report(url, token, step={step}, metrics=metrics)" for step in STEPS))
+    )
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    assert (await machine.run("local", "up"))[0] == 0
+    try:
+        manifest = yaml.dump(job("first", folder, f"{program}; time.sleep(600)"))
+        assert (await machine.run("submit", "-", manifest=manifest))[0] == 0
+
+        async def has_reported():
+            status = json.loads((await machine.run("get", "first", "-o", "json"))[1]).get("status", {})
+            return status.get("trainerStatus", {}).get("step") == STEPS[-1]
+
+        await eventually(has_reported)
+        async with AsyncTFJobs(choice=cluster.choose(None, None)) as jobs, asyncio.TaskGroup() as tasks:
+            for _ in range(2):  # and again after a reload
+                feed = JobFeed(jobs, "first", SystemClock())
+                looking = tasks.create_task(feed.run())
+                await eventually(partial(has_points, feed))
+                assert [(step, loss) for _, step, loss in feed.curves.points] == [
+                    (step, 0.21) for step in (3400, *STEPS)
+                ]
+                looking.cancel()
+    finally:
+        await machine.run("local", "down", "--purge")
+
+
 async def test_the_example_of_the_page_reports_to_its_end(machine):
     tfjob = str(training.prepare(Progress(sys.stderr, prefix="tests")) / "bin" / "tfjob")
     assert (await machine.run("local", "up"))[0] == 0
@@ -92,7 +135,8 @@ async def test_the_example_of_the_page_reports_to_its_end(machine):
         whole_status = json.loads((await machine.run("get", "progress", "-o", "json"))[1])["status"]
         status = whole_status["trainerStatus"]
         assert whole_status["longestSaveSeconds"] in range(1, 60)
-        assert whole_status["checkpoint"] == {"step": 8000, "path": "/checkpoint/model.keras"}
+        saved = whole_status["checkpoint"]
+        assert (saved["step"], Path(saved["path"]).parts[-2:]) == (8000, ("checkpoint", "model.keras"))
         assert (status["progressPercentage"], status["step"]) == (100, 8000)
         assert [metric["name"] for metric in status["metrics"]] == ["loss"]
     finally:

@@ -9,6 +9,7 @@ import secrets
 import socket
 from typing import Final
 
+from tf_operator.app.local_kinds.job_curves import JobCurves
 from tf_operator.controller.progress.intake import Outcome, ProgressIntake, TokenOwner
 from tf_operator.controller.progress.reports import Pace
 from tf_operator.job.progress import Progress
@@ -29,6 +30,7 @@ class LocalProgress:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
+        self.curves = JobCurves()
         self.intakes: dict[str, ProgressIntake] = {}
         """By the API version of their jobs; filled by who makes the controllers."""
         self._listener = socket.create_server((_HOST, 0), backlog=_BACKLOG)
@@ -56,7 +58,10 @@ class LocalProgress:
         async def submit(version: str, key: ObjectKey, reporter: TokenOwner, report: Progress) -> Outcome | None:
             async def take() -> Outcome:
                 intake = self.intakes.get(version)
-                return intake.take(key, reporter, report) if intake else Outcome.NOT_THE_REPORTER
+                outcome = intake.take(key, reporter, report) if intake else Outcome.NOT_THE_REPORTER
+                if outcome is Outcome.TAKEN:
+                    self.curves.add(key, reporter.job_uid, report)
+                return outcome
 
             return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(take(), loop))
 

@@ -12,12 +12,12 @@ from typing import Final
 import msgspec
 
 from tf_operator.cli.ui import feed
-from tf_operator.cli.ui.curves import SmallCurve
 from tf_operator.cli.ui.feed import Feed
 from tf_operator.cli.ui.refusals import RefusalLog
 from tf_operator.client import progress
 from tf_operator.client.job import Job, read_job
 from tf_operator.dialects.served import ServedAPI
+from tf_operator.job.curves import SmallCurve
 from tf_operator.job.progress import Progress
 from tf_operator.job.record import JobPhase
 from tf_operator.machinery.cache.decoding import Decode

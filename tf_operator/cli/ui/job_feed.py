@@ -7,14 +7,28 @@ from typing import TYPE_CHECKING, Final
 
 from tf_operator.cli import failures
 from tf_operator.cli.ui import changes, feed, job_page, job_timeline
-from tf_operator.cli.ui.curves import Curves
 from tf_operator.cli.ui.feed import RunningFeed
-from tf_operator.client import ApiError, AsyncTFJobs, Forbidden, Job, JobEvent, JobPod, NotFound, NotPossible, usage
+from tf_operator.client import (
+    ApiError,
+    AsyncTFJobs,
+    Forbidden,
+    Job,
+    JobEvent,
+    JobPod,
+    NotFound,
+    NotPossible,
+    cluster,
+    usage,
+)
 from tf_operator.client.explanation import reading
 from tf_operator.client.explanation.situation import Situation
 from tf_operator.client.usage import UsageList
+from tf_operator.job.curves import Curves
+from tf_operator.local.local_kinds import JOB_CURVES
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.ratelimit import ExponentialBackoff
+from tf_operator.machinery.transport import requests, responses
+from tf_operator.meta import ObjectKey
 
 if TYPE_CHECKING:
     from tf_operator.job.record import FirstFailure
@@ -86,7 +100,7 @@ class JobFeed(RunningFeed):
     async def _follow(self, job: Job) -> None:
         """Follow this job until it is deleted, or something cannot be followed any longer."""
         if self._job is None or self._job.uid != job.uid:
-            self.curves = Curves()
+            self.curves = await self._kept_curves(job)
         self._job = job
         failure: ApiError | None = None
         try:
@@ -109,6 +123,14 @@ class JobFeed(RunningFeed):
         self._is_deleted = True
         self._describe()
         self._end()
+
+    async def _kept_curves(self, job: Job) -> Curves:
+        """What a local server knows of the time before; empty ones of another, or if the program has never reported."""
+        if self._jobs.choice and cluster.is_local(self._jobs.choice, self._jobs.host):
+            with suppress(ApiError):
+                request = requests.get(JOB_CURVES, ObjectKey(job.namespace, job.uid))
+                return Curves.restored(responses.read_object(await self._jobs.client.send(request)).get("curves"))
+        return Curves()
 
     async def _follow_job(self, job: Job) -> None:
         async with aclosing(self._jobs.watch(job)) as jobs:

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from tf_operator.cli.ui import board, feed
-from tf_operator.cli.ui.curves import Saved
 from tf_operator.client import Job, JobEvent, JobPod
 from tf_operator.client.explanation import attempts
 from tf_operator.client.explanation.situation import Situation
+from tf_operator.job.curves import Saved
 from tf_operator.job.record import JobPhase
 from tf_operator.meta import mapping_of, objects_of, parse_time, text_of
 from tf_operator.planning.snapshot import MainContainer

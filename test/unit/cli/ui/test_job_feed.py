@@ -2,20 +2,29 @@
 
 import asyncio
 import json
+from datetime import UTC, datetime
 from unittest.mock import AsyncMock, Mock
 
 import pytest
 
 from support.embedded.embedded_jobs import EmbeddedJobs
 from support.fake_clock import FakeClock
-from tf_operator.cli.ui import changes, job_page, log_feed
+from tf_operator.app.local_kinds.job_curves import JobCurves
+from tf_operator.cli.ui import changes, job_feed, job_page, log_feed
 from tf_operator.cli.ui.feed import MOST_FEEDS, SharedFeeds, TooMany
 from tf_operator.cli.ui.job_feed import JobCursor, JobFeed
 from tf_operator.cli.ui.log_feed import LogCursor, LogFeed
 from tf_operator.client import usage
 from tf_operator.client.cluster import ClusterChoice, Objection
+from tf_operator.job.progress import Metric, Progress
+from tf_operator.local.apiserver.built_in import catalog
+from tf_operator.local.apiserver.in_process import InProcess
+from tf_operator.local.apiserver.kinds import Kind
+from tf_operator.local.apiserver.server import ApiServer
+from tf_operator.local.local_kinds import JOB_CURVES
 from tf_operator.local.log_transport import LogTransport
 from tf_operator.machinery.transport import errors
+from tf_operator.meta import ObjectKey
 
 FAILED = [{"type": "Failed", "status": "True", "message": "It failed.", "lastTransitionTime": "2026-01-01T00:00:09Z"}]
 
@@ -212,6 +221,33 @@ async def test_a_page_gets_the_curves_of_its_job_and_then_each_point(cluster, jo
     second = read(page)["curves"]
     assert (second["points"], second["isMore"]) == ([[1767225605.0, 5, 1.0]], True)
     assert (len(read(JobCursor(feed))["curves"]["points"]), read(page)) == (2, {})
+
+
+async def test_a_page_of_a_local_server_begins_with_what_was_reported_before_it_was_opened(
+    cluster, jobs, running, monkeypatch
+):
+    uid = cluster.job("j", status=reported(4, loss="2"))["metadata"]["uid"]
+    known = JobCurves()
+    for step in (3, 4):
+        report = Progress(step=step, metrics=(Metric("loss", "7"),), time=datetime(2026, 1, 1, 0, 0, step, tzinfo=UTC))
+        known.add(ObjectKey("default", "j"), uid, report)
+    kind, send = Kind(JOB_CURVES, "jobcurves", read=known.read), LogTransport.send
+    server = ApiServer(cluster.clock, kinds=(*catalog.KINDS, kind))
+
+    def answer(transport, request, **options):
+        source = InProcess(server, cluster.clock) if JOB_CURVES.group in request.path else transport
+        return send(source, request, **options) if source is transport else source.send(request, **options)
+
+    monkeypatch.setattr(LogTransport, "send", answer)
+    monkeypatch.setattr(job_feed.cluster, "is_local", lambda choice, _: choice.reason == "a test")
+    jobs.choice = ClusterChoice(None, None, "a test")
+    page = JobCursor(await running(JobFeed(jobs, "j", cluster.clock)))
+    points = read(page)["curves"]["points"]
+    assert points == [[1767225603.0, 3, 7.0], [1767225604.0, 4, 7.0]]
+
+    cluster.report("j", "Running", **reported(5, loss="1"))
+    await cluster.clock.advance(1)
+    assert read(page)["curves"]["points"] == [[1767225605.0, 5, 1.0]]
 
 
 async def test_the_timeline_marks_the_attempts_of_a_job_that_starts_again_as_a_whole(cluster, jobs, running):

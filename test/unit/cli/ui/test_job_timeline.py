@@ -7,8 +7,8 @@ import pytest
 from support.embedded.embedded_jobs import PODS, EmbeddedJobs
 from support.fake_clock import FakeClock
 from tf_operator.cli.ui import job_timeline
-from tf_operator.cli.ui.curves import Saved
 from tf_operator.client.explanation import reading
+from tf_operator.job.curves import Saved
 
 
 def at(second):

@@ -1,14 +1,16 @@
-"""Curves of the metrics that a program reports, as they are known here: since somebody looks. Pure.
+"""Curves of the metrics that a program reports, as they are known where they are collected.
 
 What a program reports is a tenant's: how many curves and points there are is bounded, whatever their names and values.
 """
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from tf_operator.cli.ui import feed
+import msgspec
+
+from tf_operator import text as texts
 from tf_operator.job.progress import Progress
 
 MOST_POINTS: Final = 1000
@@ -19,7 +21,7 @@ _DIGITS: Final = 6
 _LONGEST_NAME: Final = 64
 _LARGEST: Final = 1e300
 
-Point = Sequence[float | None]
+Point = tuple[float | None, ...]
 """When it was received, in seconds; the step; and the value of each metric, in the order of the names."""
 
 
@@ -28,6 +30,14 @@ class Saved(NamedTuple):
 
     time: datetime
     step: int
+
+
+class _Kept(msgspec.Struct):
+    names: list[str]
+    points: list[Point]
+    count: int
+    last: datetime | None
+    checkpoints: list[Saved]
 
 
 class Curves:
@@ -40,10 +50,31 @@ class Curves:
         """Points since the beginning."""
         self.checkpoints = deque[Saved](maxlen=MOST_CHECKPOINTS)
         self._last: datetime | None = None
+        self._restored_until: datetime | None = None
+
+    @classmethod
+    def restored(cls, kept: object) -> "Curves":
+        """Those that were ``kept`` elsewhere, which go on here; empty ones from anything else."""
+        curves = cls()
+        try:
+            copy = msgspec.convert(kept, _Kept)
+        except msgspec.ValidationError:
+            return curves
+        curves.names, curves.count = copy.names, max(copy.count, len(copy.points))
+        curves.points.extend(copy.points)
+        curves.checkpoints.extend(copy.checkpoints)
+        curves._restored_until = copy.last
+        return curves
+
+    def kept(self) -> object:
+        """All of it, for msgspec: few of many are ever encoded."""
+        return _Kept(self.names, list(self.points), self.count, self._last, list(self.checkpoints))
 
     def add(self, report: Progress | None) -> bool:
         """Add the last report of a job; whether there is another point."""
         if report is None or report.time is None or report.time == self._last:
+            return False
+        if self._restored_until and report.time <= self._restored_until:  # where they were kept, it was known earlier
             return False
         self._last = report.time
         saved = report.checkpoint
@@ -105,5 +136,9 @@ def _numbers(report: Progress) -> dict[str, float]:
         except ValueError:
             continue
         if abs(value) < _LARGEST:  # which is no number, and no infinity; differences of such values have an end
-            numbers[feed.printable(name, _LONGEST_NAME)] = float(f"{value:.{_DIGITS}g}")
+            numbers[_shown(name)] = float(f"{value:.{_DIGITS}g}")
     return numbers
+
+
+def _shown(name: str) -> str:
+    return texts.shortened(texts.printable(texts.without_commands(name[: 2 * _LONGEST_NAME])), _LONGEST_NAME)

@@ -2,11 +2,15 @@
 
 from datetime import UTC, datetime, timedelta
 
-from tf_operator.cli.ui import curves
-from tf_operator.cli.ui.curves import Curves, SmallCurve
+import msgspec
+import pytest
+
+from tf_operator.job import curves
+from tf_operator.job.curves import Curves, SmallCurve
 from tf_operator.job.progress import Metric, Progress
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+KEPT = msgspec.to_builtins(Curves().kept())
 
 
 def reported(number, step=None, **metrics):
@@ -57,3 +61,10 @@ def test_a_small_curve_covers_all_of_a_long_training_in_few_points():
     assert 30 <= len(small.values) <= 60
     assert (small.values[0], small.values[-1]) == (0.0, 4999.0)
     assert small.values == sorted(small.values)
+
+
+@pytest.mark.parametrize(
+    "kept", [None, [], {}, {"names": 1}, msgspec.to_builtins(Curves().kept()) | {"points": [["x"]]}]
+)
+def test_what_was_not_kept_as_curves_is_none(kept):
+    assert Curves.restored(kept).since(0) == Curves().since(0)
