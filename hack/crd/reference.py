@@ -3,7 +3,7 @@
 The page is written by hand, except for what stands between two markers for each of spec and status.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 from crd.definition import Field
@@ -42,17 +42,24 @@ ITEMS: Final = ("[]", "<Type>")
 def fill(page: str, fields: Iterable[Field]) -> str:
     """Return the page with new tables between its markers."""
     visible = [field for field in fields if not field.path.startswith(HIDDEN) and not field.path.endswith(ITEMS)]
+    ours = {field.path for field in visible if field.note == "ours"}
     for top in ("spec", "status"):
-        mine = [field for field in visible if field.path.split(".")[0] == top and field.path != top]
-        page = between(page, f"fields of {top}", "\n".join(map(_item, mine)))
+        rows = [_item(field, ours) for field in visible if field.path.startswith(f"{top}.")]
+        page = between(page, f"fields of {top}", "\n".join(rows))
     return page
 
 
-def _item(field: Field) -> str:
+def _item(field: Field, ours: Collection[str]) -> str:
     """A field with its type, and how it was in 1.9: of the spec only, because 1.9 had few fields of the status."""
-    note = {"": "", "ours": " *Ours.*"}.get(field.note, f" *In 1.9: {plain(field.note)}.*")
+    note = f" *In 1.9: {plain(field.note)}.*" if field.note else ""
+    if field.note == "ours":
+        note = "" if _parent(field.path) in ours else " *Ours.*"
     meaning = plain(str(field.schema.get("description", "")))
     return f"- `{field.path}` ({kind(field.schema)}): {meaning}{note if field.path.startswith('spec.') else ''}"
+
+
+def _parent(path: str) -> str:
+    return path.rpartition(".")[0]
 
 
 def kind(schema: Mapping[str, Any]) -> str:

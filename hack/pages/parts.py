@@ -3,7 +3,7 @@
 from typing import Final
 
 BEGIN: Final = "<!-- generated: {name} -->"
-END: Final = "<!-- end of {name} -->"
+END: Final = "<!-- end -->"
 
 
 class PartMissingError(Exception):
@@ -12,12 +12,12 @@ class PartMissingError(Exception):
 
 def between(page: str, name: str, content: str) -> str:
     """The page with a part between its markers."""
-    begin, end = BEGIN.format(name=name), END.format(name=name)
+    begin = BEGIN.format(name=name)
     head, opening, rest = page.partition(begin)
-    _, closed, after = rest.partition(end)
+    _, closed, after = rest.partition(END)
     if not (opening and closed):
-        raise PartMissingError(f"the page lacks the line {end if opening else begin!r}")
-    return f"{head}{begin}\n\n{content.strip()}\n\n{end}{after}"
+        raise PartMissingError(f"the page lacks the line {END if opening else begin!r}")
+    return f"{head}{begin}\n\n{content.strip()}\n\n{END}{after}"
 
 
 def plain(text: str) -> str:

@@ -9,6 +9,8 @@ import yaml
 
 RBAC: Final = Path("manifests/rbac")
 METRICS: Final = Path("manifests/overlays/protected-metrics")
+READ: Final = "get, list, watch"
+MANAGE: Final = f"{READ}, create, patch, delete"
 WEBHOOK: Final = Path("manifests/webhook")
 
 
@@ -136,4 +138,5 @@ def _words(granted: list[dict[str, Any]]) -> Iterator[str]:
     for rule in granted:
         named = f" {', '.join(rule['resourceNames'])}" if "resourceNames" in rule else ""
         subjects = (f"{resource}.{group}".rstrip(".") for group in rule["apiGroups"] for resource in rule["resources"])
-        yield f"{', '.join(subjects)}{named} ({', '.join(rule['verbs'])})"
+        verbs = ", ".join(rule["verbs"]).replace(MANAGE, "manage").replace(READ, "read")
+        yield f"{', '.join(subjects)}{named} ({verbs})"

@@ -32,8 +32,8 @@ def add_command(commands: Commands) -> None:
         help="collect all information about a job, for a ticket",
         description="Prints one text for a ticket: versions, explanation, plan, status, replicas, events, the first"
         f" failure and the last {_TEXT_LINES} lines of every replica. Values of environment variables, command lines,"
-        " annotations and Secrets are left out; logs are as the programs wrote them, so read the text before you pass"
-        " it on.",
+        " annotations and Secrets are left out; logs are as the programs wrote them: read the text before you pass it"
+        " on.",
         allow_abbrev=False,
     )
     parser.add_argument("name", metavar="JOB", help="name of the job")

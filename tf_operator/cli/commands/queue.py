@@ -14,8 +14,8 @@ def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "queue",
         help="show the jobs that wait in a queue",
-        description="Shows jobs that wait in the operator's job queue or in a queue of Kueue: since when, and for what."
-        " Places in the job queue count the waiting jobs of all namespaces.",
+        description="Shows jobs that wait in the operator's job queue or in Kueue: since when, and for what. Places in"
+        " the job queue count the jobs of all namespaces.",
         allow_abbrev=False,
     )
     parser.add_argument("-A", "--all-namespaces", action="store_true", help="in all namespaces")

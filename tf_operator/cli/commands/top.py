@@ -12,8 +12,8 @@ def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "top",
         help="show the CPU and memory that a job uses",
-        description="Shows the CPU and memory that a job's replicas use, from the metrics-server of a cluster"
-        " or from the node on this machine (Linux), and there also their GPUs.",
+        description="Shows the CPU and memory that a job's replicas use, from metrics-server, or from the node on this"
+        " machine (Linux), with their GPUs.",
         allow_abbrev=False,
     )
     parser.add_argument("name", metavar="JOB", help="name of the job")

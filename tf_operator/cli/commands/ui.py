@@ -36,10 +36,9 @@ def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "ui",
         help="show jobs in a browser, as they run",
-        description="Shows jobs in a browser, as they run: a table, and for each job its replicas, events, logs and"
-        " first failure; buttons suspend, resume, restart, scale and delete it where you may. Serves this machine only,"
-        " with your own permissions, until Ctrl-C. Shows all kinds and namespaces that you may list, or those of --kind"
-        " and --namespace.",
+        description="Shows jobs in a browser, as they run, with buttons that change them. Serves this machine only,"
+        " with your own permissions, until Ctrl-C. Shows all kinds and namespaces that you may list, or those of"
+        " --kind and --namespace.",
         allow_abbrev=False,
     )
     parser.add_argument("--port", type=_port, default=0, metavar="PORT", help="loopback port; default: a free one")

@@ -15,9 +15,8 @@ def add_command(commands: Commands) -> None:
         "restart",
         help="replace the pods of a job",
         description="Deletes the running pods of a job, each with its grace period; the operator replaces them from"
-        " the current template. A restart counts as a disruption, not towards backoffLimit. A program that exits with"
-        " 0 when it is stopped has completed and does not run again. Refused for replicas with restartPolicy Never,"
-        " because their job would fail.",
+        " the current template. This counts as a disruption, not towards backoffLimit. A program that exits with 0 when"
+        " it is stopped does not run again. Refused for restartPolicy Never, because the job would fail.",
         allow_abbrev=False,
     )
     parser.add_argument("name", metavar="JOB", help="name of the job")

@@ -37,8 +37,8 @@ def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "port-forward",
         help="open a port of a replica on this machine",
-        description="Opens a port on 127.0.0.1 that leads to a port of a replica that runs on this machine, until you"
-        " press Ctrl-C. In a cluster, kubectl port-forward does it. Needs Linux.",
+        description="Opens a port on 127.0.0.1 that leads to a port of a replica on this machine, until Ctrl-C. In a"
+        " cluster, use kubectl port-forward. Needs Linux.",
         epilog="exit codes: 1 it cannot be opened, or the replica has ended; 130 Ctrl-C",
         allow_abbrev=False,
     )
