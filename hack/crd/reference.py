@@ -25,6 +25,7 @@ HIDDEN: Final = (
     "status.replicaStatuses.<Type>.labelSelector",
     "status.lastReconcileTime",
     "status.progressClock",
+    "status.trainerStatus.metrics[].",
     "status.reportedBy",
     "status.allRunningTime",
     "status.firstRunTime",
