@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -19,6 +20,8 @@ Body = Mapping[str, Any]
 _RFC3339 = re.compile(
     r"(?P<seconds>\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d)(?P<fraction>\.\d{1,9})?(?P<zone>[Zz]|[+-]\d\d:\d\d)"
 )
+
+_LONGEST_TIME: Final = len("2026-03-01T08:00:00.123456789+00:00")
 
 _MAPPINGS: Final = (dict, Mapping)
 """An abstract class takes ten times as long to say whether it is meant: the usual class is asked first."""
@@ -86,7 +89,7 @@ class OwnerRef:
 
 def mapping_of(value: object) -> Body:
     """The value, or an empty mapping when it is missing or no mapping."""
-    return value if isinstance(value, _MAPPINGS) else {}
+    return value if value is not None and isinstance(value, _MAPPINGS) else {}
 
 
 def list_of(value: object) -> Sequence[Any]:
@@ -174,7 +177,12 @@ def micro_time(moment: datetime) -> str:
 
 def parse_time(text: object) -> datetime | None:
     """A time as any client may have written it, in UTC; ``None`` for whatever is not one."""
-    match = _RFC3339.fullmatch(text) if isinstance(text, str) else None
+    return _parse_time(text) if isinstance(text, str) and len(text) <= _LONGEST_TIME else None
+
+
+@lru_cache(maxsize=1024)  # what happens together has the same time, and stands in a status that is read several times
+def _parse_time(text: str) -> datetime | None:
+    match = _RFC3339.fullmatch(text)
     if match is None:
         return None
     fraction = (match["fraction"] or "")[:7]  # nanoseconds are cut to what datetime holds

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from hashlib import sha256
 from typing import Final
 
@@ -51,6 +52,7 @@ def pod_name(job: TrainingJob, service: str, record: RestartRecord | None) -> st
     return f"{service}-{''.join(_ALPHABET[digit] for digit in digits)}"
 
 
+@lru_cache(maxsize=4096)  # each pod and Service is looked at whenever it changes, and by each plan
 def replica_of(job_name: str, name: str, style: NameStyle) -> tuple[ReplicaType, int] | None:
     """Which replica of the job a pod or Service of this name is; ``None`` when it cannot be one."""
     head = f"{_job_part(job_name, style)}-"

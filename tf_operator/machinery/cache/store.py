@@ -5,7 +5,7 @@ out without a copy, so they are frozen by their type (``interning`` sees to that
 event loop: a reader never sees half a change.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from tf_operator.machinery.transport.responses import ObjectMeta
@@ -107,12 +107,14 @@ class Store(Generic[T]):
         """Every change in this namespace (``""``: in all) is stored up to ``version``."""
         self._resource_versions[namespace] = version
 
-    def _forget(self, old: T, *, but: Iterable[tuple[str, str]] = ()) -> None:
+    def _forget(self, old: T, *, but: Sequence[tuple[str, str]] = ()) -> None:
         """Leave no trace of an object, but in the places where its next version takes over."""
         uid = old.metadata.uid
         self._uids.pop(uid, None)
-        for name, value in set(self.places_of(old)).difference(but):
-            entries = self._indexed[name][value]
-            del entries[uid]
-            if not entries:
-                del self._indexed[name][value]
+        for place in self.places_of(old):
+            if place not in but:
+                name, value = place
+                entries = self._indexed[name].get(value, {})
+                entries.pop(uid, None)
+                if not entries:
+                    self._indexed[name].pop(value, None)

@@ -225,10 +225,10 @@ class LineSplitter:
     def feed(self, chunk: bytes) -> list[bytes]:
         """The lines that ``chunk`` completes. What follows the last newline waits for the next chunk."""
         *lines, rest = chunk.split(b"\n")
-        if lines:
+        if lines and self._partial:
             lines[0] = bytes(self._partial) + lines[0]
             self._partial.clear()
         self._partial += rest
-        if len(self._partial) > self._limit or any(len(line) > self._limit for line in lines):
+        if max(map(len, lines), default=0) > self._limit or len(self._partial) > self._limit:
             raise Garbled(f"a line of more than {self._limit} bytes")
-        return [line for line in lines if line.strip()]
+        return [line for line in lines if line and not line.isspace()]
