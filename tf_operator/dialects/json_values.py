@@ -40,7 +40,7 @@ def write_time(moment: datetime | None) -> str | None:
 
 def present(**fields: object) -> dict[str, Any]:
     """The fields that say something."""
-    return {name: value for name, value in fields.items() if value not in (None, "", 0, False, [], {})}
+    return {name: value for name, value in fields.items() if value}
 
 
 def one_of(kinds: type[E], value: object) -> E | None:

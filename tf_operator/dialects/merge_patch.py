@@ -9,9 +9,10 @@ def difference(stored: Mapping[str, Any], target: Mapping[str, Any]) -> dict[str
     patch: dict[str, Any] = {name: None for name in stored if name not in target}
     for name, value in target.items():
         stored_value = stored.get(name)
+        if stored_value == value and name in stored:
+            continue
         if isinstance(value, Mapping) and isinstance(stored_value, Mapping):
-            if below := difference(stored_value, value):
-                patch[name] = below
-        elif stored_value != value or name not in stored:
+            patch[name] = difference(stored_value, value)
+        else:
             patch[name] = value
     return patch

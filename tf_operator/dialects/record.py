@@ -11,13 +11,15 @@ from typing import Any, Final
 
 from tf_operator.dialects import compact_records
 from tf_operator.dialects.json_values import count_of, integer, object_of, one_of, present, seconds_of, write_time
-from tf_operator.job.progress import Position, ProgressClock
+from tf_operator.job.progress import NO_CLOCK, Position, ProgressClock
 from tf_operator.job.ranges import Indexes
 from tf_operator.job.record import (
     LONGEST_CAUSE,
     MOST_AVOIDED,
     MOST_CAUSES,
     MOST_RESOURCES,
+    NOT_ELASTIC,
+    NOT_IN_QUEUE,
     ElasticRecord,
     FailureCause,
     FirstFailure,
@@ -170,7 +172,7 @@ def read_restart_records(body: Body) -> tuple[RestartRecord, ...]:
     """The records one by one, and those in the compact form."""
     listed = (_read_restart_record(entry) for entry in objects_of(body.get("restartRecords")))
     compact = object_of(body, "compactRestartRecords")
-    texts = (compact_records.read(kind, compact.get(kind)) for kind in ReplicaType)
+    texts = (compact_records.read(kind, compact[kind]) for kind in ReplicaType if kind in compact)
     return (*(record for record in listed if record), *chain.from_iterable(texts))
 
 
@@ -304,6 +306,8 @@ def read_queue(body: Body) -> QueueRecord:
     """
     older = object_of(body, "elastic")
     entry = older if not _QUEUE_FIELDS.isdisjoint(older) else object_of(body, "queue")
+    if not entry:
+        return NOT_IN_QUEUE
     return QueueRecord(
         queued_time=parse_time(entry.get("queuedTime")),
         admitted_time=parse_time(entry.get("admittedTime")),
@@ -338,6 +342,8 @@ def _write_unfit(unfit: UnfitRecord) -> dict[str, Any]:
 
 
 def read_elastic(entry: Body) -> ElasticRecord:
+    if not entry:
+        return NOT_ELASTIC
     return ElasticRecord(
         workers=count_of(entry, "workers") or None,
         asked_for=count_of(entry, "specWorkers") or None,
@@ -357,6 +363,8 @@ def write_attempt(record: JobRecord) -> dict[str, Any]:
 
 def read_progress_clock(body: Body) -> ProgressClock:
     clock = object_of(body, _CLOCK)
+    if not clock and "hung" not in body:
+        return NO_CLOCK
     step, percentage = (object_of(clock, "lastHang").get(name) for name in _POSITION)
     return ProgressClock(
         running_since=parse_time(clock.get("startTime")),

@@ -27,6 +27,8 @@ class Indexes(msgspec.Struct, frozen=True):
     @classmethod
     def parse(cls, text: object) -> Self:
         """From the text in a status; what is no range of indexes in it is passed over."""
+        if not text:
+            return cls()
         union: set[int] = set()
         left = MOST_REPLICAS  # as many as there can be; a text that repeats itself must not cost more
         for part in text.split(",") if isinstance(text, str) else ():
@@ -39,6 +41,8 @@ class Indexes(msgspec.Struct, frozen=True):
 
     def below(self, count: int) -> Self:
         """Those that are indexes of ``count`` replicas."""
+        if max(self.members, default=-1) < count:
+            return self
         return type(self)(frozenset(index for index in self.members if index < count))
 
     def __contains__(self, index: int) -> bool:
@@ -51,10 +55,10 @@ class Indexes(msgspec.Struct, frozen=True):
         return iter(sorted(self.members))
 
     def __or__(self, other: Self) -> Self:
-        return type(self)(self.members | other.members)
+        return type(self)(self.members | other.members) if other.members else self
 
     def __sub__(self, other: Self) -> Self:
-        return type(self)(self.members - other.members)
+        return type(self)(self.members - other.members) if other.members else self
 
     def __str__(self) -> str:
         return ",".join(

@@ -227,6 +227,8 @@ def _is_deaf(status: pod_parts.RawPodStatus, deciders: Sequence[pod_parts.RawCon
 def _restarts(status: pod_parts.RawPodStatus, *, resizes: int) -> int:
     """Of all containers, without those by resizes. What restarted all of them together, is one."""
     containers = (*status.container_statuses, *status.init_container_statuses)
+    if not any(entry.restart_count for entry in containers):
+        return 0
     counts = [max(entry.restart_count - resizes, 0) for entry in containers]
     together = min(counts, default=0) if _restart_of_all(status) else 0
     return sum(count - together for count in counts) + together
