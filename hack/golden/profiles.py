@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from msgspec import structs
+
 from tf_operator.dialects import record as codec
 from tf_operator.dialects import registry
 from tf_operator.dialects.json_values import present
@@ -62,9 +64,9 @@ def api_of(more: Mapping[str, Any]) -> ServedAPI:
     profile = BY_NAME[more["profile"]]
 
     def read(metadata: Body, spec: object, stored: object) -> TrainingJob:
-        job = replace(v1.read(metadata, spec, None), profile=profile, record=codec.read(stored))
+        job = structs.replace(v1.read(metadata, spec, None), profile=profile, record=codec.read(stored))
         stored_status = stored if isinstance(stored, Mapping) else {}
-        return defaults.with_defaults(_with_fields(replace(job, stored_status=stored_status), spec, more))
+        return defaults.with_defaults(_with_fields(structs.replace(job, stored_status=stored_status), spec, more))
 
     return replace(v1.API, profiles=(profile,), read=read, write_status=_write_status)
 
@@ -73,18 +75,18 @@ def _with_fields(job: TrainingJob, body: Any, more: Mapping[str, Any]) -> Traini
     clean_pods = CleanPodPolicy(more.get("cleanPods", job.run_policy.clean_pods))
     label, _, index = more.get("deciding", "").rpartition("-")
     specs = more.get("replicas", {})
-    return replace(
+    return structs.replace(
         job,
         runtime_id=more.get("runtimeId", ""),
         deciding=DecidingReplica(_TYPES[label], int(index), "spec.deciding") if label else None,
-        run_policy=replace(job.run_policy, clean_pods=clean_pods),
+        run_policy=structs.replace(job.run_policy, clean_pods=clean_pods),
         replicas=tuple(_with_extras(spec, body, specs.get(spec.type.label, {})) for spec in job.replicas),
     )
 
 
 def _with_extras(spec: ReplicaSpec, body: Any, more: Mapping[str, Any]) -> ReplicaSpec:  # noqa: ANN401 (a spec)
     override = more.get("override")
-    return replace(
+    return structs.replace(
         spec,
         template=body["tfReplicaSpecs"][spec.type]["template"],  # without the port that kubeflow.org/v1 adds
         port=more.get("port"),

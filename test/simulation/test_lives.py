@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from msgspec import structs
 
 from support.disturbances.crashes import crash_points
 from support.embedded.pod_events import (
@@ -560,7 +561,7 @@ def test_no_request_and_no_moment_of_one_depends_on_what_an_action_is_called(lif
 
 def renamed(plan):
     """The same plan, where each action is called and explained by the same sentence."""
-    return replace(plan, actions=tuple(map(_renamed, plan.actions)))
+    return structs.replace(plan, actions=tuple(map(_renamed, plan.actions)))
 
 
 def _renamed(action):
@@ -568,8 +569,8 @@ def _renamed(action):
         case Create():
             return replace(action, subject=SENTENCE, needs=action.needs and _renamed(action.needs))
         case Patch():
-            return replace(action, subject=SENTENCE)
+            return structs.replace(action, subject=SENTENCE)
         case Delete():
-            return replace(action, reason=SENTENCE)
+            return structs.replace(action, reason=SENTENCE)
         case DeleteCollection():
-            return replace(action, objects=tuple(map(_renamed, action.objects)))
+            return structs.replace(action, objects=tuple(map(_renamed, action.objects)))

@@ -4,13 +4,13 @@ The records of any number of restarted replicas fit into the status, too.
 """
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from support.jobs.builders import merge
 from tf_operator.dialects import merge_patch
@@ -145,7 +145,7 @@ def test_the_records_of_all_replicas_that_a_job_can_have_fit_into_its_status(cou
     )
     kinds = [ReplicaType.PS, ReplicaType.WORKER, ReplicaType.EVALUATOR]
     places = [(kinds[number // 10_000], number % 10_000, UUID(int=2**128 - 1 - number)) for number in range(count)]
-    records = [replace(often, type=kind, index=index, uid=str(uid)) for kind, index, uid in places]
+    records = [structs.replace(often, type=kind, index=index, uid=str(uid)) for kind, index, uid in places]
 
     assert len(json.dumps(stored(records))) < MOST_BYTES
 

@@ -6,11 +6,12 @@ whatever else carries its labels, or a name that the job needs, is somebody else
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple, TypeVar
 
 import msgspec
+from msgspec import structs
 
 from tf_operator.controller import resources
 from tf_operator.controller.caches import LABELLED, OWNER, Caches, owner_value
@@ -235,7 +236,7 @@ class Observer:
         job = self.jobs.of(stored)
         if not stored.problem:
             return job
-        return replace(job, problems=(FieldError("spec", f"cannot be read: {stored.problem}"),))
+        return structs.replace(job, problems=(FieldError("spec", f"cannot be read: {stored.problem}"),))
 
     def _snapshot_of(self, job: TrainingJob, children: _Children, *, stored: StoredJob) -> Snapshot:
         services = tuple(children.services)

@@ -1,10 +1,11 @@
 """What is to follow a reconcile, as data."""
 
-from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum, auto
 from math import inf
 from typing import Final, Self
+
+import msgspec
 
 
 class Turn(Enum):
@@ -18,8 +19,7 @@ class Turn(Enum):
     """Where it stood before: nothing was done."""
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(msgspec.Struct, frozen=True):
     after: float | None = None
     """In how many seconds to reconcile again, if nothing happens until then; ``None`` for not at all."""
     turn: Turn = Turn.ITS_OWN

@@ -11,6 +11,8 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Any, Final
 
+from msgspec import structs
+
 from tf_operator.dialects.fields import Fields, kind_of
 from tf_operator.dialects.phases import TYPES
 from tf_operator.job import defaults, templates
@@ -191,14 +193,14 @@ def _read_replica(kind: ReplicaType, item: Fields, image: str) -> ReplicaSpec:
     if kind is not ReplicaType.PS:
         return replica
     if is_default_server(replica.template):
-        return replace(replica, template=_without_files(replica.template), is_default_server=True)
+        return structs.replace(replica, template=_without_files(replica.template), is_default_server=True)
     return replica if templates.main_containers(replica, CONTAINER) else _with_default_server(replica, image)
 
 
 def _with_default_server(replica: ReplicaSpec, image: str) -> ReplicaSpec:
     policy = replica.restart_policy if replica.template else RestartPolicy.ON_FAILURE
     template = _without_files(with_default_server(replica.template, image))
-    return replace(replica, template=template, restart_policy=policy, is_default_server=True)
+    return structs.replace(replica, template=template, restart_policy=policy, is_default_server=True)
 
 
 def with_default_server(template: Body, image: str) -> dict[str, Any]:

@@ -5,8 +5,9 @@ it, and the port is not in any schema: so it is done again here, on every read, 
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec import structs
 
 from tf_operator.job.profile import Profile
 from tf_operator.job.training_job import ReplicaSpec, TrainingJob
@@ -18,8 +19,8 @@ GROWTH_PERCENT = 50
 
 def with_defaults(job: TrainingJob) -> TrainingJob:
     """The job with the port of the cluster in the deciding container of each template."""
-    specs = tuple(replace(spec, template=_with_port(spec, job.profile)) for spec in job.replicas)
-    return job if specs == job.replicas else replace(job, replicas=specs)
+    specs = tuple(structs.replace(spec, template=_with_port(spec, job.profile)) for spec in job.replicas)
+    return job if specs == job.replicas else structs.replace(job, replicas=specs)
 
 
 def port_of(spec: ReplicaSpec, profile: Profile) -> int:

@@ -11,6 +11,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+import msgspec
+
 POINTS: Final = 10
 """So many rises of the percentage are looked at to work out how long the rest takes."""
 _FEWEST_POINTS: Final = 5
@@ -149,8 +151,7 @@ class HangAction(StrEnum):
     FAIL = "Fail"
 
 
-@dataclass(frozen=True, slots=True)
-class ProgressPolicy:
+class ProgressPolicy(msgspec.Struct, frozen=True):
     """Whether a program reports how far it is, and for how long it may make no progress."""
 
     reports: bool = False
@@ -181,8 +182,7 @@ class Position(NamedTuple):
 NOWHERE: Final = Position()
 
 
-@dataclass(frozen=True, slots=True)
-class ProgressClock:
+class ProgressClock(msgspec.Struct, frozen=True):
     """What is remembered of a job whose program has a deadline for progress: at most 150 bytes of a status."""
 
     running_since: datetime | None = None

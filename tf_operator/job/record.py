@@ -10,7 +10,6 @@ pod that failed is written here, together with the count that it raises, before 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Final, Self
@@ -94,8 +93,7 @@ class ReplicaRecord(msgspec.Struct, frozen=True):
 _NO_REPLICAS = ReplicaRecord()
 
 
-@dataclass(frozen=True, slots=True)
-class RestartRecord:
+class RestartRecord(msgspec.Struct, frozen=True):
     """What is remembered of one replica that was restarted, in place or by a new pod."""
 
     type: ReplicaType
@@ -130,8 +128,7 @@ class LossCause(StrEnum):
     RESIZED = "resized"
 
 
-@dataclass(frozen=True, slots=True)
-class Restarting:
+class Restarting(msgspec.Struct, frozen=True):
     """Which replica types restart while the job is Restarting, and whether a failure is among the causes."""
 
     types: tuple[ReplicaType, ...]
@@ -144,8 +141,7 @@ class Restarting:
     """What interrupted it."""
 
 
-@dataclass(frozen=True, slots=True)
-class FirstFailure:
+class FirstFailure(msgspec.Struct, frozen=True):
     """Evidence of the first failure, kept because the pod may not be."""
 
     pod: str
@@ -169,8 +165,7 @@ class PendingKind(StrEnum):
     """A pod was deleted, and is still there."""
 
 
-@dataclass(frozen=True, slots=True)
-class PendingRecord:
+class PendingRecord(msgspec.Struct, frozen=True):
     """The trouble that was reported last.
 
     Kubelets change their wording from minute to minute; what was reported of a pod stays for as long as it waits. The
@@ -198,8 +193,7 @@ class UnfitCause(StrEnum):
     """Each of its pods fits, but not all of them, or not all of one type."""
 
 
-@dataclass(frozen=True, slots=True)
-class UnfitRecord:
+class UnfitRecord(msgspec.Struct, frozen=True):
     """Why a job cannot fit on the nodes as they are."""
 
     cause: UnfitCause
@@ -209,8 +203,7 @@ class UnfitRecord:
     """What they ask too much of; empty if it is no single resource."""
 
 
-@dataclass(frozen=True, slots=True)
-class QueueRecord:
+class QueueRecord(msgspec.Struct, frozen=True):
     """For what the job has room, as the job queue has decided: it is recorded before anything is done about it."""
 
     queued_time: datetime | None = None
@@ -237,8 +230,7 @@ class QueueRecord:
 NOT_IN_QUEUE = QueueRecord()
 
 
-@dataclass(frozen=True, slots=True)
-class ElasticRecord:
+class ElasticRecord(msgspec.Struct, frozen=True):
     """How many workers there are, where the job queue has decided it, and when the job was last resized."""
 
     workers: int | None = None
@@ -258,8 +250,7 @@ MOST_CAUSES: Final = 3
 LONGEST_CAUSE: Final = 80
 
 
-@dataclass(frozen=True, slots=True)
-class NodeRecord:
+class NodeRecord(msgspec.Struct, frozen=True):
     """A node on which replicas of the job failed: at most 700 bytes of a status, and 150 where names are short."""
 
     node: str

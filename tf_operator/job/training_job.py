@@ -8,10 +8,10 @@ cannot be run at all is a value, too: it has ``problems``, and whatever else of 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Self
 
+import msgspec
 from msgspec import structs
 
 from tf_operator.job.constants import OWN_MANAGER
@@ -94,8 +94,7 @@ class NetworkPolicyMode(StrEnum):
     """Only pods of the job."""
 
 
-@dataclass(frozen=True, slots=True)
-class FieldError:
+class FieldError(msgspec.Struct, frozen=True):
     """One thing that is wrong with a job: the field as a user would write it, and the rule it breaks."""
 
     field: str
@@ -107,8 +106,7 @@ class FieldError:
         return f"{self.field}: {self.rule}"
 
 
-@dataclass(frozen=True, slots=True)
-class Override:
+class Override(msgspec.Struct, frozen=True):
     """What the deciding container of a pod runs in place of what its template says."""
 
     command: tuple[str, ...] | None = None
@@ -120,8 +118,7 @@ class Override:
     """Without liveness and startup probes, which another command would fail."""
 
 
-@dataclass(frozen=True, slots=True)
-class DecidingReplica:
+class DecidingReplica(msgspec.Struct, frozen=True):
     """The replica that alone decides how the job ends."""
 
     type: ReplicaType
@@ -130,8 +127,7 @@ class DecidingReplica:
     """Where the manifest names it, for messages."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaSpec:
+class ReplicaSpec(msgspec.Struct, frozen=True):
     """The replicas of one type. ``template`` is the user's pod template, as JSON."""
 
     type: ReplicaType
@@ -151,8 +147,7 @@ class ReplicaSpec:
     """Of its template, as it is in force: only with an ``oom_policy``, and if there is a limit."""
 
 
-@dataclass(frozen=True, slots=True)
-class SchedulingPolicy:
+class SchedulingPolicy(msgspec.Struct, frozen=True):
     """What a gang scheduler gets."""
 
     min_available: int | None = None
@@ -166,8 +161,7 @@ class SchedulingPolicy:
     """In the queue; only for schedulers with such numbers."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunPolicy:
+class RunPolicy(msgspec.Struct, frozen=True):
     """The limits and the end of a job. ``None`` is no limit."""
 
     clean_pods: CleanPodPolicy = CleanPodPolicy.NONE
@@ -191,8 +185,7 @@ class RunPolicy:
         return self.restart_scope is RestartScope.JOB and self.restart_method is RestartMethod.IN_PLACE
 
 
-@dataclass(frozen=True, slots=True)
-class ElasticRange:
+class ElasticRange(msgspec.Struct, frozen=True):
     """How many replicas of one type there may be while the job runs."""
 
     type: ReplicaType
@@ -202,8 +195,7 @@ class ElasticRange:
     """Where it stands in the manifest, for messages."""
 
 
-@dataclass(frozen=True, slots=True)
-class ElasticPolicy:
+class ElasticPolicy(msgspec.Struct, frozen=True):
     """What may be resized while the job runs, and by what."""
 
     ranges: tuple[ElasticRange, ...]
@@ -216,17 +208,17 @@ class ElasticPolicy:
     def down_to(self, counts: Mapping[ReplicaType, int]) -> Self:
         """The same, where there may be as few replicas of a type as this."""
         ranges = (
-            replace(limits, least=min(limits.least, counts.get(limits.type, limits.least))) for limits in self.ranges
+            structs.replace(limits, least=min(limits.least, counts.get(limits.type, limits.least)))
+            for limits in self.ranges
         )
-        return replace(self, ranges=tuple(ranges))
+        return structs.replace(self, ranges=tuple(ranges))
 
     def range_of(self, kind: ReplicaType) -> ElasticRange | None:
         """Within which counts a type may be resized; ``None`` for not at all."""
         return next((limits for limits in self.ranges if limits.type is kind), None)
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingJob:
+class TrainingJob(msgspec.Struct, frozen=True):
     """One job. ``replicas`` has every type that was asked for, in the order in which their pods are made."""
 
     key: ObjectKey
@@ -254,12 +246,12 @@ class TrainingJob:
     """One that the operator runs beside the job."""
     tensorboard_spec: Body | None = None
     """The spec of an object of kind TensorBoard, which the job has made for itself."""
-    annotations: Mapping[str, str] = field(default_factory=dict)
-    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = msgspec.field(default_factory=dict)
+    labels: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Only those that a queue reads; of jobs that say nothing to one, none."""
     generation: int = 0
     is_being_deleted: bool = False
-    stored_status: Body = field(default_factory=dict, compare=False, repr=False)
+    stored_status: Body = msgspec.field(default_factory=dict)
     """The status as it is stored, from which the dialect writes the next one without losing what others put there."""
 
     @property
@@ -294,8 +286,8 @@ class TrainingJob:
         if not has_job_queue or not missing:
             return job
         counts = {spec.type: spec.count - missing[spec.type] for spec in job.replicas if spec.type in missing}
-        replicas = tuple(replace(spec, count=counts.get(spec.type, spec.count)) for spec in job.replicas)
-        return replace(job, replicas=replicas, elastic=job.elastic and job.elastic.down_to(counts))
+        replicas = tuple(structs.replace(spec, count=counts.get(spec.type, spec.count)) for spec in job.replicas)
+        return structs.replace(job, replicas=replicas, elastic=job.elastic and job.elastic.down_to(counts))
 
     def with_memory(self) -> Self:
         """The same job, where the templates have the memory that their types have grown to.
@@ -310,7 +302,7 @@ class TrainingJob:
             kind: replica if kind in grown else structs.replace(replica, memory="")
             for kind, replica in self.record.replicas.items()
         }
-        return replace(self, replicas=replicas, record=self.record.changed(replicas=records))
+        return structs.replace(self, replicas=replicas, record=self.record.changed(replicas=records))
 
     def _with_memory(self, spec: ReplicaSpec) -> ReplicaSpec:
         if spec.oom_policy is None or spec.memory:
@@ -320,7 +312,7 @@ class TrainingJob:
         if memory is None:
             return spec
         template = memory.applied(spec.template, container) if memory.is_grown else spec.template
-        return replace(spec, memory=memory, template=template)
+        return structs.replace(spec, memory=memory, template=template)
 
     @property
     def without_room(self) -> Mapping[ReplicaType, int]:
@@ -334,12 +326,14 @@ class TrainingJob:
         if elastic.workers is None or workers is None:
             return self
         if elastic.asked_for is not None and workers.count != elastic.asked_for:
-            return replace(self, record=self.record.changed(elastic=replace(elastic, workers=None, asked_for=None)))
+            return structs.replace(
+                self, record=self.record.changed(elastic=structs.replace(elastic, workers=None, asked_for=None))
+            )
         allowed = self.elastic.range_of(ReplicaType.WORKER) if self.elastic and not self.elastic.metrics else None
         if allowed is None:
             return self
-        changed = replace(workers, count=min(max(elastic.workers, allowed.least), allowed.most))
-        return replace(self, replicas=tuple(changed if spec is workers else spec for spec in self.replicas))
+        changed = structs.replace(workers, count=min(max(elastic.workers, allowed.least), allowed.most))
+        return structs.replace(self, replicas=tuple(changed if spec is workers else spec for spec in self.replicas))
 
     @property
     def leader(self) -> ReplicaSpec | None:

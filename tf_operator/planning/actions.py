@@ -14,6 +14,8 @@ from datetime import datetime, timedelta
 from enum import Enum, auto
 from typing import Any, ClassVar
 
+import msgspec
+
 from tf_operator.job.record import FailureCause
 from tf_operator.job.report import EventKind, JobReport
 from tf_operator.meta import GroupVersionResource
@@ -59,8 +61,7 @@ class Create:
         yield self
 
 
-@dataclass(frozen=True, slots=True)
-class Patch:
+class Patch(msgspec.Struct, frozen=True):
     """Merge ``body`` into this very object. One that stays as it was ends no job, and holds up nothing else."""
 
     resource: GroupVersionResource
@@ -80,8 +81,7 @@ class Patch:
         return self.body(now) if callable(self.body) else self.body
 
 
-@dataclass(frozen=True, slots=True)
-class Delete:
+class Delete(msgspec.Struct, frozen=True):
     """Delete this very object; with a ``version`` only as it was then, because its state is the reason."""
 
     resource: GroupVersionResource
@@ -93,8 +93,7 @@ class Delete:
     stage: Stage = Stage.DELETES
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteCollection:
+class DeleteCollection(msgspec.Struct, frozen=True):
     """Delete by one request what a label selector selects, which is these objects and no others."""
 
     stage: ClassVar[Stage] = Stage.DELETES
@@ -107,8 +106,7 @@ class DeleteCollection:
 Action = Create | Patch | Delete | DeleteCollection
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(msgspec.Struct, frozen=True):
     """What is reported to users on the job, once the status that says it is stored."""
 
     kind: EventKind
@@ -138,8 +136,7 @@ class Transition(Enum):
     DELETED = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Count:
+class Count(msgspec.Struct, frozen=True):
     """What is reported to the metrics, under the same condition."""
 
     transition: Transition
@@ -151,8 +148,7 @@ class Count:
     seconds: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """What is to be done now, and when to reconcile again if nothing happens until then."""
 
     looks_for: tuple[str, ...] = ()

@@ -7,9 +7,10 @@ each transition is reported once, through conflicts, relists and restarts of the
 import math
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
+
+from msgspec import structs
 
 from tf_operator import quantity
 from tf_operator.job.progress import Progress, WrongStart
@@ -305,7 +306,7 @@ def _blame(view: JobView, kind: PodState) -> list[str]:
 def _pending(view: JobView, after: JobRecord) -> Iterator[Event]:
     """Why the job makes no progress; once, and again only when the reason is another."""
     current, reported = after.pending, view.snapshot.job.record.pending
-    if current and (reported is None or replace(reported, start_time=current.start_time) != current):
+    if current and (reported is None or structs.replace(reported, start_time=current.start_time) != current):
         kind = EventKind.CREATE_FAILED if current.kind is PendingKind.REJECTED else EventKind.REPLICA_PENDING
         yield Event(kind, pending.sentence(current, view), is_warning=True)
 

@@ -8,7 +8,7 @@ an attempt of a job that starts again as a whole; ``attempts`` knows which pods 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache, partial
 from typing import Any
@@ -38,14 +38,14 @@ def with_resize_time(snapshot: Snapshot, resizes: Iterable[SizeChange], record: 
     """The record with the time of the resize, before any pod is changed."""
     if not is_wanted(snapshot) or not any(change.replaces_pods for change in resizes):
         return record
-    return replace(record, resized_time=snapshot.now)
+    return structs.replace(record, resized_time=snapshot.now)
 
 
 def actions(snapshot: Snapshot, replicas: Sequence[Replica], after: JobRecord) -> Iterator[Patch]:
     """Tell each pod that stays in which cluster it trains now, and which attempt this is, as they are recorded."""
     if not resize_sidecar.is_offered(snapshot.job, snapshot.settings):
         return
-    job, domain = replace(snapshot.job, record=after), snapshot.settings.cluster_domain
+    job, domain = structs.replace(snapshot.job, record=after), snapshot.settings.cluster_domain
     cluster = cache(partial(cluster_spec.full_cluster, job, domain))
     steps = _attempt_steps(snapshot, replicas, after)
     for replica in replicas:

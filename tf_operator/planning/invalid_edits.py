@@ -7,7 +7,6 @@ that is wrong nobody knows how the job is meant, and its pods are left as they a
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from msgspec import structs
 
@@ -41,10 +40,12 @@ def ignored(snapshot: Snapshot) -> Snapshot:
     problems = (*_not_tolerated(job), *_changes(job, fixed, mode, in_place=in_place))
     if not problems:
         return snapshot
-    changed = _correct(replace(_with_replicas_of_pods(job, fixed), service_mode=mode))
+    changed = _correct(structs.replace(_with_replicas_of_pods(job, fixed), service_mode=mode))
     if in_place:
-        policy = replace(changed.run_policy, restart_scope=RestartScope.JOB, restart_method=RestartMethod.IN_PLACE)
-        changed = replace(changed, run_policy=policy)
+        policy = structs.replace(
+            changed.run_policy, restart_scope=RestartScope.JOB, restart_method=RestartMethod.IN_PLACE
+        )
+        changed = structs.replace(changed, run_policy=policy)
     templates = {error for spec in job.replicas for error in validation.template_problems(spec, job.profile)}
     if not templates.issuperset(_not_tolerated(changed)):
         return snapshot
@@ -138,10 +139,12 @@ def _with_replicas_of_pods(job: TrainingJob, fixed: Mapping[ReplicaType, int]) -
     """The job with the replicas that its pods know of, and with their numbers recorded; without types that are new."""
     if not fixed:
         return job
-    specs = (replace(spec, count=fixed.get(spec.type, spec.count)) for spec in job.replicas)
+    specs = (structs.replace(spec, count=fixed.get(spec.type, spec.count)) for spec in job.replicas)
     sizes = {kind: structs.replace(job.record.of(kind), size=count) for kind, count in fixed.items() if count}
     record = job.record.changed(replicas={**job.record.replicas, **sizes})
-    return replace(job, replicas=tuple(spec for spec in specs if spec.count or spec.type not in fixed), record=record)
+    return structs.replace(
+        job, replicas=tuple(spec for spec in specs if spec.count or spec.type not in fixed), record=record
+    )
 
 
 def _not_tolerated(job: TrainingJob) -> tuple[FieldError, ...]:
@@ -153,8 +156,8 @@ def _correct(job: TrainingJob) -> TrainingJob:
     if job.elastic:
         ranges = tuple(_range_including(limits, _made_for(job, limits)) for limits in job.elastic.ranges)
         replicas = tuple(_within(spec, job) for spec in job.replicas)
-        job = replace(job, elastic=replace(job.elastic, ranges=ranges), replicas=replicas)
-    return replace(job, run_policy=_with_possible_times(job.run_policy))
+        job = structs.replace(job, elastic=structs.replace(job.elastic, ranges=ranges), replicas=replicas)
+    return structs.replace(job, run_policy=_with_possible_times(job.run_policy))
 
 
 def _within(spec: ReplicaSpec, job: TrainingJob) -> ReplicaSpec:
@@ -164,8 +167,8 @@ def _within(spec: ReplicaSpec, job: TrainingJob) -> ReplicaSpec:
         return spec
     made_for = _made_for(job, limits)
     if made_for is None:
-        return replace(spec, count=min(max(spec.count, limits.least), limits.most))
-    return replace(spec, count=made_for)
+        return structs.replace(spec, count=min(max(spec.count, limits.least), limits.most))
+    return structs.replace(spec, count=made_for)
 
 
 def _range_including(limits: ElasticRange, count: int | None) -> ElasticRange:
@@ -173,8 +176,8 @@ def _range_including(limits: ElasticRange, count: int | None) -> ElasticRange:
     if count is None:
         return limits
     if not 0 < limits.least <= limits.most:
-        return replace(limits, least=count, most=count)
-    return replace(limits, least=min(limits.least, count), most=max(limits.most, count))
+        return structs.replace(limits, least=count, most=count)
+    return structs.replace(limits, least=min(limits.least, count), most=max(limits.most, count))
 
 
 def _made_for(job: TrainingJob, limits: ElasticRange) -> int | None:
@@ -184,7 +187,7 @@ def _made_for(job: TrainingJob, limits: ElasticRange) -> int | None:
 
 
 def _with_possible_times(policy: RunPolicy) -> RunPolicy:
-    return replace(
+    return structs.replace(
         policy,
         backoff_limit=_possible(policy.backoff_limit, 0),
         avoid_after=_possible(policy.avoid_after, 1, constants.MOST_FAILURES_OF_NODE),

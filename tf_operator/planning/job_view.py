@@ -4,8 +4,9 @@
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import chain
+
+import msgspec
 
 from tf_operator.job.constants import MOST_REPLICAS
 from tf_operator.job.profile import FailureScope
@@ -23,8 +24,7 @@ from tf_operator.planning.resizing import SizeChange
 from tf_operator.planning.snapshot import Pod, Snapshot
 
 
-@dataclass(frozen=True, slots=True)
-class JobView:
+class JobView(msgspec.Struct, frozen=True):
     """All replicas of a job, in order, with what has happened to them."""
 
     snapshot: Snapshot

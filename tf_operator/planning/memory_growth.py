@@ -7,7 +7,6 @@ by the maximum of the policy, and by the pods of before.
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 from decimal import Decimal
 
 from msgspec import structs
@@ -47,11 +46,12 @@ def _judged(replica: Replica, memory: MemoryLimit, by: RestartBy) -> Replica:
     if loss is None or loss.pod is None:
         return replica
     if _is_avoidable(loss.pod, memory):
-        retried = replace(loss, outcome=PodState.FAILED, is_outgrown=True)
+        retried = structs.replace(loss, outcome=PodState.FAILED, is_outgrown=True)
         return structs.replace(replica, outcome=PodState.FAILED, loss=retried)
     if loss.was_restarted:
         return replica
-    return structs.replace(replica, loss=replace(loss, at_maximum=at_maximum(replica.spec, loss.pod.main)))
+    judged_loss = structs.replace(loss, at_maximum=at_maximum(replica.spec, loss.pod.main))
+    return structs.replace(replica, loss=judged_loss)
 
 
 def _oom_loss(replica: Replica) -> ReplicaLoss | None:

@@ -5,8 +5,9 @@ plan that follows is empty: so it does not matter how often, or by whom, it is a
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import datetime, timedelta
+
+from msgspec import structs
 
 from tf_operator.job import naming, validation
 from tf_operator.job.record import JobRecord, ReplicaType
@@ -81,7 +82,7 @@ def _in_queue(view: JobView) -> JobView:
     snapshot = view.snapshot
     needs_pods = bool(snapshot.without_room) or any(replica.needs_pod for replica in view.replicas)
     hold = snapshot.hold or admission.requeued(snapshot, needs_pods=needs_pods)
-    return view if hold is snapshot.hold else replace(view, snapshot=snapshot.changed(hold=hold))
+    return view if hold is snapshot.hold else structs.replace(view, snapshot=snapshot.changed(hold=hold))
 
 
 def _after_end(snapshot: Snapshot) -> Plan:
@@ -154,7 +155,7 @@ def _creations(view: JobView, after: JobRecord) -> Iterator[Create]:
     if view.is_held or admission.is_outgrown(view.snapshot):
         return
     job = view.snapshot.job
-    made_for = replace(job, record=job.record.changed(attempt=after.attempt))
+    made_for = structs.replace(job, record=job.record.changed(attempt=after.attempt))
     builder = ChildBuilder(made_for, view.snapshot.settings, avoided_nodes.names(job, after.avoided_nodes))
     services = {service.name for service in view.snapshot.services}
     unfit = _types_without_a_template(view)

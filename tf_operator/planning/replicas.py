@@ -6,7 +6,7 @@ and is not recorded yet. ``job_view`` has all replicas of a job.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple, Self
 
@@ -26,8 +26,7 @@ _COUNTED = frozenset({PodState.FAILED, PodState.ENDED})
 """A new pod after one of these is a restart."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicaLoss:
+class ReplicaLoss(msgspec.Struct, frozen=True):
     """A replica that is without a working pod, and why. ``pod`` is ``None`` when it vanished unseen."""
 
     type: ReplicaType
@@ -107,7 +106,8 @@ class Replica(msgspec.Struct, frozen=True):
         """The same replica, where it is not restarted because the backoff limit is reached: it stays as it ended."""
         if self.loss is None or self.loss.outcome is PodState.ENDED:
             return structs.replace(self, outcome=PodState.SUCCEEDED, is_completed=True, loss=None)
-        return structs.replace(self, loss=replace(self.loss, outcome=PodState.PERMANENT_FAILURE, is_past_limit=True))
+        loss = structs.replace(self.loss, outcome=PodState.PERMANENT_FAILURE, is_past_limit=True)
+        return structs.replace(self, loss=loss)
 
     def resized(self) -> Self:
         """The same replica in a job whose pods are made again for another size. What has ended stays as it ended."""
@@ -123,7 +123,9 @@ class Replica(msgspec.Struct, frozen=True):
 
     def kept(self) -> Self:
         """The same replica, lost because its program hangs, which is started again in its pod."""
-        return structs.replace(self, outcome=PodState.RUNNING, loss=self.loss and replace(self.loss, keeps_pod=True))
+        return structs.replace(
+            self, outcome=PodState.RUNNING, loss=self.loss and structs.replace(self.loss, keeps_pod=True)
+        )
 
     @property
     def last_pod(self) -> Pod | None:
@@ -340,8 +342,8 @@ def _assess(loss: ReplicaLoss, rules: ReplicaRules, *, had_run: bool) -> Replica
     """
     if rules.is_dynamic:
         is_deleted = loss.is_permanent and loss.pod is not None and loss.pod.is_gone
-        return replace(loss, outcome=PodState.DISRUPTED) if is_deleted else loss
+        return structs.replace(loss, outcome=PodState.DISRUPTED) if is_deleted else loss
     by = rules.policy.profile.restart_by
     is_never = rules.spec.restart_policy is RestartPolicy.NEVER and by is not RestartBy.TEMPLATE
     is_final = loss.outcome is PodState.DISRUPTED and is_never and had_run
-    return replace(loss, outcome=PodState.PERMANENT_FAILURE) if is_final else loss
+    return structs.replace(loss, outcome=PodState.PERMANENT_FAILURE) if is_final else loss

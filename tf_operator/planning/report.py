@@ -168,8 +168,8 @@ def _with_replicas(view: JobView, verdict: Verdict, record: JobRecord) -> JobRec
     if verdict.phase in IDLE:
         # Its pods are deleted by us: none of them is lost, and what comes after begins again.
         replicas = {kind: _reset(view, kind, replica) for kind, replica in replicas.items()}
-        record = record.changed(restart_records=tuple(replace(entry, attempts=0) for entry in record.restart_records))
-        return record.changed(replicas=replicas)
+        restart_records = tuple(structs.replace(entry, attempts=0) for entry in record.restart_records)
+        return record.changed(replicas=replicas, restart_records=restart_records)
     now, is_active = view.snapshot.now, verdict.phase is Phase.ACTIVE
     has_run = any(replica.is_running or replica.is_completed for replica in view.deciding)
     return record.changed(

@@ -6,7 +6,7 @@ the next reconcile finds the UID written down, and only deletes.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Final
@@ -143,7 +143,9 @@ class RestartTracker:
         """Remember how many restarts in place of this pod are counted."""
         key = (replica.spec.type, replica.index)
         record = self._records.get(key) or RestartRecord(*key, uid)
-        self._records[key] = replace(record, uid=uid, in_place=in_place, replaced=record.replaced and record.uid == uid)
+        self._records[key] = structs.replace(
+            record, uid=uid, in_place=in_place, replaced=record.replaced and record.uid == uid
+        )
 
     def count_in_place(self, view: JobView) -> None:
         for entry in view.restarts_in_place:
@@ -156,9 +158,9 @@ class RestartTracker:
             self.note(replica, uid=pod.uid, in_place=pod.restarts)
             key, ended = (replica.spec.type, replica.index), pod.last_termination
             if pod.uid in themselves and not attempts.is_told(self._record, pod):
-                self._records[key] = replace(self._records[key], time=self._record.attempt_time)
+                self._records[key] = structs.replace(self._records[key], time=self._record.attempt_time)
             elif not (self._snapshot.job.run_policy.restarts_in_place or self._records[key].replaced):
-                self._records[key] = replace(self._records[key], time=ended.finished_at if ended else None)
+                self._records[key] = structs.replace(self._records[key], time=ended.finished_at if ended else None)
 
     def replace_pod(self, loss: ReplicaLoss) -> None:
         key = (loss.type, loss.index)
@@ -166,7 +168,7 @@ class RestartTracker:
         together = {place: entry for place, entry in self._records.items() if is_whole or place == key}
         has_run_long = job_view.ran_for_long(loss.pod, self._snapshot)
         attempts = 0 if has_run_long else max((entry.attempts for entry in together.values()), default=0)
-        self._records |= {place: replace(entry, attempts=0) for place, entry in together.items()}
+        self._records |= {place: structs.replace(entry, attempts=0) for place, entry in together.items()}
         uid, in_place = (loss.pod.uid, loss.pod.restarts) if loss.pod else ("", 0)
         record = RestartRecord(*key, uid, in_place)
         if loss.outcome is PodState.DISRUPTED:
@@ -174,7 +176,7 @@ class RestartTracker:
         else:
             self.count(loss.type, 1, outgrown=loss.is_outgrown)
         if not loss.keeps_pod:
-            record = replace(record, replaced=True, attempts=attempts + 1, time=_whole(self._snapshot.now))
+            record = structs.replace(record, replaced=True, attempts=attempts + 1, time=_whole(self._snapshot.now))
             self._forget_start(loss.type, loss.index)
         self._records[key] = record
 

@@ -256,8 +256,7 @@ class Settings:
     report_starting_after: timedelta = timedelta(minutes=2)
 
 
-@dataclass(frozen=True, slots=True)
-class ChildState:
+class ChildState(msgspec.Struct, frozen=True):
     """What is known of the child of one kind, of a job that wants it, or has it."""
 
     current: ChildObject | None = None
@@ -391,5 +390,5 @@ class Snapshot(msgspec.Struct, frozen=True):
         without_room = self.job.without_room if settings.has_job_queue else {}
         job = accelerators.attach(job, settings.accelerators) if settings.accelerators else job
         if settings.isolates_jobs and job.network_policy is None and not templates.has_host_network(job.replicas):
-            job = replace(job, network_policy=NetworkPolicyMode.JOB)
+            job = structs.replace(job, network_policy=NetworkPolicyMode.JOB)
         return self.changed(job=job, pods=pods, settings=settings, without_room=without_room)

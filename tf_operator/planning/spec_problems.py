@@ -4,8 +4,9 @@ A new job with any problem is refused. A job that training-operator 1.9 has star
 accepts what we refuse: then its condition says what is wrong. No edit ends a job that runs (``invalid_edits``).
 """
 
-from dataclasses import replace
 from typing import Final
+
+from msgspec import structs
 
 from tf_operator.job import constants
 from tf_operator.job.training_job import FieldError, ReplicaSpec, TFConfigFormat, TrainingJob
@@ -83,7 +84,9 @@ def _fitting_count(job: TrainingJob, spec: ReplicaSpec, domain: str) -> int:
     least, most = 0, spec.count
     while most - least > 1:
         middle = (least + most) // 2
-        others = tuple(replace(entry, count=middle) if entry.type is spec.type else entry for entry in job.replicas)
-        fits = _largest_tf_config(replace(job, replicas=others), domain) <= cluster_spec.MOST_BYTES
+        others = tuple(
+            structs.replace(entry, count=middle) if entry.type is spec.type else entry for entry in job.replicas
+        )
+        fits = _largest_tf_config(structs.replace(job, replicas=others), domain) <= cluster_spec.MOST_BYTES
         least, most = (middle, most) if fits else (least, middle)
     return least

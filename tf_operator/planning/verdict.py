@@ -6,9 +6,10 @@ check is a question to a ``JobView`` and yields a ``Verdict`` or nothing.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, auto
+
+import msgspec
 
 from tf_operator.job.ending import EndReason, JobEnding
 from tf_operator.job.progress import HangAction
@@ -36,8 +37,7 @@ IDLE = frozenset({Phase.SUSPENDED, Phase.QUEUED})
 """Where a job has no pods, and may have some later."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True):
     """Where the job stands and why."""
 
     phase: Phase

@@ -10,7 +10,6 @@ consequence of what came first.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from datetime import datetime
 from itertools import chain
 
@@ -151,7 +150,7 @@ def _settled(replica: Replica, snapshot: Snapshot, began_at: datetime | None) ->
             return replica.restarted()
         is_early = began_at is not None and (loss.ended_at or snapshot.now) <= began_at
         is_doubtful = is_early and loss.is_permanent and replica.spec.restart_policy is RestartPolicy.EXIT_CODE
-        return structs.replace(replica, loss=replace(loss, outcome=PodState.FAILED)) if is_doubtful else replica
+        return structs.replace(replica, loss=structs.replace(loss, outcome=PodState.FAILED)) if is_doubtful else replica
     if pod is None or not pod.is_there:
         return replica
     step = attempts.next_step(record, pod, replica.record, now=snapshot.now)

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from msgspec import structs
+
 from tf_operator.dialects import record as codec
 from tf_operator.dialects.fields import Fields
 from tf_operator.dialects.metadata import job_of
@@ -81,7 +83,7 @@ def read(profile: Profile, metadata: Body, spec: object, stored: object) -> Trai
     restart, clean_pods = _POLICIES[profile.restart_by]
     roles = [_read_role(role, profile.container, restart) for role in role_fields]
     job = job_of(metadata, stored, profile)
-    job = replace(
+    job = structs.replace(
         job,
         replicas=tuple(sorted(roles, key=lambda replica: list(ReplicaType).index(replica.type))),
         run_policy=RunPolicy(clean_pods=clean_pods),

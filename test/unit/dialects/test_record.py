@@ -1,9 +1,9 @@
 """Records as JSON: those of older versions are read, too."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from msgspec import structs
 
 from tf_operator.dialects import compact_records, record
 from tf_operator.job.record import NOT_IN_QUEUE, ReplicaType, RestartRecord
@@ -62,7 +62,7 @@ def test_a_clock_before_1970_is_none_in_a_compact_record():
 @pytest.mark.parametrize(("count", "name"), [(200, "restartRecords"), (201, "compactRestartRecords")])
 def test_more_than_two_hundred_restarts_are_stored_in_the_compact_form(count, name):
     worker = RestartRecord(ReplicaType.WORKER, 0, UID, in_place=1, replaced=True, time=START_TIME)
-    restarts = tuple(replace(worker, index=index) for index in range(count))
+    restarts = tuple(structs.replace(worker, index=index) for index in range(count))
     stored = record.write_restart_records(restarts)
 
     assert [*stored] == [name]

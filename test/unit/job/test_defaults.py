@@ -1,8 +1,7 @@
 """The port of the cluster is added where it is missing, once, and never beside one of the same name."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec import structs
 
 from support.jobs.builders import tfjob
 from support.jobs.snapshots import job_of
@@ -14,7 +13,7 @@ PORT = {"name": "tfjob-port", "containerPort": 2222}
 def ports_after(container, **more_spec):
     job = job_of(tfjob().workers(1))
     template = {"spec": {"containers": [container], **more_spec}}
-    job = replace(job, replicas=(replace(job.replicas[0], template=template),))
+    job = structs.replace(job, replicas=(structs.replace(job.replicas[0], template=template),))
     containers = with_defaults(job).replicas[0].template["spec"]["containers"]
     return containers[0].get("ports") if isinstance(containers[0], dict) else containers[0]
 
@@ -44,6 +43,6 @@ def test_other_containers_get_no_port():
 @pytest.mark.parametrize("template", [{}, {"spec": None}, {"spec": {}}, {"spec": {"containers": {}}}])
 def test_a_template_without_containers_stays_as_it_is(template):
     job = job_of(tfjob().workers(1))
-    job = replace(job, replicas=(replace(job.replicas[0], template=template),))
+    job = structs.replace(job, replicas=(structs.replace(job.replicas[0], template=template),))
 
     assert with_defaults(job) is job

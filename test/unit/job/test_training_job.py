@@ -1,8 +1,7 @@
 """How many workers are in force: what the spec says, or what the job queue has decided."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec import structs
 
 from support.embedded.simulator import simulate
 from support.jobs.builders import tfjob
@@ -25,7 +24,7 @@ ELASTIC = WORKERS.elastic(2, 4)
 )
 def test_the_job_queue_decides_within_the_policy(builder, decided, count):
     job = simulate(builder).job
-    job = replace(job, record=job.record.changed(elastic=ElasticRecord(workers=decided))).in_force()
+    job = structs.replace(job, record=job.record.changed(elastic=ElasticRecord(workers=decided))).in_force()
 
     assert job.spec_of(ReplicaType.WORKER).count == count
     assert job.spec_of(ReplicaType.PS).count == 1

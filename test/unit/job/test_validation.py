@@ -1,8 +1,7 @@
 """Rules of validation, with what they say; golden cases show the others, and what becomes of the job."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec import structs
 
 from support.jobs.builders import tfjob
 from support.jobs.snapshots import job_of
@@ -124,10 +123,10 @@ def test_a_job_that_could_not_be_read_is_not_also_told_that_it_is_empty():
 def test_what_is_no_container_or_port_is_passed_over():
     spec = job_of(tfjob().workers(1)).replicas[0]
     main = {"name": "tensorflow", "ports": ["x", {"name": "a"}, None]}
-    spec = replace(spec, template={"spec": {"containers": ["x", main, {"name": "other"}, None]}})
+    spec = structs.replace(spec, template={"spec": {"containers": ["x", main, {"name": "other"}, None]}})
 
     assert containers_of(spec) == [main, {"name": "other"}]
     assert main_containers(spec, "tensorflow") == [main]
     assert main_ports(spec, "tensorflow") == [{"name": "a"}]
     assert main_ports(spec, "nobody") == []
-    assert containers_of(replace(spec, template={"spec": {"containers": 3}})) == []
+    assert containers_of(structs.replace(spec, template={"spec": {"containers": 3}})) == []

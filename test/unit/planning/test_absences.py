@@ -1,9 +1,9 @@
 """Pods that seem to be gone: which are looked for, and what is said of those that nobody can watch."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from msgspec import structs
 
 from support.jobs.builders import tfjob
 from support.jobs.snapshots import snapshot_of
@@ -21,13 +21,15 @@ def pod(index, **fields):
 
 def view_of(*pods, workers=1, **record):
     snapshot = snapshot_of(tfjob("job").workers(workers), pods=pods)
-    return job_view.view(snapshot.changed(job=replace(snapshot.job, record=snapshot.job.record.changed(**record))))
+    return job_view.view(
+        snapshot.changed(job=structs.replace(snapshot.job, record=snapshot.job.record.changed(**record)))
+    )
 
 
 STARTED = {"phase": JobPhase.RUNNING, "replicas": {WORKER: ReplicaRecord(started=Indexes.of([0]))}}
 COMPLETED = {"phase": JobPhase.RUNNING, "replicas": {WORKER: ReplicaRecord(completed=Indexes.of([0]))}}
 GIVEN_UP = RestartRecord(WORKER, 0, "uid-0", replaced=True)
-IN_PLACE = replace(GIVEN_UP, replaced=False, in_place=1)
+IN_PLACE = structs.replace(GIVEN_UP, replaced=False, in_place=1)
 
 
 @pytest.mark.parametrize(

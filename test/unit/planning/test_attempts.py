@@ -1,9 +1,9 @@
 """What a pod is told that has to begin another attempt in place, and when it counts as begun."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from msgspec import structs
 
 from support.embedded.pod_events import everything_runs, fails, is_deleted, restarts_in_place, time_passes
 from support.embedded.simulator import simulate
@@ -35,7 +35,9 @@ def told(seconds_ago, *, restarts=0, again=False):
         pytest.param(POD.changed(cluster_size="attempt=1"), None, False, id="of the attempt before"),
         pytest.param(POD.changed(cluster_size="Worker=2"), None, False, id="from before the method"),
         pytest.param(POD.changed(cluster_size=""), None, True, id="made without a sidecar"),
-        pytest.param(POD.changed(cluster_size=""), replace(ITSELF, replaced=True), False, id="given up without one"),
+        pytest.param(
+            POD.changed(cluster_size=""), structs.replace(ITSELF, replaced=True), False, id="given up without one"
+        ),
         pytest.param(told(1), None, False, id="told"),
         pytest.param(told(1).changed(restarts_together=1), None, True, id="restarted since"),
         pytest.param(told(1).changed(restarts_together=1, is_deaf=True), None, False, id="without its program"),
@@ -44,9 +46,12 @@ def told(seconds_ago, *, restarts=0, again=False):
         pytest.param(POD.changed(cluster_size="attempt=1"), ITSELF, True, id="by itself"),
         pytest.param(POD.changed(uid="v", cluster_size="attempt=1"), ITSELF, False, id="another pod by itself"),
         pytest.param(
-            POD.changed(cluster_size="attempt=1"), replace(ITSELF, time=NOW - timedelta(1)), False, id="an earlier one"
+            POD.changed(cluster_size="attempt=1"),
+            structs.replace(ITSELF, time=NOW - timedelta(1)),
+            False,
+            id="an earlier one",
         ),
-        pytest.param(POD, replace(ITSELF, replaced=True), False, id="given up"),
+        pytest.param(POD, structs.replace(ITSELF, replaced=True), False, id="given up"),
     ],
 )
 def test_a_pod_has_begun_an_attempt_when_its_program_was_started_for_it(pod, restart, has_begun):
@@ -87,7 +92,7 @@ def test_a_request_from_the_end_of_the_calendar_is_written_again(repeated):
 
 
 def test_nothing_is_done_about_a_pod_that_leaves():
-    gone = replace(ITSELF, replaced=True, time=None)
+    gone = structs.replace(ITSELF, replaced=True, time=None)
 
     assert attempts.next_step(SECOND, told(40), gone, now=NOW) is NextStep.NOTHING
 

@@ -1,10 +1,10 @@
 """What pods get so that they stay away from a node, and of which nothing is remembered; test/golden has the rules."""
 
-from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 
 import pytest
+from msgspec import structs
 
 from support.embedded.simulator import MORNING
 from support.jobs.builders import tfjob
@@ -36,7 +36,7 @@ def crash(index, node, code=139):
 def job_of(builder, *nodes):
     job = v1.API.read_object({"metadata": {"name": "j", "namespace": "n", "uid": "j"}, "spec": builder.body()["spec"]})
     record = job.record.changed(start_time=MORNING, avoided_nodes=nodes)
-    return replace(job, record=record)
+    return structs.replace(job, record=record)
 
 
 def nodes_after(snapshot):
@@ -174,5 +174,5 @@ def test_a_lower_limit_makes_remembered_nodes_avoided_and_counts_them():
 
     plan = make_plan(Snapshot(job_of(AVOIDING, entry), MORNING))
 
-    assert plan.report.record.avoided_nodes == (replace(entry, is_avoided=True),)
+    assert plan.report.record.avoided_nodes == (structs.replace(entry, is_avoided=True),)
     assert Transition.NODE_AVOIDED in {count.transition for count in plan.counts}

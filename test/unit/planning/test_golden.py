@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from msgspec import structs
 
 from golden import case, written
 from support.jobs.builders import merge
@@ -76,7 +77,9 @@ def test_no_decision_depends_on_a_sentence(name, monkeypatch):
 
 def without_words(snapshot):
     """The same refusals, of writes that were called nothing, by a server that says nothing."""
-    extras = {kind: replace(state, rejected=_without_words(state.rejected)) for kind, state in snapshot.extras.items()}
+    extras = {
+        kind: structs.replace(state, rejected=_without_words(state.rejected)) for kind, state in snapshot.extras.items()
+    }
     return snapshot.changed(rejected=_without_words(snapshot.rejected), extras=extras)
 
 
@@ -94,7 +97,7 @@ def decisions(case, stored_as=lambda status: status):
 
 def with_status(case, stored):
     record = case.api.read({}, None, stored).record
-    return case.snapshot.changed(job=replace(case.snapshot.job, record=record, stored_status=stored))
+    return case.snapshot.changed(job=structs.replace(case.snapshot.job, record=record, stored_status=stored))
 
 
 def without_messages(status):

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from msgspec import structs
 
 from support.embedded.pod_events import (
     edited,
@@ -305,7 +306,7 @@ def test_a_program_that_is_yet_to_start_again_for_a_resize_in_place_does_not_han
     resized_time = max(pod.main.started_at for pod in pods) + timedelta(seconds=seconds)
     record = observed.job.record.changed(elastic=ElasticRecord(resized_time=resized_time))
 
-    after = make_plan(observed.changed(pods=pods, job=replace(observed.job, record=record))).report.record
+    after = make_plan(observed.changed(pods=pods, job=structs.replace(observed.job, record=record))).report.record
     assert after.restarts == has_reported
     assert after.progress_clock.running_since is None
 
@@ -405,7 +406,7 @@ def test_a_hang_of_which_it_was_doubtful_whether_it_is_one_is_acted_upon_when_th
     doubtful = make_plan(observed.changed(hearing=observed.hearing._replace(is_doubtful=True)))
     assert (doubtful.report.record.progress_clock.is_hung, doubtful.report.record.restarts) == (True, 0)
     assert doubtful.requeue_after == timedelta(seconds=30)
-    told = replace(observed.job, record=doubtful.report.record)
+    told = structs.replace(observed.job, record=doubtful.report.record)
     certain = make_plan(observed.changed(job=told))
     assert (certain.report.record.progress_clock.is_hung, certain.report.record.restarts) == (False, 1)
     assert EventKind.NO_PROGRESS not in {event.kind for event in certain.events}

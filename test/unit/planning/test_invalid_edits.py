@@ -1,8 +1,7 @@
 """Which limits of a job stay in force beside an edit that is ignored; test/golden has the edits."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec import structs
 
 from support.embedded.simulator import MORNING
 from support.jobs.builders import tfjob
@@ -26,10 +25,10 @@ MOST = constants.MOST_FAILURES_OF_NODE
 def test_a_limit_stays_in_force_beside_an_edit_that_is_ignored_if_a_new_job_may_have_it(limit, possible, impossible):
     spec = tfjob("j").workers(9).elastic(1, 4).body()["spec"]
     job = v1.API.read_object({"metadata": {"name": "j", "namespace": "n", "uid": "j"}, "spec": spec})
-    job = replace(job, record=job.record.changed(start_time=MORNING))
+    job = structs.replace(job, record=job.record.changed(start_time=MORNING))
 
     def in_force(value):
-        edited = replace(job, run_policy=replace(job.run_policy, **{limit: value}))
+        edited = structs.replace(job, run_policy=structs.replace(job.run_policy, **{limit: value}))
         changed = invalid_edits.ignored(Snapshot(edited, now=MORNING))
         assert changed.ignored
         return getattr(changed.job.run_policy, limit)

@@ -1,9 +1,9 @@
 """Queues of Kueue, beside the golden cases: each sentence, each form of a topology, and what is not of its type."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from msgspec import structs
 
 from support.jobs import builders
 from support.jobs.templates import Template
@@ -23,7 +23,7 @@ def job(annotations=None, **record):
     body = builders.tfjob("j").in_namespace("ns").workers(4).labels({QUEUE: "q"})
     body = body.merged({"metadata": {"uid": "u"}, "spec": {"tfReplicaSpecs": {"Worker": {"template": template}}}})
     training_job = v1.API.read_object(body.body())
-    return replace(training_job, record=training_job.record.changed(**record))
+    return structs.replace(training_job, record=training_job.record.changed(**record))
 
 
 def condition(kind, status="True", reason="R", message="Some words."):
@@ -164,29 +164,29 @@ def test_what_else_was_refused_keeps_no_quota(resource, is_written):
     ],
 )
 def test_the_longest_run_is_read_as_kueue_reads_it(text, seconds):
-    of = replace(job(), labels={QUEUE: "q", LONGEST_RUN: text})
+    of = structs.replace(job(), labels={QUEUE: "q", LONGEST_RUN: text})
     assert workload.place(of, KueueState()).get("maximumExecutionTimeSeconds") == seconds
 
 
 def test_the_priority_class_of_the_policy_comes_before_those_of_templates():
     of = job()
-    policy = replace(of.run_policy, scheduling=replace(of.run_policy.scheduling, priority_class="high"))
+    policy = structs.replace(of.run_policy, scheduling=structs.replace(of.run_policy.scheduling, priority_class="high"))
     template = {"spec": {**of.replicas[0].template["spec"], "priorityClassName": "low"}}
-    of = replace(of, replicas=(replace(of.replicas[0], template=template),))
+    of = structs.replace(of, replicas=(structs.replace(of.replicas[0], template=template),))
     assert workload.priority_class(of) == "low"
-    assert workload.priority_class(replace(of, run_policy=policy)) == "high"
+    assert workload.priority_class(structs.replace(of, run_policy=policy)) == "high"
 
 
 def test_what_is_not_of_its_type_changes_no_template():
     """The API server refuses such pods with its own words."""
     of = job()
-    spec = replace(of.replicas[0], template={"metadata": {"labels": "x"}, "spec": {"tolerations": "y"}})
+    spec = structs.replace(of.replicas[0], template={"metadata": {"labels": "x"}, "spec": {"tolerations": "y"}})
     update = {"name": "worker", "labels": {"a": "b"}, "tolerations": [{"key": "k"}]}
     checks = [{"podSetUpdates": [update, {"name": "other", "labels": {"c": "d"}}]}]
     state = snapshot_with(
         *ADMITTED, admission={"podSetAssignments": [{"name": "worker"}]}, admissionChecks=checks
     ).kueue
-    (replica,) = admission.admit(replace(of, replicas=(spec,)), state, state.workload).replicas
+    (replica,) = admission.admit(structs.replace(of, replicas=(spec,)), state, state.workload).replicas
     assert (replica.template["metadata"]["labels"], replica.template["spec"]["tolerations"]) == ("x", "y")
 
 

@@ -5,9 +5,10 @@ planned as if it were resumed. Neighbours: ``sentences`` says how the job ends.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
+
+from msgspec import structs
 
 from tf_operator.client.plan.job_plan import JobPlan, PlannedReplica, groups_in
 from tf_operator.job.naming import replica_of
@@ -30,7 +31,7 @@ _NOW: Final = datetime(2000, 1, 1, tzinfo=UTC)
 
 def run(job: TrainingJob, settings: Settings) -> JobPlan:
     """Plan a valid job that has no children yet."""
-    resumed = replace(job, run_policy=replace(job.run_policy, is_suspended=False))
+    resumed = structs.replace(job, run_policy=structs.replace(job.run_policy, is_suspended=False))
     scheduler = job.run_policy.scheduling.scheduler  # nobody knows whether the cluster has it
     extras = {kind: ChildState() for kind in kinds.ALL}
     snapshot = Snapshot(resumed, now=_NOW, settings=settings, offered_scheduler=scheduler, extras=extras)

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
+from msgspec import structs
+
 from tf_operator.controller.job_queue.projections import CachedNode, CountedPod
 from tf_operator.controller.job_queue.queue_jobs import JobSource, QueuedEntry, QueueJobs
 from tf_operator.controller.job_queue.set_aside import SetAside, find_culprit
@@ -212,18 +214,18 @@ def _decided_records(
     spec, queue, elastic = job.spec_of(ReplicaType.WORKER), job.record.queue, job.record.elastic
     spec_count = spec.count if spec else None
     if isinstance(decision, FitNote):
-        return replace(queue, unfit=decision.unfit), elastic
+        return structs.replace(queue, unfit=decision.unfit), elastic
     if isinstance(decision, Resize):
-        elastic = replace(elastic, resized_time=elastic.resized_time if decision.is_as_asked else now)
+        elastic = structs.replace(elastic, resized_time=elastic.resized_time if decision.is_as_asked else now)
         if decision.servers != decision.job.servers:
-            queue = replace(queue, admitted_servers=decision.servers)
+            queue = structs.replace(queue, admitted_servers=decision.servers)
         if decision.workers == decision.job.workers:
             return queue, elastic
-        queue = replace(queue, admitted_workers=decision.workers)
-        return queue, replace(elastic, workers=decision.workers, asked_for=spec_count)
+        queue = structs.replace(queue, admitted_workers=decision.workers)
+        return queue, structs.replace(elastic, workers=decision.workers, asked_for=spec_count)
     started = QueueRecord(queued_time=queue.queued_time or now, admitted_time=now, node=decision.node)
     queue = admission.with_room(started, job, pods=pod_needs.digest(job))
     if decision.workers == spec_count:
         return queue, NOT_ELASTIC
     admitted = None if queue.admitted_workers is None else decision.workers
-    return replace(queue, admitted_workers=admitted), ElasticRecord(decision.workers, spec_count)
+    return structs.replace(queue, admitted_workers=admitted), ElasticRecord(decision.workers, spec_count)

@@ -9,9 +9,11 @@ together, nobody's result waits for the clean-up of the others.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, assert_never
+
+from msgspec import structs
 
 from tf_operator.controller import log_context
 from tf_operator.controller.job_notes import JobNotes
@@ -71,7 +73,7 @@ class Executor:
         self._report_late(job)
         patch = self.api.status_patch(plan.report)
         if patch and plan.report and plan.report.waiting_progress:
-            plan = replace(plan, report=plan.report.with_progress())
+            plan = structs.replace(plan, report=plan.report.with_progress())
             patch = self.api.status_patch(plan.report)
         match taken := steps.steps(plan, patch):
             case (DeleteJob(),):

@@ -8,6 +8,8 @@ nothing but its name, which is in requests, owner references and events.
 from dataclasses import replace
 from typing import Any, Final
 
+from msgspec import structs
+
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.served import Crd, ServedAPI
 from tf_operator.job.training_job import TrainingJob
@@ -37,7 +39,7 @@ def _under_this_name(api: ServedAPI) -> ServedAPI:
 
     def read(metadata: Body, spec: object, stored: object) -> TrainingJob:
         job = api.read(metadata, spec, stored)
-        return replace(job, profile=profiles[job.profile])
+        return structs.replace(job, profile=profiles[job.profile])
 
     return replace(
         api,

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any, Final
 
 import msgspec
+from msgspec import structs
 
 from tf_operator.dialects import metadata as job_metadata
 from tf_operator.dialects.fields import Fields
@@ -81,7 +82,7 @@ def read(metadata: Body, spec: object, stored: object, *, v1alpha1: Profile = V1
     problems = stored_schema.problems(object_of(metadata, "annotations"))
     fields = Fields({"spec": spec}, "", problems).below("spec")
     outdated = _outdated_fields(fields)
-    job = replace(
+    job = structs.replace(
         job_metadata.job_of(metadata, stored, PROFILE),
         replicas=_read_replicas(fields),
         run_policy=_read_run_policy(fields, outdated),
@@ -98,10 +99,10 @@ def read(metadata: Body, spec: object, stored: object, *, v1alpha1: Profile = V1
         problems=tuple(problems),
     )
     if scheduler := job.annotations.get(GANG_SCHEDULER_ANNOTATION):
-        scheduling = replace(job.run_policy.scheduling, scheduler=scheduler.lower())
-        job = replace(job, run_policy=replace(job.run_policy, scheduling=scheduling))
+        scheduling = structs.replace(job.run_policy.scheduling, scheduler=scheduler.lower())
+        job = structs.replace(job, run_policy=structs.replace(job.run_policy, scheduling=scheduling))
     if job.run_policy.restart_scope is RestartScope.JOB:
-        job = replace(job, profile=WHOLE_JOB)
+        job = structs.replace(job, profile=WHOLE_JOB)
     body = {"metadata": metadata, "spec": spec, "status": stored}
     return v1alpha1_rules.read(job, body, v1alpha1) if v1alpha1_rules.has(body) else defaults.with_defaults(job)
 
@@ -111,7 +112,7 @@ def with_status(job: TrainingJob, metadata: Body, stored: object) -> TrainingJob
     if job.runtime_id or v1alpha1_rules.has({"metadata": metadata, "status": stored}):
         return None
     version = text_of(metadata, "resourceVersion")
-    return replace(job, resource_version=version, record=status.read(stored), stored_status=mapping_of(stored))
+    return structs.replace(job, resource_version=version, record=status.read(stored), stored_status=mapping_of(stored))
 
 
 def write_status(report: JobReport, stored: Body) -> dict[str, Any]:

@@ -5,8 +5,9 @@ no word for, such as a suspension, is read from v1.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final
+
+from msgspec import structs
 
 from tf_operator.dialects import replica_lists
 from tf_operator.dialects.fields import Fields
@@ -46,7 +47,7 @@ def read(job: TrainingJob, body: Body, profile: Profile) -> TrainingJob:
     spec_id = replica_lists.read_runtime_id(fields)
     replica_lists.read_clean_pods(fields, CleanPodPolicy.RUNNING)  # v1 has it, too
     runtime_id = conversion.runtime_id_of(body, spec_id)
-    adapted = replace(
+    adapted = structs.replace(
         job,
         profile=profile,
         replicas=replica_lists.read_replicas(fields),
@@ -68,7 +69,7 @@ def read(job: TrainingJob, body: Body, profile: Profile) -> TrainingJob:
         for spec in job.replicas
         if spec.oom_policy
     ]
-    return defaults.with_defaults(replace(adapted, problems=tuple(problems)))
+    return defaults.with_defaults(structs.replace(adapted, problems=tuple(problems)))
 
 
 def pinned_fields(job: TrainingJob) -> dict[str, str]:

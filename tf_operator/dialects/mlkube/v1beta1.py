@@ -7,8 +7,9 @@ either spelling, and stays as it is written; both spellings of one field are a p
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec import structs
 
 from tf_operator.dialects import metadata as job_metadata
 from tf_operator.dialects import phases, replica_lists, summaries
@@ -36,7 +37,7 @@ def read(metadata: Body, spec: object, stored: object) -> TrainingJob:
     fields = Fields({"spec": spec}, "", problems).below("spec")
     job = job_metadata.job_of(metadata, stored, PROFILE)
     runtime_id = replica_lists.read_runtime_id(fields) or replica_lists.generated_runtime_id(job.uid)
-    job = replace(
+    job = structs.replace(
         job,
         replicas=replica_lists.read_replicas(
             fields, replica_lists.key_of(fields, replica_lists.REPLICAS, "replica_specs")

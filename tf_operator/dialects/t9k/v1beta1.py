@@ -4,9 +4,10 @@
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from enum import StrEnum
 from typing import Any, Final
+
+from msgspec import structs
 
 from tf_operator.dialects import metadata as job_metadata
 from tf_operator.dialects import summaries
@@ -82,7 +83,7 @@ def read(metadata: Body, spec: object, stored: object) -> TrainingJob:
     problems: list[FieldError] = []
     fields = Fields({"spec": spec}, "", problems).below("spec")
     record = status.read(stored)
-    job = replace(
+    job = structs.replace(
         job_metadata.job_of(metadata, stored, PROFILE),
         replicas=_read_replicas(fields, run_mode.overrides(fields, record)),
         run_policy=_read_run_policy(fields),
@@ -90,7 +91,7 @@ def read(metadata: Body, spec: object, stored: object) -> TrainingJob:
         problems=tuple(problems),
         tensorboard_spec=fields.below(_TENSORBOARD).body if fields.body.get(_TENSORBOARD) is not None else None,
     )
-    return defaults.with_defaults(replace(job, problems=(*job.problems, *_beyond_bounds(job))))
+    return defaults.with_defaults(structs.replace(job, problems=(*job.problems, *_beyond_bounds(job))))
 
 
 def _read_replicas(spec: Fields, overrides: Mapping[str, Override]) -> tuple[ReplicaSpec, ...]:
@@ -104,7 +105,7 @@ def _read_replicas(spec: Fields, overrides: Mapping[str, Override]) -> tuple[Rep
         elif kind in replicas:
             item.wrong("type", f"is {kind.label} again")
         else:
-            replicas[kind] = replace(_read_replica(kind, item), override=overrides.get(kind.label))
+            replicas[kind] = structs.replace(_read_replica(kind, item), override=overrides.get(kind.label))
     return tuple(replicas.values())
 
 

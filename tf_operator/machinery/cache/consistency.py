@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+import msgspec
+
 from tf_operator.machinery.cache import resource_version
 from tf_operator.machinery.clock import Clock
 from tf_operator.meta import ObjectKey
@@ -35,8 +37,7 @@ class CacheView(Protocol):
         """The resource version of the object with this UID, ``None`` when the cache holds none."""
 
 
-@dataclass(frozen=True, slots=True)
-class OwnerKey:
+class OwnerKey(msgspec.Struct, frozen=True):
     """Whose writes. The UID is part of it: a job created again under an old name shares nothing."""
 
     key: ObjectKey
@@ -54,8 +55,7 @@ class Freshness(Enum):
     """Waiting does not help: read from the apiserver, call ``read_live``, reconcile from what was read."""
 
 
-@dataclass(frozen=True, slots=True)
-class CacheState:
+class CacheState(msgspec.Struct, frozen=True):
     """The freshness, the resources it is about, and in how many seconds ``BEHIND`` becomes ``READ_LIVE``."""
 
     freshness: Freshness

@@ -5,8 +5,10 @@ pods get it: nothing compares running pods with what is said now. What the user 
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
+
+from msgspec import structs
 
 from tf_operator.job.templates import main_containers
 from tf_operator.job.training_job import ReplicaSpec, TrainingJob
@@ -49,7 +51,7 @@ def attach(job: TrainingJob, accelerators: Iterable[Accelerator]) -> TrainingJob
     if not job.profile.has_operator_config:
         return job
     specs = tuple(_add_accelerators(spec, job.profile.container, accelerators) for spec in job.replicas)
-    return replace(job, replicas=specs)
+    return structs.replace(job, replicas=specs)
 
 
 def _add_accelerators(spec: ReplicaSpec, container: str, accelerators: Iterable[Accelerator]) -> ReplicaSpec:
@@ -64,7 +66,7 @@ def _add_accelerators(spec: ReplicaSpec, container: str, accelerators: Iterable[
     if main is original and pod is spec.template["spec"]:
         return spec
     containers = [main if entry is original else entry for entry in pod["containers"]]
-    return replace(spec, template={**spec.template, "spec": {**pod, "containers": containers}})
+    return structs.replace(spec, template={**spec.template, "spec": {**pod, "containers": containers}})
 
 
 def _add_accelerator(accelerator: Accelerator, pod: Body, main: Body) -> tuple[Body, Body]:

@@ -8,10 +8,12 @@ policy and, for a gang scheduler, the membership in the PodGroup.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain, count
 from typing import Any, Final
+
+from msgspec import structs
 
 from tf_operator import quantity
 from tf_operator.job import constants, naming, templates
@@ -180,8 +182,10 @@ class ChildBuilder:
 def as_made(job: TrainingJob, settings: Settings) -> TrainingJob:
     """The job, where the templates are as its pods are made: with what the operator adds, which asks for room, too."""
     builder = ChildBuilder(job, settings)
-    specs = (replace(spec, template={**spec.template, "spec": builder.pod_spec(spec.type)}) for spec in job.replicas)
-    return replace(job, replicas=tuple(specs))
+    specs = (
+        structs.replace(spec, template={**spec.template, "spec": builder.pod_spec(spec.type)}) for spec in job.replicas
+    )
+    return structs.replace(job, replicas=tuple(specs))
 
 
 def _explaining_failures(pod: dict[str, Any], container: str) -> dict[str, Any]:

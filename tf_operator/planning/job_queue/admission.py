@@ -4,8 +4,9 @@ A job that waits for room is held back. The pods of one that has it prefer the n
 ``planning.job_queue`` decides; nothing here does.
 """
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec import structs
 
 from tf_operator.job import templates
 from tf_operator.job.profile import Words
@@ -88,7 +89,7 @@ def recorded(snapshot: Snapshot, record: JobRecord) -> JobRecord:
     if record.phase is JobPhase.QUEUED and snapshot.hold and snapshot.hold.gives_up_room:
         return record.changed(queue=QueueRecord(queued_time=snapshot.now), elastic=NOT_ELASTIC)
     if record.phase is JobPhase.QUEUED and has_job_queue and not queue.queued_time:
-        return record.changed(queue=replace(queue, queued_time=snapshot.now))
+        return record.changed(queue=structs.replace(queue, queued_time=snapshot.now))
     if record.is_idle or record.is_finished:
         return record
     pods = queue.admitted_pods or snapshot.pods_digest
@@ -100,7 +101,7 @@ def with_room(queue: QueueRecord, job: TrainingJob | None, *, pods: str) -> Queu
     """What is remembered of a job that has room for all its replicas: an edit may want more of them."""
     counts = {spec.type: spec.count for spec in job.replicas} if job else {}
     workers, servers = counts.get(ReplicaType.WORKER), counts.get(ReplicaType.PS)
-    return replace(queue, admitted_workers=workers, admitted_servers=servers, admitted_pods=pods)
+    return structs.replace(queue, admitted_workers=workers, admitted_servers=servers, admitted_pods=pods)
 
 
 def near(pod: dict[str, Any], node: str) -> dict[str, Any]:

@@ -6,8 +6,9 @@ it is what quota is counted for.
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec import structs
 
 from tf_operator.job.training_job import ReplicaSpec, TrainingJob
 from tf_operator.meta import Body, mapping_of, metadata_of, objects_of, text_of
@@ -26,7 +27,7 @@ _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 def admit(job: TrainingJob, kueue: KueueState, workload: Workload) -> TrainingJob:
     assignments = workload.assignments
-    return replace(
+    return structs.replace(
         job,
         replicas=tuple(
             _admit(spec, entry, kueue, workload) if (entry := assignments.get(spec.type.label)) else spec
@@ -47,7 +48,7 @@ def _admit(spec: ReplicaSpec, assignment: Body, kueue: KueueState, workload: Wor
     template = spec.template
     for change in (_assignment_change(assignment, kueue, workload), *_updates(spec, workload)):
         template = _change(template, change)
-    return replace(spec, template=template, count=count)
+    return structs.replace(spec, template=template, count=count)
 
 
 def _assignment_change(assignment: Body, kueue: KueueState, workload: Workload) -> dict[str, Any]:

@@ -9,10 +9,11 @@ stops, and a label that is taken away changes nothing for as long as there is a 
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any, Final
+
+from msgspec import structs
 
 from tf_operator.job.record import JobPhase
 from tf_operator.job.training_job import TrainingJob
@@ -110,8 +111,8 @@ def _with_hold(snapshot: Snapshot, message: str) -> Snapshot:
 def _as_it_runs(job: TrainingJob) -> TrainingJob:
     """The job with as many replicas as its pods were made for: it may have been admitted with fewer than it wants."""
     counts = {kind: job.record.of(kind).size for kind in resizing.sizes(job)}
-    return replace(
-        job, replicas=tuple(replace(spec, count=counts.get(spec.type) or spec.count) for spec in job.replicas)
+    return structs.replace(
+        job, replicas=tuple(structs.replace(spec, count=counts.get(spec.type) or spec.count) for spec in job.replicas)
     )
 
 

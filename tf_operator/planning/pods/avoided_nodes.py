@@ -6,9 +6,10 @@ been avoided longest is allowed again, and the pods that wait are made again, be
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
+
+from msgspec import structs
 
 from tf_operator.job import constants, templates
 from tf_operator.job.profile import OOM_KILLED
@@ -56,8 +57,10 @@ def next_records(
         if loss.pod and (cause := _cause(loss, loss.pod)):
             entry = _add_failure(nodes, loss.pod.host.node, cause, snapshot.now)
             is_avoided = entry.is_avoided or loss.pod.host.has_unhealthy_device
-            nodes[entry.node] = replace(entry, is_avoided=is_avoided)
-    judged = [replace(entry, is_avoided=entry.is_avoided or entry.failures >= limit) for entry in nodes.values()]
+            nodes[entry.node] = structs.replace(entry, is_avoided=is_avoided)
+    judged = [
+        structs.replace(entry, is_avoided=entry.is_avoided or entry.failures >= limit) for entry in nodes.values()
+    ]
     return tuple(judged[-MOST_AVOIDED:])
 
 
@@ -89,8 +92,8 @@ def _add_failure(nodes: dict[str, NodeRecord], node: str, cause: str, now: datet
     entry = nodes.get(node) or NodeRecord(node, failures=0)
     if not entry.is_avoided:
         nodes.pop(node, None)
-        entry = replace(entry, time=now.replace(microsecond=0))
-    return replace(entry, failures=entry.failures + 1, causes=(*entry.causes, cause)[-MOST_CAUSES:])
+        entry = structs.replace(entry, time=now.replace(microsecond=0))
+    return structs.replace(entry, failures=entry.failures + 1, causes=(*entry.causes, cause)[-MOST_CAUSES:])
 
 
 def _cause(loss: ReplicaLoss, pod: Pod) -> str:

@@ -9,7 +9,6 @@ A run of which nobody saw the end counts for as long as somebody knew that it we
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
@@ -213,7 +212,7 @@ def _with_interruption(view: JobView, before: JobRecord, record: JobRecord) -> J
     since, cause = (before.restarting.since, before.restarting.cause) if before.restarting else (None, None)
     if before.phase is not JobPhase.RESTARTING:
         since, cause = _interrupted_at(view), _interruption(view)
-    return record.changed(restarting=replace(record.restarting, since=since, cause=cause))
+    return record.changed(restarting=structs.replace(record.restarting, since=since, cause=cause))
 
 
 def _interrupted_at(view: JobView) -> datetime:

@@ -176,7 +176,7 @@ def test_a_pod_that_somebody_deletes_reports_no_more(harness, intake, pods):
 
 def test_no_pod_reports_about_a_job_whose_rules_know_no_reports(harness, pods):
     def read(*parts):
-        return replace(API.read(*parts), profile=replace(API.profile, takes_reports=False))
+        return structs.replace(API.read(*parts), profile=replace(API.profile, takes_reports=False))
 
     deaf = intake_of(harness, DecodedJobs(replace(API, read=read)))
 

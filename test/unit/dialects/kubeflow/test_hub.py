@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from msgspec import structs
 
 from tf_operator.dialects.kubeflow import hub, v1
 from tf_operator.dialects.served import ServedAPI
@@ -26,7 +27,7 @@ def test_a_job_differs_from_one_in_v1_by_the_name_of_the_version_alone(
     assert api.conversion.convert(stored, version) == of_v1.conversion.convert(in_v1, version)
     job, same = api.read_object(stored), of_v1.read_object(in_v1)
     assert job.profile == replace(same.profile, api_version="kubeflow.org/hub")
-    assert replace(job, profile=same.profile) == same
+    assert structs.replace(job, profile=same.profile) == same
 
 
 def test_it_is_installed_with_one_older_version_beside_it() -> None:

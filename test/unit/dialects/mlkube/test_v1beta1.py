@@ -1,11 +1,11 @@
 """A TfJob of mlkube.io as a job: both spellings, what is in force without a word, and what is wrong with it."""
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
+from msgspec import structs
 
 from tf_operator.cli import main
 from tf_operator.dialects.mlkube.v1beta1 import API
@@ -49,8 +49,10 @@ def test_both_spellings_say_the_same():
 
     assert (snake.runtime_id, camel.runtime_id) == ("1234", "5678")
     assert [spec.path for spec in snake.replicas] == ["spec.replica_specs[0]", "spec.replica_specs[1]"]
-    same = tuple(replace(spec, path=spec.path.replace("replica_specs", "replicaSpecs")) for spec in snake.replicas)
-    assert replace(snake, key=camel.key, runtime_id="5678", replicas=same) == camel
+    same = tuple(
+        structs.replace(spec, path=spec.path.replace("replica_specs", "replicaSpecs")) for spec in snake.replicas
+    )
+    assert structs.replace(snake, key=camel.key, runtime_id="5678", replicas=same) == camel
     assert validate(snake) == ()
 
 

@@ -3,9 +3,9 @@
 import json
 import re
 import subprocess
-from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from support.jobs.builders import tfjob
 from support.jobs.snapshots import job_of, snapshot_of
@@ -106,7 +106,7 @@ def test_the_number_that_is_said_to_fit_is_the_last_that_does(mode):
 def test_a_job_that_is_not_measured_fits_with_the_longest_names(is_sparse, mode):
     builder = tfjob("j" * 63).workers(spec_problems.FITS_ALWAYS).service_mode(mode)
     job = job_of(builder.dynamic_workers() if is_sparse else builder)
-    job = replace(job, key=ObjectKey("n" * 63, job.key.name))
+    job = structs.replace(job, key=ObjectKey("n" * 63, job.key.name))
     size = cluster_spec.size(job, ReplicaType.WORKER, domain=".".join(["d" * 61] * 4))
 
     assert size < cluster_spec.MOST_BYTES / 2
