@@ -19,7 +19,9 @@ TFJOB = (sys.executable, "-m", "tf_operator.cli")
 class LocalMachine:
     """Folders for temporary files, state and a home, which name it in the environment of all that runs there."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, wrapper: tuple[str, ...] = ()) -> None:
+        """``wrapper``: the beginning of each command."""
+        self._wrapper = wrapper
         self._files = {name: folder / name for name in ("tmp", "state", "home")}
         for path in self._files.values():
             path.mkdir()
@@ -32,16 +34,18 @@ class LocalMachine:
         environment = {name: value for name, value in os.environ.items() if name not in {"KUBECONFIG", "VIRTUAL_ENV"}}
         environment |= {"TMPDIR": tmp, "XDG_STATE_HOME": state, "HOME": home, **variables}
         process = await asyncio.create_subprocess_exec(
-            *command, *arguments, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=environment, process_group=0
+            *self._wrapper, *command, *arguments, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=environment, process_group=0
         )
         assert process.stdin is not None
         process.stdin.write(manifest.encode())
         process.stdin.close()
         return process
 
-    async def run(self, *arguments: str, manifest: str = "", **variables: str) -> tuple[int, str, str]:
+    async def run(
+        self, *arguments: str, manifest: str = "", command: tuple[str, ...] = TFJOB, **variables: str
+    ) -> tuple[int, str, str]:
         """The exit code of ``tfjob``, its output and its errors."""
-        process = await self.start(*arguments, manifest=manifest, command=TFJOB, **variables)
+        process = await self.start(*arguments, manifest=manifest, command=command, **variables)
         output, errors = await process.communicate()
         assert process.returncode is not None
         return process.returncode, output.decode(), errors.decode()

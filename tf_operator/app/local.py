@@ -171,6 +171,7 @@ async def live(
     in_process = InProcess(server, clock)
     on_step("server ready")
 
+    progress = LocalProgress(clock)
     node = ProcessNode(
         _client(in_process, clock),
         clock=clock,
@@ -180,11 +181,12 @@ async def live(
             machine_capacity(),
             gpus=options.gpus,
             enforces_requests=options.enforces_requests,
+            shared_port=progress.port,
         ),
         spawner_process=options.spawner_process,
     )
     rules = QueueRules(counts=options.queued) if options.queued else None
-    kinds = (network_policy.KIND,)  # stored as in a cluster; nothing enforces them
+    kinds = (network_policy.KIND,)  # stored as in a cluster; the node goes by the mark on pods
     operator_options = Options(apis=options.apis, election=None, job_queue=rules, child_kinds=kinds)
     operator = make_operator(in_process, operator_options, clock=clock, stop=stop, on_step=on_step, progress=progress)
     failed: Exception | None = None
@@ -312,7 +314,7 @@ def make_operator(
     informers = SharedInformerFactory(client=client, clock=clock)
     recorder = EventRecorder(client, clock=clock, reporter=Reporter(wiring.COMPONENT, "local"))
     conflicts = ConflictDetector(clock, recorder=recorder, is_overridden=True)
-    settings = replace(wiring.settings(options), has_one_node=True, shares_network=True, progress=progress.server)
+    settings = replace(wiring.settings(options), has_one_node=True, marks_isolated=True, progress=progress.server)
     context = wiring.ControllerContext(
         client=client,
         informers=informers,

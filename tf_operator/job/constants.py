@@ -19,6 +19,9 @@ AVOIDED_NODES_ANNOTATION: Final = "tf-operator.kubeflow.org/avoided-nodes"
 MEMORY_ANNOTATION: Final = "tf-operator.kubeflow.org/memory-limit"
 """On a pod whose type's memory may grow: the limit of its deciding container, as it was made."""
 
+NETWORK_ANNOTATION: Final = "tf-operator.kubeflow.org/network"
+"""On a pod that runs without a cluster: that of an isolated job."""
+
 MOST_REPLICAS: Final = 10_000
 MOST_FAILURES_OF_NODE: Final = 10
 """A job may let pass at most so many before it avoids the node."""

@@ -374,9 +374,6 @@ def _remarks(job: TrainingJob, settings: Settings) -> Iterator[Event]:
 
 
 def _unused_choices(job: TrainingJob, settings: Settings) -> Iterator[Event]:
-    if job.is_isolated and settings.shares_network:
-        message = "spec.networkPolicy: without effect: pods are programs of this machine, and share its network"
-        yield Event(EventKind.UNUSED_FIELDS, message, is_warning=True)
     if job.run_policy.restarts_in_place and not settings.restarts_in_place:
         path = f"{job.profile.words.run_policy}.restarts.method"
         message = f"{path}: no effect, because this operator does not restart pods in place"

@@ -16,6 +16,7 @@ from tf_operator.job.record import ReplicaType
 from tf_operator.job.training_job import (
     ElasticRange,
     FieldError,
+    NetworkPolicyMode,
     ReplicaSpec,
     RestartMethod,
     RestartScope,
@@ -26,7 +27,7 @@ from tf_operator.job.training_job import (
 from tf_operator.planning import resizing
 from tf_operator.planning.bodies import resize_sidecar
 from tf_operator.planning.replicas import is_from_before
-from tf_operator.planning.snapshot import Snapshot
+from tf_operator.planning.snapshot import Pod, Snapshot
 
 
 def ignored(snapshot: Snapshot) -> Snapshot:
@@ -37,10 +38,11 @@ def ignored(snapshot: Snapshot) -> Snapshot:
     fixed = {} if job.run_policy.is_suspended else dict(_fixed_counts(snapshot))
     in_place = _restarts_in_place_still(snapshot)
     mode = job.service_mode if job.run_policy.is_suspended else _mode_of_its_pods(snapshot)
-    problems = (*_not_tolerated(job), *_changes(job, fixed, mode, in_place=in_place))
+    network = job.network_policy if job.run_policy.is_suspended else _network_of_its_pods(snapshot)
+    problems = (*_not_tolerated(job), *_changes(job, fixed, mode, network, in_place=in_place))
     if not problems:
         return snapshot
-    changed = _correct(structs.replace(_with_replicas_of_pods(job, fixed), service_mode=mode))
+    changed = _correct(structs.replace(_with_replicas_of_pods(job, fixed), service_mode=mode, network_policy=network))
     if in_place:
         policy = structs.replace(
             changed.run_policy, restart_scope=RestartScope.JOB, restart_method=RestartMethod.IN_PLACE
@@ -111,7 +113,7 @@ def _traces(snapshot: Snapshot) -> Iterator[tuple[ReplicaType, int]]:
 def _mode_of_its_pods(snapshot: Snapshot) -> ServiceMode:
     """By which Services the pods find each other that have not ended; what the spec says, where nothing shows that."""
     job, services = snapshot.job, snapshot.services
-    if all(pod.is_gone or pod.phase in {"Succeeded", "Failed"} for pod in snapshot.pods):
+    if not _active_pods(snapshot):
         return job.service_mode
     has_own = any(service.name == job.key.name for service in services)
     have_replicas = any(naming.replica_of(job.key.name, service.name, job.profile.names) for service in services)
@@ -120,8 +122,26 @@ def _mode_of_its_pods(snapshot: Snapshot) -> ServiceMode:
     return ServiceMode.JOB if has_own else ServiceMode.REPLICA
 
 
+def _network_of_its_pods(snapshot: Snapshot) -> NetworkPolicyMode | None:
+    """In which network the pods are that have not ended, if they stay in it; else what the spec says."""
+    job, pods = snapshot.job, _active_pods(snapshot)
+    is_isolated = any(pod.is_isolated for pod in pods)
+    if not snapshot.settings.marks_isolated or not pods or is_isolated is job.is_isolated:
+        return job.network_policy
+    return NetworkPolicyMode.JOB if is_isolated else NetworkPolicyMode.NONE
+
+
+def _active_pods(snapshot: Snapshot) -> list[Pod]:
+    return [pod for pod in snapshot.pods if not (pod.is_gone or pod.phase in {"Succeeded", "Failed"})]
+
+
 def _changes(
-    job: TrainingJob, fixed: Mapping[ReplicaType, int], mode: ServiceMode, *, in_place: bool
+    job: TrainingJob,
+    fixed: Mapping[ReplicaType, int],
+    mode: ServiceMode,
+    network: NetworkPolicyMode | None,
+    *,
+    in_place: bool,
 ) -> Iterator[FieldError]:
     word = job.profile.words.suspended
     when = f"can only change while the job is {word}" if word else "cannot change while the job runs"
@@ -133,6 +153,9 @@ def _changes(
         yield FieldError("spec.runPolicy.restarts.method", f"{when}, and its pods restart in place")
     if mode is not job.service_mode:
         yield FieldError("spec.serviceMode", f"{when}, is {job.service_mode}, and the job runs with {mode}")
+    if network is not job.network_policy:
+        own = job.network_policy or NetworkPolicyMode.NONE
+        yield FieldError("spec.networkPolicy", f"{when}, is {own}, and the job runs with {network}")
 
 
 def _with_replicas_of_pods(job: TrainingJob, fixed: Mapping[ReplicaType, int]) -> TrainingJob:

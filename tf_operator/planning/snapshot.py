@@ -127,6 +127,8 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     """Whether its sidecar was started after its program: alone, because it was killed, or the kubelet is too old."""
     memory_limit: str = ""
     """Of its deciding container, as it was made; only of a type whose memory may grow."""
+    is_isolated: bool = False
+    """Whether its node has given it the network of its job."""
     version: str = ""
     """Of the object."""
 
@@ -242,8 +244,8 @@ class Settings:
     """Whether all pods run on the same node, whatever they ask for."""
     isolates_jobs: bool = False
     """Whether only its own pods may connect to those of a job that does not say who may."""
-    shares_network: bool = False
-    """Whether all pods have the network of one machine, in which policies are without effect."""
+    marks_isolated: bool = False
+    """Whether the pods of an isolated job say so, to a node that gives them a network, which they never leave."""
     has_job_queue: bool = False
     """Whether jobs wait until the job queue admits them."""
     progress: ProgressServer | None = None

@@ -20,7 +20,7 @@ from tf_operator.job.profile import NameStyle
 from tf_operator.job.record import MOST_AVOIDED, ReplicaType
 from tf_operator.job.report import ContainerLine
 from tf_operator.job.restart_rules import RestartRules
-from tf_operator.job.training_job import RestartPolicy
+from tf_operator.job.training_job import NetworkPolicyMode, RestartPolicy
 from tf_operator.machinery.cache.interning import Interned, decoder
 from tf_operator.machinery.transport.responses import ObjectMeta
 from tf_operator.meta import parse_time
@@ -46,6 +46,7 @@ class _Annotations(msgspec.Struct, frozen=True, gc=False):
     avoided_nodes: Interned[str] = msgspec.field(name=constants.AVOIDED_NODES_ANNOTATION, default="")
     cluster_size: Interned[str] = msgspec.field(name=resize_sidecar.SIZES_ANNOTATION, default="")
     memory_limit: Interned[str] = msgspec.field(name=constants.MEMORY_ANNOTATION, default="")
+    network: Interned[str] = msgspec.field(name=constants.NETWORK_ANNOTATION, default="")
     restart_request: str = msgspec.field(name=resize_sidecar.REQUEST_ANNOTATION, default="")
 
 
@@ -156,6 +157,7 @@ def _pod(raw_pod: _RawPod, kind: Any, index: int, deciding: Mapping[str, str], c
         restarts_together=resizes,
         is_deaf=bool(size) and _is_deaf(status, deciders),
         memory_limit=raw_pod.metadata.annotations.memory_limit,
+        is_isolated=raw_pod.metadata.annotations.network == NetworkPolicyMode.JOB,
         version=core.resource_version,
     )
 

@@ -12,6 +12,7 @@ import pytest
 import pytest_asyncio
 
 from support.settle import eventually
+from tf_operator.job.constants import NETWORK_ANNOTATION
 from tf_operator.local import short_paths
 from tf_operator.local.apiserver.built_in import catalog
 from tf_operator.local.apiserver.in_process import Edge, InProcess
@@ -22,6 +23,7 @@ from tf_operator.local.node.claims import CLAIMS
 from tf_operator.local.node.machine import Interpreter, machine_capacity
 from tf_operator.local.node.node_parts import NODES, PODS, SERVICES, NodeSettings
 from tf_operator.local.node.process_node import ProcessNode
+from tf_operator.local.node.processes import network_requests
 from tf_operator.local.node.run import pod_runner, status_writer
 from tf_operator.machinery.clock import SystemClock
 from tf_operator.machinery.events.event_object import EVENTS
@@ -77,9 +79,12 @@ class Machine:
         with suppress(asyncio.CancelledError):
             await self.running
 
-    async def pod(self, name, script="", *, policy="Never", main=None, finalizers=(), labels=None, **spec):
+    async def pod(
+        self, name, script="", *, policy="Never", main=None, finalizers=(), labels=None, annotations=None, **spec
+    ):
         main = {"name": "main", "image": "any", "command": ["sh", "-c", script], **(main or {})}
         metadata = {"name": name, "labels": {"pod": name} | (labels or {}), "finalizers": [*finalizers]}
+        metadata["annotations"] = annotations or {}
         body = {"metadata": metadata, "spec": {"containers": [main], **spec}}
         body["spec"] |= {"restartPolicy": policy, "terminationGracePeriodSeconds": 1}
         return await self.client.create(PODS, "default", body)
@@ -736,6 +741,35 @@ async def test_a_program_that_listens_for_the_network_is_reported(machine, monke
     pod = await machine.pod("open", main=main)
     assert "listen on all interfaces" in await eventually(lambda: has_event(machine, "open", "ListensOnAllInterfaces"))
     await machine.delete(pod, 0)
+
+
+async def test_an_isolated_pod_waits_for_its_network_and_nothing_warns_of_its_ports(machine, monkeypatch):
+    monkeypatch.setattr(listeners, "_EVERY", 0.05)
+    monkeypatch.setattr(listeners, "is_reachable", lambda: True)
+    make, refusals = network_requests.make, [network_requests.NetworkError("unshare: no"), OSError("no file is left")]
+
+    async def refuse_at_first():
+        if refusals:
+            raise refusals.pop(0)
+        return await make()
+
+    monkeypatch.setattr(network_requests, "make", refuse_at_first)
+    listen = "s = socket.create_server(('', int(os.environ['TF_OPERATOR_PORT_2222'])))"
+    command = ["python", "-c", f"import os, socket, time; {listen}; time.sleep(100)"]
+    probe = {"tcpSocket": {"port": 2222}, "periodSeconds": 1}
+    main = {"command": command, "ports": [{"containerPort": 2222}], "readinessProbe": probe}
+    pod = await machine.pod("alone", main=main, annotations={NETWORK_ANNOTATION: "Job"})
+    rule = "spec.networkPolicy: Job needs a network of the job's own, which this machine refuses (unshare: no)"
+    reason = {"reason": "CreateContainerConfigError", "message": rule}
+    await machine.wait("alone", lambda pod: state(pod)["state"].get("waiting") == reason)
+
+    await machine.wait("alone", lambda pod: state(pod)["ready"])
+    events = await machine.events("alone")
+    assert not refusals
+    assert "nobody else reaches their ports" in events["OwnNetwork"]
+    assert "ListensOnAllInterfaces" not in events
+    await machine.delete(pod, 0)
+    await eventually(lambda: not machine.node._parts.networks._by_job)
 
 
 async def test_programs_save_their_work_when_their_node_ends_and_go_on_under_the_next_one(machine, tmp_path):

@@ -353,6 +353,14 @@ def test_a_pod_says_with_how_much_memory_it_was_made():
     assert READ_POD(raw(body)).pod.memory_limit == "8Gi"
 
 
+@pytest.mark.parametrize(("mark", "is_isolated"), [("Job", True), ("None", False), ("", False)])
+def test_a_pod_says_whether_it_has_the_network_of_its_job(mark, is_isolated):
+    body = pod()
+    body["metadata"]["annotations"] = {constants.NETWORK_ANNOTATION: mark}
+
+    assert READ_POD(raw(body)).pod.is_isolated is is_isolated
+
+
 ENDED = {"exitCode": 137, "reason": "Error", "startedAt": NOW, "finishedAt": NOW}
 TOGETHER = {
     "exitCode": 137,

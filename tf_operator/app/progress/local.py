@@ -35,8 +35,8 @@ class LocalProgress:
         """By the API version of their jobs; filled by who makes the controllers."""
         self._listener = socket.create_server((_HOST, 0), backlog=_BACKLOG)
         self._listener.settimeout(0)
-        port = self._listener.getsockname()[1]
-        self.server = ProgressServer(f"http://{_HOST}:{port}", secrets.token_hex(32))
+        self.port: int = self._listener.getsockname()[1]
+        self.server = ProgressServer(f"http://{_HOST}:{self.port}", secrets.token_hex(32))
 
     async def run(self) -> None:
         """Serve until cancelled."""

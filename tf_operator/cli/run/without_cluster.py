@@ -19,13 +19,13 @@ from tf_operator.cli import imports, session
 from tf_operator.cli.run import gpu_notes, job_run, local_flags
 from tf_operator.cli.run.job_run import RunOptions
 from tf_operator.cli.run.milestones import Milestones
-from tf_operator.client import AsyncTFJobs
+from tf_operator.client import AsyncTFJobs, NotPossible
 from tf_operator.client.manifests.files import Manifest
-from tf_operator.client.run import tensorflow_lines
+from tf_operator.client.run import own_network, tensorflow_lines
 from tf_operator.dialects import registry
 from tf_operator.local import scratch
 from tf_operator.local.node.gpus.devices import GpuError
-from tf_operator.local.node.processes import supervisor
+from tf_operator.local.node.processes import network, supervisor
 from tf_operator.local.node.processes.supervisor import SpawnerProcess
 from tf_operator.local.state import StateFolder
 from tf_operator.machinery import log
@@ -71,7 +71,9 @@ async def _run(
     demand = gpu_notes.demand_of(manifests)
     try:
         gpus = gpu_notes.checked(demand, arguments.gpus, shares=arguments.share_gpus)
-    except GpuError as error:
+        if await own_network.check(bodies):
+            session.say(f"The programs of the job get {network.MEANING}.")
+    except (GpuError, NotPossible) as error:
         return session.failed(str(error))
     options = local.LocalOptions(folder, python, apis, spawner, gpus)
     async with local.live(options, on_step=reached.reached) as cluster:

@@ -25,6 +25,7 @@ from tf_operator.job.training_job import (
     SuccessPolicy,
     TrainingJob,
 )
+from tf_operator.local.node.processes import network
 from tf_operator.meta import mapping_of, text_of
 from tf_operator.planning import resizing
 from tf_operator.planning.actions import Create
@@ -66,11 +67,18 @@ def sentences(
         otherwise = "; no pod is created without it" if kind.is_needed else ""
         end = "as long as the job runs" if kind.is_for_active else "until the job is deleted"
         yield kind.resource.kind, f"{children}{condition}{otherwise}; {end}"
+    yield from _without_cluster(job)
+    if gang_size is not None:
+        yield "Gang", f"{gang_scheduler} starts {gang_size} pods together, or none"
+
+
+def _without_cluster(job: TrainingJob) -> Iterator[tuple[str, str]]:
+    """What differs there."""
+    if job.is_isolated:
+        yield "Network", f"tfjob run without a cluster gives its programs {network.MEANING}"
     if images := _images(job):
         here = "tfjob run without one takes programs and Python (--python) of this machine"
         yield "Images", f"{', '.join(images)} in a cluster; {here}"
-    if gang_size is not None:
-        yield "Gang", f"{gang_scheduler} starts {gang_size} pods together, or none"
 
 
 def _avoided(job: TrainingJob, failures: int) -> str:

@@ -5,7 +5,9 @@ from typing import Any
 import msgspec
 
 from tf_operator.local.node.pod import Part, Resources
+from tf_operator.machinery.cache.informer import Informer
 from tf_operator.machinery.transport.responses import ObjectMeta
+from tf_operator.meta import ObjectKey
 
 
 class NodeTaint(Part, frozen=True):
@@ -35,3 +37,14 @@ class CachedObject(msgspec.Struct, frozen=True):
 
 
 read = msgspec.json.Decoder(CachedObject).decode
+
+
+class NamesIn:
+    """The names of the Services of a namespace, as they are when asked."""
+
+    def __init__(self, services: Informer[CachedObject], namespace: str) -> None:
+        self._services = services
+        self._namespace = namespace
+
+    def __contains__(self, name: object) -> bool:
+        return ObjectKey(self._namespace, str(name)) in self._services.store

@@ -6,6 +6,7 @@ from pathlib import Path
 from tf_operator.local.node.addresses import Addresses
 from tf_operator.local.node.gpus.gpu_settings import GpuSettings
 from tf_operator.local.node.gpus.keeper import GpuKeeper
+from tf_operator.local.node.job_networks import JobNetworks
 from tf_operator.local.node.logs.container_log import MOST_BYTES
 from tf_operator.local.node.logs.node_logs import NodeLogs
 from tf_operator.local.node.machine import Capacity, Interpreter
@@ -38,6 +39,8 @@ class NodeSettings:
     """``None`` on a machine that has none."""
     enforces_requests: bool = False
     """Whether pods wait until the CPU and memory that they request are free."""
+    shared_port: int | None = None
+    """A port of this machine's loopback that isolated jobs reach, too: where they report progress."""
 
     def pod_folder(self, pod: LocalPod) -> Path:
         return self.folder / "pods" / pod.uid[-12:]
@@ -56,6 +59,7 @@ class NodeParts:
     processes: Processes
     addresses: Addresses
     logs: NodeLogs
+    networks: JobNetworks
     limits: MemoryLimits | None
     """``None`` where the system has none for this user."""
     gpus: GpuKeeper | None

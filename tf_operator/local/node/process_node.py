@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from tf_operator.local import short_paths
-from tf_operator.local.node import cached_objects, registration, scheduling, usage
+from tf_operator.local.node import cached_objects, job_networks, registration, scheduling, usage
 from tf_operator.local.node import pod as pods
 from tf_operator.local.node.addresses import Addresses, PodNames
 from tf_operator.local.node.cached_objects import CachedObject
@@ -26,11 +26,12 @@ from tf_operator.local.node.gpus import assignment, devices
 from tf_operator.local.node.gpus.devices import GpuError
 from tf_operator.local.node.gpus.journal import GpuJournal
 from tf_operator.local.node.gpus.keeper import GpuKeeper
+from tf_operator.local.node.job_networks import JobNetworks
 from tf_operator.local.node.listeners import ListenerWatch, subject_of
 from tf_operator.local.node.logs.node_logs import NodeLogs
 from tf_operator.local.node.node_parts import NODES, PODS, SERVICES, NodeParts, NodeSettings
 from tf_operator.local.node.pod import LocalPod
-from tf_operator.local.node.processes import memory_limits
+from tf_operator.local.node.processes import memory_limits, network
 from tf_operator.local.node.processes.supervisor import Processes, SpawnerProcess
 from tf_operator.local.node.requested import Requests
 from tf_operator.local.node.run import pod_report
@@ -78,6 +79,7 @@ class ProcessNode:
             processes=Processes(settings.folder / "processes", spawner_process),
             addresses=Addresses(start=os.getpid() * 97),
             logs=NodeLogs(settings.folder / "logs", clock, most_bytes=settings.log_bytes),
+            networks=JobNetworks(settings.shared_port),
             limits=memory_limits.find(),
             gpus=GpuKeeper(gpus.usable, journal, clock, shares=gpus.shares) if gpus and journal else None,
         )
@@ -272,7 +274,7 @@ class ProcessNode:
             self._parts.addresses,
             pod.uid,
             pod.key.namespace,
-            hosts=_NamesIn(self._services, pod.key.namespace),
+            hosts=cached_objects.NamesIn(self._services, pod.key.namespace),
             own=lambda: self._service_of(pod) or pod.key,
             own_ports=container_ports(pod),
             domain=pod.spec.subdomain,
@@ -291,6 +293,8 @@ class ProcessNode:
             _log.info("images are not used: programs run in this environment", of=name, python=interpreter.python)
             message = f"images are not used: the programs of {name} run in the environment of {interpreter.python}"
             self._parts.event(pod, "ImageNotUsed", message)
+            if job_networks.is_isolated(pod):
+                self._parts.event(pod, "OwnNetwork", f"the programs of {name} get {network.MEANING}")
             if (ignored := assignment.needs_of(pod)) and not self._needs_gpus(pod):
                 of_all = f"no GPU can be used here: {', '.join(sorted(ignored))} of {name} is ignored"
                 self._parts.event(pod, "GpuIgnored", of_all)
@@ -386,14 +390,3 @@ class _NodeChanges:
 
     def on_delete(self, last: CachedObject, *, final_state_known: bool) -> None:
         """A Node is gone."""
-
-
-class _NamesIn:
-    """The names of the Services of a namespace, as they are when asked."""
-
-    def __init__(self, services: Informer[CachedObject], namespace: str) -> None:
-        self._services = services
-        self._namespace = namespace
-
-    def __contains__(self, name: object) -> bool:
-        return ObjectKey(self._namespace, str(name)) in self._services.store

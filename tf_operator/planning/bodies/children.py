@@ -20,7 +20,7 @@ from tf_operator.job import constants, naming, templates
 from tf_operator.job.profile import Profile, RestartBy
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.templates import main_containers, main_ports
-from tf_operator.job.training_job import Override, ReplicaSpec, TrainingJob
+from tf_operator.job.training_job import NetworkPolicyMode, Override, ReplicaSpec, TrainingJob
 from tf_operator.meta import Body, GroupVersionResource, labels_of, list_of, mapping_of, metadata_of
 from tf_operator.planning.actions import Create, Stage
 from tf_operator.planning.bodies import (
@@ -140,6 +140,8 @@ class ChildBuilder:
         if self._gang:
             annotations |= self._gang.annotations(self.job, spec.type)
         annotations |= avoided_nodes.annotations(spec, self.avoided)
+        if self.settings.marks_isolated and self.job.is_isolated:
+            annotations[constants.NETWORK_ANNOTATION] = NetworkPolicyMode.JOB.value
         if spec.memory:
             annotations[constants.MEMORY_ANNOTATION] = quantity.memory(spec.memory.in_force)
         finalizers = metadata.get("finalizers")

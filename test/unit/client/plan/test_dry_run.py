@@ -98,6 +98,9 @@ def test_a_networkpolicy_is_planned_with_what_happens_without_it():
         "NetworkPolicy j, if the operator runs with --network-policies; no pod is created without it; until the job is"
         " deleted"
     )
+    meaning = "a network of their own: nobody else reaches their ports, and they reach nothing outside"
+    assert dict(plan.sentences)["Network"] == f"tfjob run without a cluster gives its programs {meaning}"
+    assert "Network" not in dict(dry_run_of(tfjob("j").workers(1)).sentences)
 
 
 def test_why_a_job_can_have_no_child_that_it_asks_for_is_a_warning():

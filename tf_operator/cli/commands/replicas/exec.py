@@ -11,6 +11,7 @@ from tf_operator.cli.commands.replicas import process
 from tf_operator.cli.commands.replicas.process import ReplicaProcess
 from tf_operator.cli.grammar import Commands
 from tf_operator.client import AsyncTFJobs, JobPod
+from tf_operator.local.node.processes import network
 
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126
 """Exit codes of shells."""
@@ -53,6 +54,10 @@ def run(arguments: argparse.Namespace) -> int:
 def _become(command: list[str], place: ReplicaProcess) -> int:
     """Replace this process, so that terminal and signals are the command's; returns where it cannot be started."""
     sys.stdout.flush()
+    try:
+        network.enter(place.network)
+    except OSError as error:
+        return session.failed(f"cannot enter the network of the job: {error.strerror}", _NOT_EXECUTABLE)
     try:
         os.chdir(place.folder)
     except OSError as error:

@@ -1,6 +1,7 @@
 """``tfjob port-forward``: a port of a replica on this machine, under a number of one's own, as kubectl does it.
 
-Replicas share the network of this machine, so each has ports of its own in place of those that its manifest names.
+Replicas share a network, that of this machine or of their job, so each has ports of its own in place of those that its
+manifest names.
 """
 
 import argparse
@@ -18,6 +19,7 @@ from tf_operator.cli.commands.replicas import process
 from tf_operator.cli.commands.replicas.process import ReplicaProcess
 from tf_operator.cli.grammar import Commands
 from tf_operator.client import AsyncTFJobs, JobPod, NotPossible
+from tf_operator.local.node.processes import network_requests
 
 _LOOPBACK: Final = "127.0.0.1"
 _HIGHEST: Final = 65535
@@ -77,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         replica = await find()
         for ports in arguments.ports:
-            if _real_port(replica, ports.remote) == ports.own:
+            if not replica.network and _real_port(replica, ports.remote) == ports.own:
                 raise NotPossible(
                     f"port {ports.remote} of {replica.replica} is {_LOOPBACK}:{ports.own} already: connect to that, or"
                     f" open another one with :{ports.remote}"
@@ -133,9 +135,13 @@ class _Forwarder:
         port = _real_port(replica, self._ports.remote)
         own = writer.get_extra_info("sockname")[1]
         try:
-            if port == own:  # nobody else listens there
+            if replica.network:
+                inner = await network_requests.connect(replica.network, _LOOPBACK, port)
+                far_reader, far_writer = await asyncio.open_connection(sock=inner)
+            elif port == own:  # nobody else listens there
                 raise ConnectionRefusedError
-            far_reader, far_writer = await asyncio.open_connection(_LOOPBACK, port)
+            else:
+                far_reader, far_writer = await asyncio.open_connection(_LOOPBACK, port)
         except OSError:
             session.say(f"{replica.replica} does not listen on port {self._ports.remote}, which is {_LOOPBACK}:{port}")
             return

@@ -14,6 +14,7 @@ from typing import Final
 from tf_operator.cli import session
 from tf_operator.client import AsyncTFJobs, JobPod, NotPossible, cluster
 from tf_operator.client.cluster import ClusterChoice
+from tf_operator.local.node.processes import network
 from tf_operator.meta import mapping_of, objects_of, text_of
 
 _STATUSES: Final = ("initContainerStatuses", "containerStatuses")
@@ -26,6 +27,8 @@ class ReplicaProcess:
     replica: str
     folder: str
     variables: dict[str, str]
+    network: tuple[str, ...] = ()
+    """The paths of the network of its job, if it has one; empty for that of this machine."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -69,10 +72,11 @@ def _read(pod: JobPod, container: str) -> ReplicaProcess:
     try:
         text = (process / "environ").read_bytes()
         folder = str((process / "cwd").readlink())
+        namespaces = network.paths_of(process)
     except OSError:
-        text, folder = b"", ""
+        text, folder, namespaces = b"", "", ()
     variables = dict(os.fsdecode(entry).split("=", 1) for entry in text.split(b"\0") if b"=" in entry)
     # Another process may have its number by now.
     if not variables.get(_MARK, "").endswith(f"/{pod.uid[-12:]}/messages/{container}"):
         raise NotPossible(f"the process of {pod.replica} has ended, or this system has no /proc")
-    return ReplicaProcess(pod.replica, folder, variables)
+    return ReplicaProcess(pod.replica, folder, variables, namespaces)

@@ -13,10 +13,11 @@ takes a millisecond. And all processes have one parent that outlives none of the
   killed, as when the first process of a container ends. On Linux this process is the reaper of its descendants
   (PR_SET_CHILD_SUBREAPER): those that have left their group are killed by the mark in their environment.
 
-A request is one line of JSON: ``{"start": id, "argv": [...], "env": {...}, "cwd": path, "group": path}`` (its control
-group, if any) or ``{"signal": id, "number": n}``. Replies are ``{"started": id, "pid": n}``, with the read end of the
-process's output as a file descriptor, ``{"failed": id, "problem": text}`` and ``{"ended": id, "status": n}``, where
-status is the exit code, or minus the signal.
+A request is one line of JSON: ``{"start": id, "argv": [...], "env": {...}, "cwd": path, "group": path, "network":
+[path, ...]}`` (its control group and its namespaces, if any) or ``{"signal": id, "number": n}``. Replies are
+``{"started": id, "pid": n}``, with the read end of the process's output as a file descriptor,
+``{"failed": id, "problem": text}`` and ``{"ended": id, "status": n}``, where status is the exit code, or minus the
+signal.
 """
 
 import json
@@ -144,6 +145,8 @@ class Spawner:
             where = request["group"]
             if where:
                 (Path(where) / "cgroup.procs").write_text("0")  # this very process
+            where = "the network of its job"
+            self._enter(request["network"])
             self._prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
             if os.getppid() != self._pid:
                 os._exit(127)  # it died before the line above
@@ -162,6 +165,12 @@ class Spawner:
             text = getattr(error, "strerror", None) or str(error)
             os.write(problem, f'exec: "{where}": {text}'.encode(errors="replace")[:4000])
         os._exit(127)
+
+    def _enter(self, paths: list[str]) -> None:
+        """Enter namespaces. All are opened first: from within a user namespace, none could be."""
+        for descriptor in [os.open(path, os.O_RDONLY) for path in paths]:
+            if self._libc is None or self._libc.setns(descriptor, 0):
+                raise OSError(0, "cannot be entered")
 
     def _reap(self) -> None:
         """Reap every process that has ended; the rest of its group is killed while the number is still its own."""

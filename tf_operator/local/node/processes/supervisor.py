@@ -41,6 +41,8 @@ class Launch:
     """What a word of another command in the same container becomes: a probe's, a hook's."""
     group: str = ""
     """The folder of its control group, if it has one."""
+    network: tuple[str, ...] = ()
+    """The paths of the namespaces that it runs in; empty for the network of the machine."""
 
 
 class ProcessWatcher(Protocol):
@@ -126,7 +128,7 @@ class Processes:
     def start(self, identity: str, launch: Launch, watcher: ProcessWatcher) -> None:
         self._watchers[identity] = watcher
         program = {"argv": launch.argv, "env": launch.env, "cwd": launch.cwd, "group": launch.group}
-        self._ask({"start": identity, **program})
+        self._ask({"start": identity, **program, "network": launch.network})
 
     def signal(self, identity: str, number: int) -> None:
         """Send a signal to the main process; SIGKILL to the whole group."""

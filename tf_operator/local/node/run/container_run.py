@@ -15,7 +15,7 @@ from tf_operator.local.node.node_parts import NodeParts
 from tf_operator.local.node.pod import STARTUP, Action, LocalContainer, LocalPod
 from tf_operator.local.node.processes.supervisor import Launch
 from tf_operator.local.node.run import probes
-from tf_operator.local.node.run.probes import Probe, Tally
+from tf_operator.local.node.run.probes import PodPlace, Probe, Tally
 from tf_operator.local.node.runtime import End
 
 if TYPE_CHECKING:
@@ -217,7 +217,8 @@ class ContainerRun:
 
     async def _ask(self, probe: Probe) -> str:
         if not probe.command:
-            return await probes.answers(probe, self.container, clock=self._parts.clock, port_of=self._port_of)
+            at = PodPlace(self._port_of, self._launch.network)
+            return await probes.answers(probe, self.container, clock=self._parts.clock, place=at)
         command = replace(self._launch, argv=[self._launch.visible(word) for word in probe.command])
         once = _Command()
         identity = f"{self._identity}/{next(_numbers)}"

@@ -14,6 +14,7 @@ from datetime import timedelta
 from typing import Any
 
 from tf_operator import quantity
+from tf_operator.local.node import job_networks
 from tf_operator.local.node.addresses import PodNames
 from tf_operator.local.node.listeners import Listener
 from tf_operator.local.node.node_parts import PODS, NodeParts
@@ -63,7 +64,10 @@ class PodRunner:
         async with asyncio.TaskGroup() as tasks:
             writing = tasks.create_task(self._writer.run(), name=f"status of {self._pod.key}")
             if not pod_report.is_final(self._pod):
-                await self._run_containers(tasks)
+                try:
+                    await self._run_containers(tasks)
+                finally:
+                    self._parts.networks.release(self._pod)
             while not (self._pod.deletion or self._is_left):
                 await self._wait(None)
             if not self._is_left:
@@ -97,8 +101,8 @@ class PodRunner:
 
     @property
     def listener(self) -> Listener:
-        """Where its programs may listen."""
-        own = self._names.own_ports if self._runs else ()
+        """Where its programs may listen in the network of the machine."""
+        own = self._names.own_ports if self._runs and not job_networks.is_isolated(self._pod) else ()
         return Listener(self._pod, [self._names.port_of(port) for port in own])
 
     def uses(self, claim: ObjectKey) -> bool:
@@ -194,9 +198,9 @@ class PodRunner:
     async def _start(self, names: tuple[str, ...], tasks: asyncio.TaskGroup) -> None:
         """Start containers; those for which something is missing wait."""
         try:
-            configs = await self._setup.read_configs()
+            configs, network = await self._setup.read_configs(), await self._setup.join_network()
             for name in names if not self._is_left else ():
-                self._start_one(self._containers[name], configs, tasks)
+                self._start_one(self._containers[name], configs, network, tasks)
         except CannotStart as error:
             self._refuse(names, error.problem)
         except OSError as error:  # a full disk, a folder that is read-only
@@ -212,7 +216,9 @@ class PodRunner:
         reason = "FailedMount" if problem.reason == "ContainerCreating" else "Failed"
         self._parts.event(self._pod, reason, f"Error: {problem.message}", "Warning")
 
-    def _start_one(self, container: LocalContainer, configs: Configs, tasks: asyncio.TaskGroup) -> None:
+    def _start_one(
+        self, container: LocalContainer, configs: Configs, network: tuple[str, ...], tasks: asyncio.TaskGroup
+    ) -> None:
         around = self._setup.surroundings(container, configs)
         program = launch(self._pod, container, around)
         self._setup.check_folder(container, program)
@@ -227,7 +233,7 @@ class PodRunner:
             self._parts,
             container=container,
             pod=self._pod,
-            launch=replace(program, group=self._group(container, restarts)),
+            launch=replace(program, group=self._group(container, restarts), network=network),
             log=log,
             message_file=message_file,
             listener=self,

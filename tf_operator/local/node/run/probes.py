@@ -11,9 +11,11 @@ from dataclasses import dataclass, replace
 
 from tf_operator.local.node.addresses import LOOPBACK
 from tf_operator.local.node.pod import Action, Call, LocalContainer, ProbeSpec
+from tf_operator.local.node.processes import network_requests
 from tf_operator.machinery.clock import Clock
 
 _LONGEST_HEAD = 64 * 1024
+Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +54,33 @@ def probes_of(container: LocalContainer) -> tuple[Probe, ...]:
     return tuple(_probe(kind, spec) for kind, spec in container.probes.items())
 
 
-async def answers(probe: Probe, container: LocalContainer, *, clock: Clock, port_of: Callable[[int], int]) -> str:
+@dataclass(frozen=True, slots=True)
+class PodPlace:
+    """Where the programs of a pod listen."""
+
+    port_of: Callable[[int], int]
+    """In place of a container port."""
+    network: tuple[str, ...] = ()
+    """The paths of their network; empty for that of the machine."""
+
+    async def connect(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> Stream:
+        if not self.network:
+            return await asyncio.open_connection(host, port, ssl=tls, limit=_LONGEST_HEAD)
+        inner, name = await network_requests.connect(self.network, host, port), host if tls else None
+        return await asyncio.open_connection(sock=inner, ssl=tls, server_hostname=name, limit=_LONGEST_HEAD)
+
+
+async def answers(probe: Probe, container: LocalContainer, *, clock: Clock, place: PodPlace) -> str:
     """Ask over the network; why the answer is bad, ``""`` if it is good."""
     try:
         async with clock.timeout(probe.timeout):
             if call := probe.action.http_get or probe.action.tcp_socket or probe.action.grpc:
-                port, host = port_of(_port(call.port, container)), call.host or LOOPBACK
-                return await (_get(call, host, port) if call is probe.action.http_get else _connect(host, port))
+                port, host = place.port_of(_port(call.port, container)), call.host or LOOPBACK
+                if call is probe.action.http_get:
+                    return await _get(call, host, port, place)
+                _, writer = await place.connect(host, port)
+                writer.close()
+                return ""
     except TimeoutError:
         return f"no answer within {probe.timeout:g} s"
     except (OSError, ssl.SSLError, ValueError) as error:
@@ -87,19 +109,13 @@ def _port(port: int | str, container: LocalContainer) -> int:
     return number
 
 
-async def _connect(host: str, port: int) -> str:
-    _, writer = await asyncio.open_connection(host, port)
-    writer.close()
-    return ""
-
-
-async def _get(call: Call, host: str, port: int) -> str:
+async def _get(call: Call, host: str, port: int, place: PodPlace) -> str:
     """One GET; a status from 200 to 399 is good."""
     tls = None
     if call.scheme == "HTTPS":
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE  # as a kubelet does
-    reader, writer = await asyncio.open_connection(host, port, ssl=tls, limit=_LONGEST_HEAD)
+    reader, writer = await place.connect(host, port, tls)
     try:
         own = {header["name"]: header.get("value", "") for header in call.http_headers}
         headers = {"Host": f"{host}:{port}", "User-Agent": "kube-probe/1", "Accept": "*/*", "Connection": "close"} | own

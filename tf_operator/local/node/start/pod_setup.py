@@ -38,6 +38,14 @@ class PodSetup:
         """The ConfigMaps and Secrets of the pod as they are now; raises ``CannotStart`` if they cannot be read."""
         return {(kind, name): await self._config(kind, name) for kind, name in sorted(volumes.references(self._pod))}
 
+    async def join_network(self) -> tuple[str, ...]:
+        """The paths of the network of its job, if it is isolated; raises ``CannotStart`` if there can be none."""
+        try:
+            return await self._parts.networks.join(self._pod)
+        except OSError as error:
+            rule = f"spec.networkPolicy: Job needs a network of the job's own, which this machine refuses ({error})"
+            raise CannotStart(Problem("CreateContainerConfigError", rule)) from error
+
     def surroundings(self, container: LocalContainer, configs: volumes.Configs) -> Surroundings:
         """What a container finds; raises ``CannotStart``. Volumes are made once, for all containers."""
         settings, folder = self._parts.settings, self._parts.settings.pod_folder(self._pod)

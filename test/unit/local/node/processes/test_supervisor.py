@@ -77,11 +77,13 @@ async def start(tmp_path_factory, _spawner_is_measured):
     processes = Processes(folder)
     processes.open()
 
-    def run(*argv, cwd="/", **env):
+    def run(*argv, cwd="/", network=(), **env):
         watcher = Watcher()
         watcher.identity = f"run {len(started)}"
         started.append(watcher)
-        processes.start(watcher.identity, Launch(argv, {"PATH": os.environ["PATH"], **env}, cwd), watcher)
+        processes.start(
+            watcher.identity, Launch(argv, {"PATH": os.environ["PATH"], **env}, cwd, network=network), watcher
+        )
         return watcher
 
     started = []
@@ -144,6 +146,13 @@ async def test_a_process_is_reported_with_its_output_and_how_it_ended(start, scr
 )
 async def test_a_program_that_cannot_be_started_is_reported(start, argv, cwd, problem):
     assert (await start(*argv, cwd=cwd).ended()).problem == problem
+
+
+@pytest.mark.parametrize("path", ["/no/such/network", "/dev/null"])
+async def test_a_program_whose_network_is_not_there_is_not_started(start, path):
+    watcher = await start("sh", "-c", "echo started", network=(path,)).ended()
+    assert watcher.problem.startswith('exec: "the network of its job": ')
+    assert watcher.output == ""
 
 
 @pytest.mark.parametrize("way", ["sleep 100 &", "setsid sleep 100 &", "(setsid sh -c 'sleep 100 & sleep 99' &)"])

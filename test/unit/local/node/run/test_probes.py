@@ -5,8 +5,26 @@ import asyncio
 import pytest
 
 from tf_operator.local.node.pod import pod_of
-from tf_operator.local.node.run.probes import Tally, answers, probes_of
+from tf_operator.local.node.processes import network_requests
+from tf_operator.local.node.run.probes import PodPlace, Tally, answers, probes_of
 from tf_operator.machinery.clock import SystemClock
+
+
+async def test_a_probe_asks_in_the_network_of_the_job():
+    async def serve(_reader, writer):
+        writer.write(b"HTTP/1.1 204 x\r\n\r\n")
+        writer.close()
+
+    made, inner = await network_requests.make()
+    inner.bind(("127.0.0.1", 80))
+    probes = [probe_of(httpGet={"port": 80}), probe_of(tcpSocket={"port": 80})]
+    place, clock = PodPlace(int, made.paths), SystemClock()
+    async with await asyncio.start_server(serve, sock=inner):
+        assert [await answers(*probe, clock=clock, place=place) for probe in probes] == ["", ""]
+        assert [await answers(*probe, clock=clock, place=PodPlace(int)) for probe in probes] != ["", ""]
+    assert "Connect call failed" in await answers(*probes[0], clock=clock, place=place)
+    made.close()
+    assert "No such file or directory" in await answers(*probes[0], clock=clock, place=place)
 
 
 def probe_of(**fields):
@@ -49,13 +67,14 @@ async def test_a_probe_is_good_by_the_status_or_the_connection(reply, problem):
             httpGet={"port": "web", "path": "/up", "httpHeaders": [{"name": "A", "value": "b"}]}
         )
         assert (
-            await answers(probe, container, clock=clock, port_of=lambda number: ports.append(number) or port) == problem
+            await answers(probe, container, clock=clock, place=PodPlace(lambda number: ports.append(number) or port))
+            == problem
         )
         tcp, _ = probe_of(tcpSocket={"port": port})
-        assert await answers(tcp, container, clock=clock, port_of=int) == ""
-    assert "Connect call failed" in await answers(tcp, container, clock=clock, port_of=int)
+        assert await answers(tcp, container, clock=clock, place=PodPlace(int)) == ""
+    assert "Connect call failed" in await answers(tcp, container, clock=clock, place=PodPlace(int))
     unnamed, _ = probe_of(tcpSocket={"port": "metrics"})
     rule = "container main has no port 'metrics': its ports name none so"
-    assert await answers(unnamed, container, clock=clock, port_of=int) == rule
+    assert await answers(unnamed, container, clock=clock, place=PodPlace(int)) == rule
     assert ports == [80]
     assert {b"GET /up HTTP/1.1", b"A: b"} <= set(heads[0].split(b"\r\n"))
