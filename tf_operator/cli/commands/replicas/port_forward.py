@@ -105,6 +105,8 @@ class _Forwarder:
         self._ports = ports
         self._find = find
         self._ended = ended
+        self._connections = set[asyncio.Task[None] | None]()
+        """A loop does not keep the task of a connection that is closed on one side."""
 
     async def listen(self) -> asyncio.Server:
         own, remote = self._ports.own, self._ports.remote
@@ -122,12 +124,15 @@ class _Forwarder:
         return server
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        self._connections.add(task)
         try:
             await self._connect(reader, writer)
         except Exception as error:  # noqa: BLE001 (raised where the command waits)
             if not self._ended.done():
                 self._ended.set_exception(error)
         finally:
+            self._connections.discard(task)
             writer.close()
 
     async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
