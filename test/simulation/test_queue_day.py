@@ -219,10 +219,19 @@ def clairvoyant(lives):
     return done
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.nightly)])
-def test_a_day_of_the_queue_uses_what_a_clairvoyant_packing_would(seed):
+@pytest.mark.parametrize(
+    ("seed", "saved"),
+    [
+        pytest.param(0, None, id="nobody says that he saves"),
+        pytest.param(0, MIDNIGHT - timedelta(days=1), id="nobody saves in time"),
+        pytest.param(1, None, marks=pytest.mark.nightly),
+    ],
+)
+def test_a_day_of_the_queue_uses_what_a_clairvoyant_packing_would(seed, saved):
     chance = random.Random(seed)
     day = Day([_life(chance, number) for number in range(JOBS)])
+    for life in day.lives:
+        life.job = replace(life.job, checkpoint_time=saved)
     best = clairvoyant(day.lives)
     day.run()
 

@@ -2,7 +2,8 @@
 
 Jobs start in the order of priority and age, and a later one may overtake one that does not fit; but when that has
 waited for ``reserve_after``, ``reservation`` keeps room for it. When one has waited for ``shrink_after``, elastic jobs
-of no higher priority give up workers for it, if that is enough. When nothing has started for ``grow_after``, elastic
+of no higher priority give up workers for it, if that is enough; those that report checkpoints save their work first,
+if they do so within ``SAVES_WITHIN``. When nothing has started for ``grow_after``, elastic
 jobs get workers one by one in turn. No job is resized twice within ``resize_interval``.
 """
 
@@ -28,6 +29,11 @@ nobody else's waiting."""
 
 MOST_SPARED: Final = 20
 """Jobs for which it is tried whether they can keep the workers that were to be given up."""
+
+SAVES_WITHIN: Final = timedelta(minutes=5)
+"""How much longer a job waits, so that those which give up workers for it can save their work before."""
+_JUST_SAVED: Final = timedelta(minutes=1)
+"""A cluster hears of a checkpoint half a minute late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +101,9 @@ def _with_resizes(
     if not schedule.decisions and not any(_leaves(job, cluster) for job in running):
         due = [job for job in waiting if _due(job, cluster) <= now]
         pressing = _yielding(cluster, room, running, due)
-        resizes = list(pressing.resizes) if pressing else []
+        is_held = pressing is not None and _is_held(cluster, room, running, due, pressing)
+        resizes = list(pressing.resizes) if pressing and not is_held else []
+        moments += [_due(job, cluster) + SAVES_WITHIN for job in due] if is_held else []
         may_come = None if pressing else _yielding(cluster, room, running, waiting)
         grows_at = _last_start(running, now) + rules.grow_after
         if not (may_come or resizes) and grows_at <= now:
@@ -247,6 +255,26 @@ def _yielding(cluster: Cluster, room: Room, running: Sequence[QueueJob], waiting
             if all_given.place(job, job.least) is not None:
                 return _Yield(job, tuple(_fewest(room, steps, job)))
     return None
+
+
+def _is_held(
+    cluster: Cluster, room: Room, running: Sequence[QueueJob], due: Sequence[QueueJob], pressing: _Yield
+) -> bool:
+    """Whether workers stay until their job has saved its work.
+
+    What counts is for how long jobs wait that could start instead: whatever programs say of their checkpoints, nobody
+    waits longer for them than ``SAVES_WITHIN``. A time that is yet to come harms only the job whose program says it.
+    """
+    now = cluster.now
+    if not any(_has_unsaved_work(resize.job, now) for resize in pressing.resizes):
+        return False
+    overdue = [job for job in due if now >= _due(job, cluster) + SAVES_WITHIN]
+    return not (overdue and _yielding(cluster, room, running, overdue))
+
+
+def _has_unsaved_work(job: QueueJob, now: datetime) -> bool:
+    """Whether it saves its work, and has not done so just now."""
+    return job.checkpoint_time is not None and now - job.checkpoint_time > _JUST_SAVED
 
 
 class _Step(NamedTuple):

@@ -17,7 +17,7 @@ from tf_operator.planning.job_queue import shapes
 from tf_operator.planning.job_queue.capacity import Node
 from tf_operator.planning.job_queue.jobs import Admit, BoundPod, QueueJob, ReplicaNeed, Resize, Schedule
 from tf_operator.planning.job_queue.limits import Limits
-from tf_operator.planning.job_queue.schedule import Cluster, QueueRules, make_schedule
+from tf_operator.planning.job_queue.schedule import SAVES_WITHIN, Cluster, QueueRules, make_schedule
 
 ROOT = Path(__file__).resolve().parents[4]
 NOW = datetime(2026, 3, 1, 8, tzinfo=UTC)
@@ -249,6 +249,57 @@ def test_the_same_cluster_has_the_same_schedule_in_any_order(cluster_and_room):
     backwards = replace(cluster, jobs=cluster.jobs[::-1])
 
     assert make_schedule(backwards) == make_schedule(cluster)
+
+
+SAVED = some.sampled_from([None, *(timedelta(seconds=seconds) for seconds in (-30, 30, 120, 9 * 3600))])
+"""How long ago programs say that they have saved their work, the future being one of their lies."""
+
+
+@some.composite
+def crowded(draw, waited):
+    """A node that is full of elastic jobs, which may report checkpoints, and jobs that wait."""
+    shape, jobs = shapes.Shape(shapes.amounts({"gpu": 1})), []
+    for number in range(draw(some.integers(2, 7))):
+        workers = draw(some.integers(1, 4))
+        job = QueueJob(
+            key=ObjectKey("team", f"job-{number}"),
+            uid=f"{number}",
+            created=NOW - timedelta(days=1) + timedelta(seconds=number),
+            needs=(ReplicaNeed(WORKER, workers, shape),),
+            priority=draw(some.integers(0, 1)),
+            elastic=ElasticRange(WORKER, 1, workers),
+            workers=workers,
+            queued_time=NOW - draw(some.sampled_from(waited)),
+        )
+        if number % 2 == 0:
+            pods = tuple(BoundPod(WORKER, index, "n", shape.requests) for index in range(workers))
+            saved = draw(SAVED)
+            saved_time = None if saved is None else NOW - saved
+            job = replace(job, is_admitted=True, pods=pods, admitted_time=job.created, checkpoint_time=saved_time)
+        else:
+            job = replace(job, elastic=None)
+        jobs.append(job)
+    used = shapes.amounts({"gpu": sum(len(job.pods) for job in jobs)})
+    return Cluster(NOW, (Node("n", used, used),), tuple(jobs), QueueRules(reserve_after=None))
+
+
+def silent(cluster):
+    """The same, where nobody reports checkpoints."""
+    return replace(cluster, jobs=tuple(replace(job, checkpoint_time=None) for job in cluster.jobs))
+
+
+@given(crowded((timedelta(0), timedelta(minutes=7), timedelta(minutes=90))))
+def test_nobody_who_has_waited_long_enough_waits_for_a_checkpoint(cluster):
+    assert bool(make_schedule(cluster).decisions) == bool(make_schedule(silent(cluster)).decisions)
+
+
+@given(crowded((timedelta(minutes=2), timedelta(minutes=3), timedelta(minutes=6), timedelta(minutes=12))))
+def test_who_waits_for_a_checkpoint_is_looked_at_again_as_soon_as_that_takes_too_long(cluster):
+    schedule = make_schedule(cluster)
+    if make_schedule(silent(cluster)).decisions and not schedule.decisions:
+        waited = (cluster.now - job.queued_time for job in cluster.jobs if not job.is_admitted)
+        left = [QueueRules().shrink_after + SAVES_WITHIN - time for time in waited]
+        assert schedule.wake_at - cluster.now == min(time for time in left if time > timedelta(0))
 
 
 def test_pods_that_ask_for_nothing_have_room_on_any_node():
