@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
+ALONE: Final = ["checkov", "go", "docs", "browser", "notebooks", "partners", "pipelines", "tensorboard", "training"]
 LOCKS: Final[Mapping[str, Sequence[str]]] = {
     "image": (
         *("setup.cfg", "--extra", "uvloop", "--extra", "tls"),
@@ -25,19 +26,11 @@ LOCKS: Final[Mapping[str, Sequence[str]]] = {
         "setup.cfg",
         *(part for extra in ("uvloop", "tls", "cli", "local", "test", "dev") for part in ("--extra", extra)),
     ),
-    "checkov": ("hack/requirements/checkov.in",),
-    "go": ("hack/requirements/go.in",),
-    "docs": ("hack/requirements/docs.in",),
-    "browser": ("hack/requirements/browser.in",),
-    "notebooks": ("hack/requirements/notebooks.in",),
-    "partners": ("hack/requirements/partners.in",),
-    "pipelines": ("hack/requirements/pipelines.in",),
-    "tensorboard": ("hack/requirements/tensorboard.in",),
+    **{name: (f"hack/requirements/{name}.in",) for name in ALONE},
     "demo": (
         *("setup.cfg", "--extra", "cli", "--extra", "local", "--extra", "tls"),
         *("hack/requirements/training.in", "hack/requirements/tensorboard.in"),
     ),
-    "training": ("hack/requirements/training.in",),
 }
 DESCRIPTION: Final = """\
 Writes what is generated:

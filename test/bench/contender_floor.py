@@ -17,7 +17,7 @@ from pathlib import Path
 import aiohttp
 import msgspec
 
-from lab.kubeconfig import access_from
+from support.kubeconfigs import access_from
 
 AT_ONCE = 32
 JOBS = "/apis/kubeflow.org/v1/namespaces/{}/tfjobs"

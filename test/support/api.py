@@ -20,7 +20,7 @@ import aiohttp
 from lab.control_plane import streams
 from lab.control_plane.api import TRIES_WHEN_UNAVAILABLE
 from lab.control_plane.connections import TidyConnector
-from lab.kubeconfig import access_from
+from support.kubeconfigs import access_from
 from support.resources import Json
 
 _PATCH_TYPES = {

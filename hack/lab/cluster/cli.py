@@ -18,8 +18,7 @@ from lab.control_plane import cli as plane_cli
 from lab.control_plane.directory import DirectoryRefusedError
 from lab.control_plane.plane import NoPlaneError
 
-_KNOWN_ERRORS: Final = (*plane_cli.KNOWN_ERRORS, NoCgroupsError, NoFreeRangeError, NotLoadedError)
-_INTERRUPTED: Final = 130
+_FAILURES: Final = (*plane_cli.FAILURES, NoCgroupsError, NoFreeRangeError, NotLoadedError)
 _UNFIT: Final = 2
 
 
@@ -33,10 +32,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (DirectoryRefusedError, NoPlaneError) as error:
         # They come from below, where nobody knows of nodes.
         return _complain(str(error).replace("control plane", "cluster"), 1)
-    except _KNOWN_ERRORS as error:
+    except _FAILURES as error:
         return _complain(str(error), 1)
     except KeyboardInterrupt:
-        return _complain("interrupted", _INTERRUPTED)
+        return _complain("interrupted", plane_cli.INTERRUPTED)
     return code
 
 
@@ -71,19 +70,19 @@ def _up(options: argparse.Namespace) -> int:
     started = time.monotonic()
 
     def say(line: str) -> None:
-        _print(f"{time.monotonic() - started:6.1f} s  {line}")
+        plane_cli.say(f"{time.monotonic() - started:6.1f} s  {line}")
 
     try:
         running = Cluster.up(options.dir, nodes=options.nodes, owner=options.owner, say=say)
         running.detach()
     except KeyboardInterrupt:
-        return _complain("interrupted; nothing is left running", _INTERRUPTED)
+        return _complain("interrupted; nothing is left running", plane_cli.INTERRUPTED)
     if running.has_swept:
         say(f"(removed first what a killed cluster had left in {running.dir})")
     say("ready")
     for name, value in cluster_network.around_proxies(os.environ).items():
-        _print(f"export {name}={value}")
-    _print(f"export KUBECONFIG={running.kubeconfig}")
+        plane_cli.say(f"export {name}={value}")
+    plane_cli.say(f"export KUBECONFIG={running.kubeconfig}")
     return 0
 
 
@@ -93,31 +92,26 @@ def _load(options: argparse.Namespace) -> int:
     running = Cluster.attach(options.dir)
     for archive in options.archives:
         running.load(archive)
-        _print(f"every node has {archive.name}")
+        plane_cli.say(f"every node has {archive.name}")
     return 0
 
 
 def _status(options: argparse.Namespace) -> int:
     rows = cluster.status_rows(options.dir)
     if not rows:
-        _print(f"there is no cluster in {options.dir}")
+        plane_cli.say(f"there is no cluster in {options.dir}")
     for name, pid, state in rows:
-        _print(f"{name:<20} pid {pid:<8} {state}")
+        plane_cli.say(f"{name:<20} pid {pid:<8} {state}")
     return 0 if rows and all(state == "up" for _, _, state in rows) else 1
 
 
 def _down(options: argparse.Namespace) -> int:
-    _print(cluster.take_down(options.dir))
+    plane_cli.say(cluster.take_down(options.dir))
     return 0
 
 
-def _print(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
-
-
 def _complain(text: str, code: int) -> int:
-    sys.stderr.write(f"hack/cluster: {text}\n")
+    plane_cli.say(f"hack/cluster: {text}", sys.stderr)
     return code
 
 

@@ -18,7 +18,7 @@ from lab.control_plane.process import Condition, ProcessId
 from lab.tools.catalogue import ToolError
 
 # What can go wrong without a bug in here; OSError is also a time-out.
-KNOWN_ERRORS: Final = (
+FAILURES: Final = (
     ApiRefusedError,
     DirectoryRefusedError,
     SupervisorLostError,
@@ -26,7 +26,7 @@ KNOWN_ERRORS: Final = (
     ServerFailedError,
     ToolError,
 )
-_INTERRUPTED: Final = 130
+INTERRUPTED: Final = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -34,14 +34,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         code: int = options.run(options)
-    except KNOWN_ERRORS as error:
-        _say(f"control-plane: {error}", sys.stderr)
+    except FAILURES as error:
+        say(f"control-plane: {error}", sys.stderr)
         return 1
     return code
 
 
-def _say(text: str, stream: TextIO | None = None) -> None:
-    (stream or sys.stdout).write(text + "\n")
+def say(text: str, stream: TextIO | None = None) -> None:
+    print(text, file=stream, flush=True)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -88,26 +88,26 @@ def _up(options: argparse.Namespace) -> int:
         plane = ControlPlane.up(options.dir, options.with_, owner=options.owner)
         plane.detach()
     except KeyboardInterrupt:
-        _say("control-plane: interrupted; nothing is left running", sys.stderr)
-        return _INTERRUPTED
+        say("control-plane: interrupted; nothing is left running", sys.stderr)
+        return INTERRUPTED
     if plane.has_swept:
-        _say(f"(removed first what a killed control plane had left in {plane.dir})")
-    _say(f"ready: {plane.api_url}")
-    _say(f"export KUBECONFIG={plane.kubeconfig('admin')}")
+        say(f"(removed first what a killed control plane had left in {plane.dir})")
+    say(f"ready: {plane.api_url}")
+    say(f"export KUBECONFIG={plane.kubeconfig('admin')}")
     return 0
 
 
 def _down(options: argparse.Namespace) -> int:
-    _say(control_plane.take_down(options.dir))
+    say(control_plane.take_down(options.dir))
     return 0
 
 
 def _status(options: argparse.Namespace) -> int:
     rows = status_rows(options.dir)
     if not rows:
-        _say(f"there is no control plane in {options.dir}")
+        say(f"there is no control plane in {options.dir}")
     for row in rows:
-        _say(f"{row['name']:<20} pid {row['pid']:<8} port {row['port'] or '-':<6} {row['state']}")
+        say(f"{row['name']:<20} pid {row['pid']:<8} port {row['port'] or '-':<6} {row['state']}")
     return 0 if rows and all(row["state"] == "up" for row in rows) else 1
 
 

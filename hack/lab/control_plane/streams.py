@@ -10,23 +10,14 @@ from collections.abc import AsyncIterable, AsyncIterator
 from typing import Any
 
 
-async def lines(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-    """Every complete line that is not empty, without its newline; a last piece without newline is dropped.
-
-    Dropped, because a stream that was cut says nothing with its last half line.
-    """
+async def documents(chunks: AsyncIterable[bytes]) -> AsyncIterator[Any]:
+    """The document of every complete line; a stream that was cut says nothing with its last half line."""
     pieces: list[bytes] = []
     async for chunk in chunks:
         *complete, rest = chunk.split(b"\n")
         for line in complete:
             pieces.append(line)
             if whole := b"".join(pieces):
-                yield whole
+                yield json.loads(whole)
             pieces.clear()
         pieces.append(rest)
-
-
-async def documents(chunks: AsyncIterable[bytes]) -> AsyncIterator[Any]:
-    """The JSON document of every complete line."""
-    async for line in lines(chunks):
-        yield json.loads(line)

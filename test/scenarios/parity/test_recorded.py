@@ -3,7 +3,7 @@
 import pytest
 
 from lab.control_plane.plane import ControlPlane
-from lab.kubeconfig import access_from
+from support.kubeconfigs import access_from
 from support.parity.catalogue import CONVERSATIONS
 from support.parity.normal import differences
 from support.parity.recorded import answers_of, recording

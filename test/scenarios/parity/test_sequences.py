@@ -11,7 +11,7 @@ import pytest
 
 from lab.control_plane.plane import ControlPlane
 from lab.control_plane.servers import KEEPS_PODS
-from lab.kubeconfig import access_from
+from support.kubeconfigs import access_from
 from support.parity.embedded import EmbeddedServer
 from support.parity.normal import differences, normal
 from support.parity.players import RealServer, play

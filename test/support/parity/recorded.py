@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from lab.control_plane.plane import ControlPlane
-from lab.kubeconfig import Access, access_from
+from lab.kubeconfig import Access
+from support.kubeconfigs import access_from
 from support.parity.catalogue import CONVERSATIONS, FOLDER
 from support.parity.normal import normal
 from support.parity.players import RealServer, play

@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, aclosing, suppress
 from typing import Any
 
-from lab.aborts import abort
+from lab.control_plane.connections import abort
 from support.disturbances.fault_proxy.messages import HEAD_LIMIT, Cut, Ending, Reply, Request, header, read_request
 
 _TLS_GOODBYE_SECONDS = 1.0

@@ -36,6 +36,7 @@ from support.disturbances.fault_proxy.request import Call
 from support.disturbances.fault_proxy.rule import Fault, Rule
 from support.disturbances.fault_proxy.trigger import Trigger
 from support.disturbances.fault_proxy.upstream import Upstream
+from support.kubeconfigs import access_from
 
 T = TypeVar("T")
 
@@ -48,7 +49,7 @@ class FaultProxy:
 
     def __init__(self, *kubeconfigs: Path, seed: int = 0) -> None:
         """Each kubeconfig is one apiserver; *seed* decides all chance in this proxy."""
-        accesses = [kubeconfig.access_from(path) for path in kubeconfigs]
+        accesses = [access_from(path) for path in kubeconfigs]
         self._access = accesses[0]
         self._random = Random(seed)
         self._authority = trustme.CA()

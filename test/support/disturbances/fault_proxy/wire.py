@@ -8,7 +8,7 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from lab.aborts import abort
+from lab.control_plane.connections import abort
 from support.disturbances.fault_proxy.proxy import FaultProxy
 
 SECONDS = 5.0
