@@ -3,6 +3,7 @@
 from typing import Final
 
 BEGIN: Final = "<!-- generated: {name} -->"
+BEGINS: Final = BEGIN.partition("{")[0]
 END: Final = "<!-- end -->"
 
 
@@ -14,9 +15,9 @@ def between(page: str, name: str, content: str) -> str:
     """The page with a part between its markers."""
     begin = BEGIN.format(name=name)
     head, opening, rest = page.partition(begin)
-    _, closed, after = rest.partition(END)
-    if not (opening and closed):
-        raise PartMissingError(f"the page lacks the line {END if opening else begin!r}")
+    old, closed, after = rest.partition(END)
+    if not (opening and closed) or BEGINS in old:
+        raise PartMissingError(f"the page lacks the line {begin!r}, or {END!r} after it")
     return f"{head}{begin}\n\n{content.strip()}\n\n{END}{after}"
 
 

@@ -3,10 +3,13 @@
 import pytest
 
 from crd import reference
-from pages.parts import BEGIN, PartMissingError
+from pages.parts import BEGIN, END, PartMissingError
+
+SPEC = BEGIN.format(name="fields of spec")
+OF_ANOTHER = f"{SPEC}\nwritten by hand\n{BEGIN.format(name='fields of status')}\n{END}"
 
 
-@pytest.mark.parametrize("page", ["", BEGIN.format(name="fields of spec")], ids=["no markers", "no end"])
+@pytest.mark.parametrize("page", ["", SPEC, OF_ANOTHER], ids=["no markers", "no end", "the end of another part"])
 def test_a_page_without_markers_is_refused(page):
     with pytest.raises(PartMissingError, match="fields of spec"):
         reference.fill(page, [])

@@ -41,7 +41,7 @@ def folder(monkeypatch, tmp_path):
 def test_the_examples_are_what_the_program_prints(capsys, folder):
     examples = EXAMPLE.findall(PAGE)
 
-    assert len(examples) == 3
+    assert len(examples) == 2
     for command, output in examples:
         main.main(command.split())
         printed = capsys.readouterr()
