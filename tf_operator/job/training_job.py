@@ -326,9 +326,8 @@ class TrainingJob(msgspec.Struct, frozen=True):
         if elastic.workers is None or workers is None:
             return self
         if elastic.asked_for is not None and workers.count != elastic.asked_for:
-            return structs.replace(
-                self, record=self.record.changed(elastic=structs.replace(elastic, workers=None, asked_for=None))
-            )
+            elastic = structs.replace(elastic, workers=None, asked_for=None)
+            return structs.replace(self, record=self.record.changed(elastic=elastic))
         allowed = self.elastic.range_of(ReplicaType.WORKER) if self.elastic and not self.elastic.metrics else None
         if allowed is None:
             return self

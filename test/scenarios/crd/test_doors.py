@@ -9,10 +9,11 @@ import json
 import re
 from collections.abc import Awaitable, Callable
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 import pytest_asyncio
+from msgspec import structs
 
 from support.api import Api, RefusedError
 from support.embedded.embedded_plane import EmbeddedPlane
@@ -375,7 +376,7 @@ async def running(client: Api, place: str, job: Json) -> Json:
 
 def read(body: Json) -> v1.TrainingJob:
     """The job as the operator has it, but for what changes with any write."""
-    return replace(v1.API.read_object(body), resource_version="", generation=0, annotations={})
+    return structs.replace(v1.API.read_object(body), resource_version="", generation=0, annotations={})
 
 
 @pytest.mark.parametrize("version", VERSIONS)
