@@ -7,7 +7,6 @@ may be older than any schema and a label or owner reference may be forged by a t
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Final
@@ -41,8 +40,7 @@ class ObjectKey(msgspec.Struct, frozen=True, order=True, gc=False):
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
-@dataclass(frozen=True, slots=True)
-class GroupVersionResource:
+class GroupVersionResource(msgspec.Struct, frozen=True, gc=False):
     """One kind of object, by the names that the API knows it by."""
 
     group: str
@@ -60,8 +58,7 @@ class GroupVersionResource:
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
 
-@dataclass(frozen=True, slots=True)
-class OwnerRef:
+class OwnerRef(msgspec.Struct, frozen=True, gc=False):
     """One entry of ``metadata.ownerReferences``."""
 
     api_version: str

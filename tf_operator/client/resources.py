@@ -1,6 +1,6 @@
 """By which path the objects of a manifest are created: known for jobs, asked of the API server for all others."""
 
-from dataclasses import replace
+from msgspec import structs
 
 from tf_operator.client.job import NotPossible
 from tf_operator.dialects import registry
@@ -13,7 +13,7 @@ async def resource_of(client: ApiClient, body: Body) -> Resource:
     """The resource of an object; ``NotPossible`` when this API server has no such kind."""
     api_version, kind = text_of(body, "apiVersion"), text_of(body, "kind")
     if api := registry.api_of(body):
-        return replace(api.resource, version=api_version.rpartition("/")[2])
+        return structs.replace(api.resource, version=api_version.rpartition("/")[2])
     from tf_operator.machinery.transport import discovery  # noqa: PLC0415 (most commands create nothing)
 
     resource = await discovery.resource_of(client, api_version, kind)

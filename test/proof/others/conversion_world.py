@@ -6,9 +6,11 @@ docs/older-versions.md and decision 0030.
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
+
+from msgspec import structs
 
 from proof.engine import Move, State
 from support.fake_clock import FakeClock
@@ -27,7 +29,9 @@ from tf_operator.meta import ObjectKey
 
 KEY: Final = ObjectKey("ns", "job")
 STORED: Final = registry.DEFAULT.resource
-DOORS: Final = {version: replace(STORED, version=version) for version in ("v1", "v1beta2", "v1beta1", "v1alpha1")}
+DOORS: Final = {
+    version: structs.replace(STORED, version=version) for version in ("v1", "v1beta2", "v1beta1", "v1alpha1")
+}
 _NAMESPACES = Resource("", "v1", "namespaces", "Namespace", is_namespaced=False)
 _STATUS: Final[Json] = {"conditions": [{"type": "Running", "status": "True", "reason": "R", "message": "m"}]}
 _OURS: Final = "tf-operator.kubeflow.org/"

@@ -15,6 +15,7 @@ from itertools import takewhile
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from support.embedded.controller_harness import Harness
 from support.embedded.embedded_api import EmbeddedApi
@@ -85,7 +86,7 @@ class Simulator(EmbeddedApi):
         }
         version = body["apiVersion"].rpartition("/")[2]
         created = self.send(
-            requests.create(replace(api.resource, version=version), NAMESPACE, body | {"metadata": metadata})
+            requests.create(structs.replace(api.resource, version=version), NAMESPACE, body | {"metadata": metadata})
         )
         self.key = key_of(created)
 

@@ -15,7 +15,7 @@ from tf_operator.dialects.served import Crd, ServedAPI
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.meta import Body, GroupVersionResource, text_of
 
-RESOURCE: Final = replace(v1.RESOURCE, version="hub")
+RESOURCE: Final = structs.replace(v1.RESOURCE, version="hub")
 
 
 def convert(body: Body, version: str, *, is_written: bool | None = None) -> dict[str, Any]:

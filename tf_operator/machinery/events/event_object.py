@@ -12,9 +12,12 @@ client-go puts the time into the name, and begins another row in the same list. 
 """
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
+
+import msgspec
+from msgspec import structs
 
 from tf_operator.machinery.transport.requests import Resource
 from tf_operator.meta import Body, ObjectKey, rfc3339, text_of
@@ -32,8 +35,7 @@ _LONGEST_NAME = 253
 _ELLIPSIS = "..."
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(msgspec.Struct, frozen=True, gc=False):
     api_version: str
     kind: str
     key: ObjectKey
@@ -56,8 +58,7 @@ class Reporter:
     instance: str
 
 
-@dataclass(frozen=True, slots=True)
-class EventKey:
+class EventKey(msgspec.Struct, frozen=True):
     """What an Event is about. Equal topics are the same Event, happening again."""
 
     regarding: Reference
@@ -76,8 +77,7 @@ class EventKey:
         return ObjectKey(self.regarding.key.namespace or "default", f"{name}.{digest}")
 
 
-@dataclass(frozen=True, slots=True)
-class EventSeries:
+class EventSeries(msgspec.Struct, frozen=True):
     """How often it has happened, from when to when, and what was said the last time."""
 
     severity: Severity
@@ -88,7 +88,7 @@ class EventSeries:
 
     def followed_by(self, later: "EventSeries") -> "EventSeries":
         """The tally of both: the latest message, and all occurrences."""
-        return replace(later, first=self.first, count=self.count + later.count)
+        return structs.replace(later, first=self.first, count=self.count + later.count)
 
 
 def make_event(topic: EventKey, tally: EventSeries, reporter: Reporter) -> dict[str, Any]:

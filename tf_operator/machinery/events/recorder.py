@@ -17,8 +17,10 @@ import random
 from collections import Counter, OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count
+
+from msgspec import structs
 
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.events import event_object
@@ -169,7 +171,7 @@ class EventRecorder:
         self._texts[alike] = texts
         if len(self._texts) > self._limits.remembered:
             self._texts.popitem(last=False)
-        return replace(alike, text=text) if digest in texts.digests else alike
+        return structs.replace(alike, text=text) if digest in texts.digests else alike
 
     def _refusal(self, regarding: Reference) -> str:
         """Why no further event about this object is taken; empty when it is."""
@@ -288,7 +290,7 @@ class EventRecorder:
 
 
 def _with_earlier(tally: EventSeries, earlier: int) -> EventSeries:
-    return replace(tally, count=tally.count + earlier)
+    return structs.replace(tally, count=tally.count + earlier)
 
 
 def _is_permanent(error: Exception) -> bool:

@@ -12,6 +12,8 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Final
 
+from msgspec import structs
+
 from tf_operator import quantity
 from tf_operator.job import constants
 from tf_operator.job.record import ReplicaType
@@ -165,7 +167,7 @@ NATIVE: Final = GangScheduler(
 NATIVE_ALPHA: Final = replace(
     NATIVE,
     name="native-v1alpha2",
-    resource=replace(NATIVE.resource, version="v1alpha2"),
+    resource=structs.replace(NATIVE.resource, version="v1alpha2"),
     spec=_native_alpha_spec,
     fields=(),  # all of them are immutable
     uses=frozenset({"minAvailable"}),
