@@ -61,6 +61,8 @@ class Indexes(msgspec.Struct, frozen=True):
         return type(self)(self.members - other.members) if other.members else self
 
     def __str__(self) -> str:
+        if not self.members:
+            return ""
         return ",".join(
             f"{first}-{last}" if last > first else str(first) for first, last in _runs(sorted(self.members))
         )

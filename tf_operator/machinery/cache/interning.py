@@ -95,11 +95,12 @@ class _Field:
     name: str
     inside: tuple["_Field", ...]
     pool: InternPool | None
+    default: object
 
     def intern(self, owner: msgspec.Struct) -> None:
         value = getattr(owner, self.name, None)
-        if not value:
-            return  # there is none, or it is empty, and takes no room
+        if not value or value is self.default:
+            return  # there is none, or it is empty or kept once anyhow, and takes no room
         if self.inside:
             for part in value if isinstance(value, tuple) else (value,):
                 for field in self.inside:
@@ -145,12 +146,12 @@ def _fields_of(kind: type[msgspec.Struct], *, path: str) -> tuple[_Field, ...]:
     """The fields of a struct to which something is to be done; refuses a type that could be changed."""
     if not kind.__struct_config__.frozen:
         raise TypeError(f"{path} is not frozen: a reader of the cache could change it for all")
-    interned = []
+    interned, defaults = [], {field.name: field.default for field in msgspec.structs.fields(kind)}
     for name, hint in typing.get_type_hints(kind, include_extras=True).items():
         inside = tuple(field for fields in _parts_of(hint, path=f"{path}.{name}") for field in fields)
         pool = InternPool() if _INTERNED in getattr(hint, "__metadata__", ()) else None
         if inside or pool is not None or hint is msgspec.Raw:
-            interned.append(_Field(name, inside, pool))
+            interned.append(_Field(name, inside, pool, defaults[name]))
     return tuple(interned)
 
 

@@ -7,11 +7,12 @@ A cluster is described once, as what a replica sees of each type; its text and i
 so the size of the TF_CONFIG of 10,000 replicas is known without writing it.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
+
+import msgspec
 
 from tf_operator.job import defaults
 from tf_operator.job.constants import TF_CONFIG
@@ -132,8 +133,11 @@ def _alphabetical(job: TrainingJob) -> list[ReplicaSpec]:
 
 # --- Its text and its size -----------------------------------------------------------------------------------------
 
-_compact = json.JSONEncoder(separators=(",", ":")).encode
 _END_OF_FULL: Final = ',"environment":"cloud"}'
+
+
+def _compact(value: object) -> str:
+    return msgspec.json.encode(value).decode()
 
 
 def _task(kind: ReplicaType, index: int) -> str:
