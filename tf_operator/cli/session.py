@@ -28,6 +28,7 @@ FAILED: Final = 1
 USAGE: Final = 2
 TIMED_OUT: Final = 124
 INTERRUPTED: Final = 130
+_THIS_PROCESS: Final = "in-process"
 
 Verb = Callable[[AsyncTFJobs, argparse.Namespace], Awaitable[int]]
 
@@ -93,7 +94,7 @@ def make_jobs(arguments: argparse.Namespace, choice: ClusterChoice) -> AsyncTFJo
 
 def where(jobs: AsyncTFJobs) -> str:
     """Where something was changed, to end a sentence with."""
-    return f"in {printable(jobs.cluster)}"
+    return "on this machine" if jobs.cluster == _THIS_PROCESS else f"in {printable(jobs.cluster)}"
 
 
 def say(text: str) -> None:

@@ -71,7 +71,7 @@ def test_a_job_whose_files_are_refused_does_not_stay(cluster, call, tmp_path, mo
     code, output = call("submit --upload job.yaml")
 
     assert (code, cluster.find(TFJOBS, "j")) == (1, None)
-    assert "TFJob j is deleted again in in-process, because its files could not be sent\n" in output
+    assert "TFJob j is deleted again on this machine, because its files could not be sent\n" in output
     assert "Too long: may not be more than 1048576 bytes" in output.splitlines()[-1]
 
 

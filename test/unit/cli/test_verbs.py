@@ -86,14 +86,14 @@ VERBS = {
     "wait b": (1, "TFJob default/b failed: no"),
     "wait a --for running": (0, "TFJob default/a running: It is Running.\n"),
     "wait a --timeout 0.01s": (124, "tfjob: TFJob default/a is Running after 0.01 s; tfjob explain a says why\n"),
-    "restart a": (0, "worker-0: pod a-worker-0 deleted in in-process; the operator replaces it\n"),
+    "restart a": (0, "worker-0: pod a-worker-0 deleted on this machine; the operator replaces it\n"),
     "restart a --replica worker-9": (1, "tfjob: TFJob a has no replica worker-9: it has chief-0, worker-0"),
     "restart a --replica chief-0": (1, "tfjob: none of its pods is running; tfjob explain says why\n"),
     "restart b": (1, "tfjob: TFJob b has failed: submit it again to run it again\n"),
-    "suspend tfjob.kubeflow.org/a": (0, "TFJob default/a is suspended in in-process; go on with: tfjob resume a\n"),
-    "resume a": (0, "TFJob default/a is resumed in in-process\n"),
+    "suspend tfjob.kubeflow.org/a": (0, "TFJob default/a is suspended on this machine; go on with: tfjob resume a\n"),
+    "resume a": (0, "TFJob default/a is resumed on this machine\n"),
     "scale a --replicas 3": (1, "can only change while the job is suspended (spec.runPolicy.suspend)"),
-    "delete a b": (0, "TFJob default/a deleted in in-process\nTFJob default/b deleted in in-process\n"),
+    "delete a b": (0, "TFJob default/a deleted on this machine\nTFJob default/b deleted on this machine\n"),
     "delete c --ignore-not-found": (0, ""),
     "delete -l no=such": (0, "There is no TFJob with the labels no=such in namespace default.\n"),
     "delete a ../b": (1, "tfjob: '../b' names no tfjob.kubeflow.org: -n names a namespace, --kind another kind\n"),
@@ -104,10 +104,10 @@ VERBS = {
     "logs a -f -c typo": (1, "tfjob: worker-0 has no container typo; it has tensorflow\n"),
     "list -l no=such -o json": (0, '"items": []'),
     "list -l no=such -o name": (0, ""),
-    "retry b": (0, "TFJob default/b-2 submitted in in-process; it is b again\n"),
+    "retry b": (0, "TFJob default/b-2 submitted on this machine; it is b again\n"),
     "retry b --name c --set worker.memory=2Gi": (
         0,
-        "default/c submitted in in-process; it is b again, with worker.mem",
+        "default/c submitted on this machine; it is b again, with worker.mem",
     ),
     "retry b --name a": (1, "tfjob: TFJob default/a exists already; --name chooses another name\n"),
     "retry a": (1, "tfjob: TFJob a has not ended: tfjob restart replaces its pods; only a failed job is tried again\n"),
@@ -158,7 +158,7 @@ def test_jobs_are_deleted_by_their_labels(cluster, call):
     two_jobs(cluster)
     cluster._write(TFJOBS, "b", {"metadata": {"labels": {"team": "vision"}}}, "")
 
-    assert call("delete -l team=vision") == (0, "TFJob default/b deleted in in-process\n")
+    assert call("delete -l team=vision") == (0, "TFJob default/b deleted on this machine\n")
     assert (cluster.find(TFJOBS, "b"), cluster.find(TFJOBS, "a") is None) == (None, False)
 
 
@@ -199,7 +199,7 @@ def test_a_manifest_is_submitted_with_what_the_job_needs(cluster, call, tmp_path
     path = tmp_path / "jobs.yaml"
     path.write_text(f"{kube_yaml.write(CLAIM)}---\n{kube_yaml.write(tfjob('j').workers(1).body())}")
 
-    output = "tfjob.kubeflow.org/j\nPersistentVolumeClaim data created in in-process\n"
+    output = "tfjob.kubeflow.org/j\nPersistentVolumeClaim data created on this machine\n"
     assert call(f"submit {path} -o name") == (0, output)
     code, output = call(f"submit -f {path}")
     assert (code, output.count("PersistentVolumeClaim data exists already and is left unchanged\n")) == (1, 1)
@@ -231,7 +231,7 @@ def test_a_job_is_submitted_under_another_name_or_in_place_of_the_one_that_has_i
     assert call(f"submit {path} --name other -o name") == (0, "tfjob.kubeflow.org/other\n")
     code, output = call(f"submit {path} --replace -o name")
 
-    deleted = "TFJob j exists already: deleting it in in-process; its pods end first\n"
+    deleted = "TFJob j exists already: deleting it on this machine; its pods end first\n"
     assert (code, output) == (0, f"tfjob.kubeflow.org/j\n{deleted}")
     assert cluster.find(TFJOBS, "j")["metadata"]["uid"] != first
     assert call(f"submit {path} --name Bad")[0] == 1
@@ -295,7 +295,7 @@ async def test_run_follows_a_job_to_its_end(run):
     ]
     assert sorted(notes[:at]) == [
         "TFJob default/j is running",
-        "TFJob default/j submitted in in-process",
+        "TFJob default/j submitted on this machine",
         "chief-0: ended with exit code 3",
         "chief-0: is running",
         "chief-0: is starting",

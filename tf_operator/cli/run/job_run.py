@@ -65,7 +65,7 @@ async def follow(
     options = replace(options, shows_logs=not arguments.no_logs)
     reached = milestones or Milestones(session.say, is_on=arguments.verbose)
     (job,) = await submission.submit(jobs, objects, replaces=arguments.replace)
-    where = session.where(jobs) if options.is_lasting else "on this machine"
+    where = session.where(jobs)
     session.say(f"{job.kind} {job.namespace}/{job.name} submitted {where}")
     reached.reached("job submitted")
     code = await JobRun(jobs, job, options=options, milestones=reached).run()
