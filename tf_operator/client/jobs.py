@@ -285,13 +285,15 @@ class AsyncTFJobs:
         this machine, on a server for this job alone, of which nothing is left. ``source``: as for ``plan``; a file may
         contain what the job needs. ``on_line``: in place of printing the lines.
         """
-        from tf_operator.client.run import job_run, own_network, own_server  # noqa: PLC0415 (as above)
+        from tf_operator.client.run import job_run, own_machine, own_server  # noqa: PLC0415 (as above)
 
         order = job_run.read(source, self.namespace, replaces=replace, on_line=on_line)
         if self.choice is None or self.choice.is_chosen:
             order = order.on_this_machine() if self.choice and self.choice.runs_here else order
             return await job_run.run(self.of_kind(order.kind), order, self._clock)
-        await own_network.check(order.bodies)
+        await own_machine.check_network(order.bodies)
+        if warning := await own_machine.gpu_warning(order.bodies):
+            order.say(f"warning: {warning}")
         async with (
             own_server.running() as kubeconfig,
             AsyncTFJobs(self._named_namespace, kubeconfig=kubeconfig, kind=order.kind) as jobs,

@@ -36,6 +36,7 @@ class LogLine:
     """One line that a replica printed."""
 
     replica: str
+    """Empty where ``run`` says what the job waits for, or lacks."""
     pod: str
     text: str
     raw: bytes = field(default=b"", repr=False, compare=False)
@@ -57,7 +58,7 @@ class LogOptions:
 
 def print_line(line: LogLine) -> None:
     """Print a line behind its replica, at once."""
-    print(f"{line.replica} | {line.text}", flush=True)  # noqa: T201 (what the caller has asked for)
+    print(f"{line.replica} | {line.text}" if line.replica else line.text, flush=True)  # noqa: T201 (what the caller has asked for)
 
 
 class LinePieces:

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import sys
 import time
 from dataclasses import replace
 
@@ -102,6 +103,42 @@ async def test_a_driver_that_does_not_answer_keeps_no_job_from_running(machine, 
     warning = "warning: NVIDIA's driver has not answered within 2 s: nvidia.com/gpu of 1 replica is ignored"
     assert code == 0
     assert warning in errors.splitlines()
+
+
+TRAINS = """
+import sys
+from tf_operator.client import NotPossible, TFJobs
+
+def fit():
+    import os
+
+    print("sees", os.environ.get("CUDA_VISIBLE_DEVICES", "all"))
+
+try:
+    print(TFJobs().train(fit, num_workers=2, resources_per_worker={"gpu": sys.argv[1]}).exit_code)
+except NotPossible as error:
+    print(error)
+"""
+
+
+async def test_python_says_what_becomes_of_gpus(machine, driver, tmp_path):
+    (tmp_path / "program.py").write_text(TRAINS)
+
+    async def train(gpus, **variables):
+        code, output, errors = await machine.run(
+            gpus, command=(sys.executable, str(tmp_path / "program.py")), **variables
+        )
+        assert (code, errors) == (0, "")
+        return output.splitlines()
+
+    both = {f"worker-{index} | sees {nvml.uuid_of(index)}" for index in (0, 1)}
+    assert set(await train("1", **driver.variables)) == {*both, "0"}
+    lack = "the job needs 6 nvidia.com/gpu, and this machine has 4 (NVIDIA L4)"
+    assert await train("3", **driver.variables) == [lack]
+    warning = "warning: no GPU here: nvidia.com/gpu of 2 replicas is ignored, and their programs see none"
+    assert (await train("1"))[0] == warning
+    warning = "warning: NVIDIA's driver has not answered within 2 s: nvidia.com/gpu of 2 replicas is ignored"
+    assert (await train("1", **replace(driver, is_silent=True).variables))[0] == warning
 
 
 async def test_gpus_that_cannot_be_written_down_are_not_given_away(machine, driver, tmp_path):

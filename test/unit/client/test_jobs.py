@@ -24,6 +24,7 @@ from tf_operator.client import (
     NotPossible,
     TFJobs,
     WaitTimeout,
+    logs,
     pods,
 )
 from tf_operator.client.job import read_job
@@ -81,6 +82,21 @@ async def test_a_job_in_place_of_another_waits_until_that_is_gone(jobs, cluster)
     assert (await jobs.get("j")).uid == job.uid
 
 
+async def test_a_job_that_is_run_says_once_in_each_state_what_it_waits_for(jobs, cluster, capsys):
+    lines = []
+    running = asyncio.create_task(jobs.run(tfjob("j").workers(1).body(), on_line=lines.append))
+    while not await jobs.list():
+        await asyncio.sleep(0)
+    for _ in range(2):
+        cluster.report("j", "Queued")
+        await cluster.clock.advance(1)
+    cluster.report("j", "Succeeded")
+    assert (await running).exit_code == 0
+    assert [(line.replica, line.text) for line in lines] == [("", "It is Queued.")]
+    logs.print_line(lines[0])
+    assert capsys.readouterr().out == "It is Queued.\n"
+
+
 @pytest.mark.parametrize(
     ("message", "rule"),
     [
@@ -94,6 +110,9 @@ async def test_a_job_in_place_of_another_waits_until_that_is_gone(jobs, cluster)
 async def test_the_result_of_a_function_is_read_from_the_replica_that_decides(jobs, cluster, message, rule):
     job = cluster.job()
     with pytest.raises(NotPossible, match="TFJob default/j has no result: it has not ended"):
+        await jobs.result("j")
+    cluster.report("j", "Failed")
+    with pytest.raises(NotPossible, match=r"TFJob default/j has no result: It is Failed\."):
         await jobs.result("j")
     cluster.report("j", "Succeeded")
     with pytest.raises(NotPossible, match="its pods are gone"):

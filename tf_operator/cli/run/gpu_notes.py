@@ -1,46 +1,17 @@
 """What ``tfjob run`` says about the GPUs of this machine: whether there are enough, and which replica has which."""
 
 import os
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-
-import msgspec
+from collections.abc import Sequence
+from typing import Final
 
 from tf_operator.cli import session
-from tf_operator.client.job import read_job
-from tf_operator.client.manifests.files import Manifest
-from tf_operator.dialects import registry
-from tf_operator.job import templates
-from tf_operator.local.node import pod as pods
-from tf_operator.local.node.gpus import assignment, devices, gpu_settings
+from tf_operator.client.run.gpu_demand import GpuDemand
+from tf_operator.local.node.gpus import devices, gpu_settings
 from tf_operator.local.node.gpus.devices import GPU, Device, GpuError
 from tf_operator.local.node.gpus.gpu_settings import GpuSettings
 from tf_operator.local.node.pod import LocalPod
 
-
-@dataclass(frozen=True, slots=True)
-class GpuDemand:
-    """What a job asks for."""
-
-    amounts: Counter[str] = field(default_factory=Counter)
-    """By resource, of all replicas."""
-    replicas: int = 0
-    """How many ask for any."""
-
-
-def demand_of(manifests: Iterable[Manifest]) -> GpuDemand:
-    amounts, replicas = Counter[str](), 0
-    for manifest in manifests:
-        api = registry.api_of(manifest.body)
-        for spec in read_job(manifest.body, api).spec.replicas if api else ():
-            try:
-                needs = assignment.needs_of(pods.pod_of({"spec": templates.pod_of(spec)}))
-            except msgspec.ValidationError:  # the API server refuses it, and says why
-                continue
-            replicas += spec.count if needs else 0
-            amounts.update({resource: number * spec.count for resource, number in needs.items()})
-    return GpuDemand(amounts, replicas)
+_REMEDY: Final = "; --share-gpus gives a GPU to several replicas"
 
 
 def checked(demand: GpuDemand, choice: str, *, shares: bool) -> GpuSettings | None:
@@ -48,35 +19,22 @@ def checked(demand: GpuDemand, choice: str, *, shares: bool) -> GpuSettings | No
 
     Says what becomes of GPUs that the job asks for, if there are none, and of those that it does not ask for.
     """
-    gpus, problem, effect = None, "no GPU here", "is ignored, and their programs see none"
+    gpus, problem = None, ""
     try:
         gpus = gpu_settings.of_machine(os.environ, choice, shares=shares)
     except GpuError as error:
         if choice:
             raise
-        problem, effect = str(error), "is ignored"
-    if lack := _shortage(demand, gpus) if gpus else "":
+        problem = str(error)
+    if lack := demand.shortage(gpus, _REMEDY) if gpus else "":
         raise GpuError(lack)
     usable = gpus.usable if gpus else ()
     if demand.replicas and not usable:
-        replicas = "1 replica" if demand.replicas == 1 else f"{demand.replicas} replicas"
-        names = ", ".join(sorted(demand.amounts))
-        session.say(f"warning: {problem}: {names} of {replicas} {effect}")
+        session.say(f"warning: {demand.loss(problem)}")
     elif usable and not demand.replicas:
         line = "resources: {limits: {" + GPU + ": 1}}"
         session.say(f"{_machine(usable)}, and no replica asks for one: a container gets one with {line}")
     return gpus
-
-
-def _shortage(demand: GpuDemand, gpus: GpuSettings) -> str:
-    """Why the job cannot run here: it would wait for ever. Empty if it can, or the machine has none."""
-    capacity = Counter(device.resource for device in gpus.usable)
-    for resource, number in sorted(demand.amounts.items()) if gpus.usable else ():
-        own = capacity[resource]
-        if own < number and not (gpus.shares and own):
-            machine = f"the job needs {number} {resource}, and this machine has {own} ({devices.names(gpus.usable)})"
-            return f"{machine}; --share-gpus gives a GPU to several replicas" if own else machine
-    return ""
 
 
 class AssignmentNote:

@@ -21,7 +21,7 @@ from tf_operator.cli.run.job_run import RunOptions
 from tf_operator.cli.run.milestones import Milestones
 from tf_operator.client import AsyncTFJobs, NotPossible
 from tf_operator.client.manifests.files import Manifest
-from tf_operator.client.run import own_network, tensorflow_lines
+from tf_operator.client.run import gpu_demand, own_machine, tensorflow_lines
 from tf_operator.dialects import registry
 from tf_operator.local import scratch
 from tf_operator.local.node.gpus.devices import GpuError
@@ -68,10 +68,10 @@ async def _run(
     python, bodies = local.this_interpreter(), [manifest.body for manifest in manifests]
     hidden = tensorflow_lines.is_one if tensorflow_lines.are_hidden(python.variables, bodies) else job_run.never
     python = replace(python, variables=tensorflow_lines.quieter(python.variables))
-    demand = gpu_notes.demand_of(manifests)
+    demand = gpu_demand.of(bodies)
     try:
         gpus = gpu_notes.checked(demand, arguments.gpus, shares=arguments.share_gpus)
-        if await own_network.check(bodies):
+        if await own_machine.check_network(bodies):
             session.say(f"The programs of the job get {network.MEANING}.")
     except (GpuError, NotPossible) as error:
         return session.failed(str(error))

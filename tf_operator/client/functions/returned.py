@@ -27,7 +27,7 @@ def value(job: Job, message: str) -> Any:  # noqa: ANN401 (JSON)
     """The value; ``NotPossible`` where there is none, with the reason."""
     about = f"{job.kind} {job.namespace}/{job.name}"
     if job.phase is not JobPhase.SUCCEEDED:
-        raise NotPossible(f"{about} has no result: it {'has failed' if job.is_finished else 'has not ended'}")
+        raise NotPossible(f"{about} has no result: {job.message if job.is_finished else 'it has not ended'}")
     try:
         content = json.loads(message)
     except (ValueError, RecursionError):

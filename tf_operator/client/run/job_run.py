@@ -18,6 +18,7 @@ from tf_operator.client.run import following, local_objects, submission, tensorf
 from tf_operator.client.run.following import JobWatcher
 from tf_operator.client.run.submission import Submitter
 from tf_operator.dialects import registry
+from tf_operator.job.record import JobPhase
 from tf_operator.local.node.machine import user_python
 from tf_operator.machinery.clock import Clock
 from tf_operator.meta import Body
@@ -65,6 +66,10 @@ class RunOrder:
     replaces: bool
     on_line: Callable[[LogLine], object]
 
+    def say(self, text: str) -> None:
+        """Pass on a line that is no replica's."""
+        self.on_line(LogLine("", "", text))
+
     def on_this_machine(self) -> "RunOrder":
         """The same with the folder and the Python of this process, where a server has others."""
         python, folder = user_python(os.environ), str(Path.cwd())
@@ -95,8 +100,16 @@ async def run(jobs: JobRunner, order: RunOrder, clock: Clock) -> RunResult:
     async def pass_on(line: LogLine) -> None:
         order.on_line(line)
 
+    said = set[JobPhase]()
+
+    async def say_wait(latest: Job) -> None:
+        is_waiting = latest.phase is JobPhase.QUEUED or latest.spec.record.pending is not None
+        if is_waiting and latest.phase not in said:
+            said.add(latest.phase)
+            order.say(latest.message)
+
     (job,) = await submission.submit(jobs, order.bodies, replaces=order.replaces)
-    job = await following.follow(jobs, job, logs=following.pass_lines(jobs, job, pass_on))
+    job = await following.follow(jobs, job, on_job=say_wait, logs=following.pass_lines(jobs, job, pass_on))
     if not job.is_finished:
         raise deleted(job)
     end = await following.end_of(jobs, job, clock)

@@ -1,15 +1,20 @@
-"""Whether this machine gives a job the network of its own that it asks for."""
+"""Whether this machine has what a job needs that would otherwise wait for ever."""
 
-from collections.abc import Iterable
+import asyncio
+import os
+from collections.abc import Collection
 
 from tf_operator.client.job import NotPossible, read_job
+from tf_operator.client.run import gpu_demand
 from tf_operator.dialects import registry
+from tf_operator.local.node.gpus import gpu_settings
+from tf_operator.local.node.gpus.devices import GpuError
 from tf_operator.local.node.processes import network_requests
 from tf_operator.meta import Body
 
 
-async def check(bodies: Iterable[Body]) -> bool:
-    """Whether a job asks for one; ``NotPossible`` if it cannot have it: it would wait for ever."""
+async def check_network(bodies: Collection[Body]) -> bool:
+    """Whether a job asks for a network of its own; ``NotPossible`` if it cannot have it."""
     if not any(read_job(body, api).spec.is_isolated for body in bodies if (api := registry.api_of(body))):
         return False
     if reason := await network_requests.refusal():
@@ -18,3 +23,17 @@ async def check(bodies: Iterable[Body]) -> bool:
             " run it as root, or allow user namespaces"
         )
     return True
+
+
+async def gpu_warning(bodies: Collection[Body]) -> str:
+    """What becomes of the GPUs that a job asks for, where there are none; ``NotPossible`` where there are too few."""
+    demand = gpu_demand.of(bodies)
+    if not demand.replicas:
+        return ""
+    try:
+        gpus = await asyncio.to_thread(gpu_settings.of_machine, os.environ)
+    except GpuError as error:
+        return demand.loss(str(error))
+    if lack := demand.shortage(gpus) if gpus else "":
+        raise NotPossible(lack)
+    return "" if gpus and gpus.usable else demand.loss()
