@@ -34,6 +34,8 @@ SAVES_WITHIN: Final = timedelta(minutes=5)
 """How much longer a job waits, so that those which give up workers for it can save their work before."""
 _JUST_SAVED: Final = timedelta(minutes=1)
 """A cluster hears of a checkpoint half a minute late."""
+_LOOKED_AT_EVERY: Final = timedelta(seconds=10)
+"""How often it is looked whether it has: the queue is not planned whenever a job reports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,7 @@ def _with_resizes(
         pressing = _yielding(cluster, room, running, due)
         is_held = pressing is not None and _is_held(cluster, room, running, due, pressing)
         resizes = list(pressing.resizes) if pressing and not is_held else []
-        moments += [_due(job, cluster) + SAVES_WITHIN for job in due] if is_held else []
+        moments += [now + _LOOKED_AT_EVERY, *(_due(job, cluster) + SAVES_WITHIN for job in due)] if is_held else []
         may_come = None if pressing else _yielding(cluster, room, running, waiting)
         grows_at = _last_start(running, now) + rules.grow_after
         if not (may_come or resizes) and grows_at <= now:

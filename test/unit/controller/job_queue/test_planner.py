@@ -34,6 +34,7 @@ from tf_operator.projections.jobs import job_reader
 READ_POD = projections.counted_pod_reader((v1.API,))
 SLOT = Template().resources(requests={"example.com/slot": "1"})
 QUEUED = [{"type": "Created", "status": "True"}, {"type": "Queued", "status": "True"}]
+HAS_WAITED = {"conditions": QUEUED, "queue": {"queuedTime": "2025-12-31T23:57:30Z"}}
 
 
 class Measured(QueueDecisions):
@@ -193,8 +194,7 @@ async def test_a_resize_from_which_no_pod_comes_or_goes_is_followed_by_another_p
     for index in range(2):
         world.pod(f"j-worker-{index}", owner="uid-j")
     world.job("j", 1, **RUNS_WITH_TWO)
-    queued = {"conditions": QUEUED, "queue": {"queuedTime": "2025-12-31T23:57:30Z"}}
-    world.waits(builders.tfjob("other").workers(2, template=SLOT), day=2, **queued)
+    world.waits(builders.tfjob("other").workers(2, template=SLOT), day=2, **HAS_WAITED)
     task = asyncio.ensure_future(world.planner.run())
     await world.clock.advance(62)
     (grown,) = (body["elastic"] for _, _, body in world.written)
@@ -203,6 +203,19 @@ async def test_a_resize_from_which_no_pod_comes_or_goes_is_followed_by_another_p
     world.job("j", 1, version="2", **RUNS_WITH_TWO, elastic=grown)
     await world.clock.advance(303)
     assert [body["elastic"]["workers"] for _, _, body in world.written] == [2, 1]
+    task.cancel()
+
+
+async def test_a_job_gives_up_workers_soon_after_it_has_saved_its_work():
+    world = World()
+    world.node(1)
+    world.pod("j-worker-1", owner="uid-j")
+    world.waits(builders.tfjob("other").workers(1, template=SLOT), **HAS_WAITED)
+    task = asyncio.ensure_future(world.planner.run())
+    for time, resizes in (("2025-12-31T23:50:50Z", []), ("2025-12-31T23:59:50Z", ["j"])):
+        world.job(version=time[14:16], trainerStatus={"step": 7}, checkpoint={"step": 7, "time": time}, **RUNS_WITH_TWO)
+        await world.clock.advance(15)
+        assert [name for name, *_ in world.written] == resizes
     task.cancel()
 
 

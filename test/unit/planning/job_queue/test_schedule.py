@@ -283,6 +283,10 @@ def crowded(draw, waited):
     return Cluster(NOW, (Node("n", used, used),), tuple(jobs), QueueRules(reserve_after=None))
 
 
+NEARLY = timedelta(minutes=6, seconds=57)
+"""How long a job has waited three seconds before it waits for no checkpoint any more."""
+
+
 def silent(cluster):
     """The same, where nobody reports checkpoints."""
     return replace(cluster, jobs=tuple(replace(job, checkpoint_time=None) for job in cluster.jobs))
@@ -293,13 +297,14 @@ def test_nobody_who_has_waited_long_enough_waits_for_a_checkpoint(cluster):
     assert bool(make_schedule(cluster).decisions) == bool(make_schedule(silent(cluster)).decisions)
 
 
-@given(crowded((timedelta(minutes=2), timedelta(minutes=3), timedelta(minutes=6), timedelta(minutes=12))))
+@given(crowded((timedelta(minutes=2), timedelta(minutes=3), timedelta(minutes=12), NEARLY)))
 def test_who_waits_for_a_checkpoint_is_looked_at_again_as_soon_as_that_takes_too_long(cluster):
     schedule = make_schedule(cluster)
     if make_schedule(silent(cluster)).decisions and not schedule.decisions:
         waited = (cluster.now - job.queued_time for job in cluster.jobs if not job.is_admitted)
         left = [QueueRules().shrink_after + SAVES_WITHIN - time for time in waited]
-        assert schedule.wake_at - cluster.now == min(time for time in left if time > timedelta(0))
+        assert timedelta(0) < schedule.wake_at - cluster.now <= min(time for time in left if time > timedelta(0))
+        assert schedule.wake_at - cluster.now <= timedelta(seconds=10)
 
 
 def test_pods_that_ask_for_nothing_have_room_on_any_node():
