@@ -47,13 +47,13 @@ class Manager:
 
 
 @dataclass(frozen=True, slots=True)
-class _Owned:
+class _Claim:
     fields: Fields
     time: str
     api_version: str
 
 
-Managers = dict[Manager, _Owned]
+Managers = dict[Manager, _Claim]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +83,8 @@ def applied(kind: Kind, live: Body | None, config: Body, request: ManagedWrite) 
     """The object with a configuration applied, and its managers; raises ``ApiFailure`` for a conflict."""
     schema = _schema(kind)
     old = _plain(live or {name: config[name] for name in ("apiVersion", "kind")})
-    new, managers = _applied(kind, old, config, request, schema=schema, managers=_managers(kind, live, request, schema))
-    return new, _written(managers)
+    new, managers = _apply(kind, old, config, request, schema=schema, managers=_managers(kind, live, request, schema))
+    return new, _to_json(managers)
 
 
 def applied_scale(kind: Kind, live: Body, config: Body, request: ManagedWrite) -> tuple[Json, list[Json]]:
@@ -93,70 +93,70 @@ def applied_scale(kind: Kind, live: Body, config: Body, request: ManagedWrite) -
     Whoever manages the number of replicas in one of them manages it in the other.
     """
     live_scale = scale.scale_of(kind, live)
-    there, place = _managers(kind, live, request, _schema(kind)), scale.replicas_path(kind)
+    old_managers, place = _managers(kind, live, request, _schema(kind)), scale.replicas_path(kind)
     field: Path = tuple(f"f:{name}" for name in place)
-    number = {who: replace(owned, fields=_REPLICAS) for who, owned in there.items() if field in owned.fields}
-    new, managers = _applied(scale.KIND, live_scale, config, request, schema=_schema(scale.KIND), managers=number)
-    left = {who: replace(owned, fields=owned.fields - {field}) for who, owned in there.items()}
-    for who in (who for who, owned in managers.items() if owned.fields >= _REPLICAS):
-        fields = left[who].fields if who in left else frozenset()
-        left[who] = _Owned(fields | {field}, managers[who].time, kind.resource.api_version)
-    return new, _written(left)
+    number = {who: replace(claim, fields=_REPLICAS) for who, claim in old_managers.items() if field in claim.fields}
+    new, managers = _apply(scale.KIND, live_scale, config, request, schema=_schema(scale.KIND), managers=number)
+    rest = {who: replace(claim, fields=claim.fields - {field}) for who, claim in old_managers.items()}
+    for who in (who for who, claim in managers.items() if claim.fields >= _REPLICAS):
+        fields = rest[who].fields if who in rest else frozenset()
+        rest[who] = _Claim(fields | {field}, managers[who].time, kind.resource.api_version)
+    return new, _to_json(rest)
 
 
 def _managers(kind: Kind, live: Body | None, request: ManagedWrite, schema: Schema) -> Managers:
     """Those of an object; what was there before the first apply has one, too."""
-    managers = _read(live or {})
+    managers = _from_json(live or {})
     if live is None or managers:
         return managers
     nothing = {name: live[name] for name in ("apiVersion", "kind")}
     there = frozenset(structured_merge.compared(nothing, _plain(live), schema).added)
     version, subresource = kind.resource.api_version, "" if request.subresource == "scale" else request.subresource
-    owned = _Owned(_ownable(kind, there, subresource), rfc3339(request.now), version)
-    return {Manager(_BEFORE, _UPDATE, version, subresource): owned}
+    claim = _Claim(_ownable(kind, there, subresource), rfc3339(request.now), version)
+    return {Manager(_BEFORE, _UPDATE, version, subresource): claim}
 
 
-def _applied(
+def _apply(
     kind: Kind, old: Json, config: Body, request: ManagedWrite, *, schema: Schema, managers: Managers
 ) -> tuple[Json, Managers]:
     for problem in structured_merge.problems(config, schema):
-        raise ApiFailure(500, "", f"failed to create typed patch object ({_named(config)}): {problem}")
+        raise ApiFailure(500, "", f"failed to create typed patch object ({_identity(config)}): {problem}")
     config = _writable(kind, config, request.subresource)
     manager = Manager(request.manager, _APPLY, "", request.subresource)
-    last, held = managers.get(manager), dict(managers)
+    last, old_managers = managers.get(manager), dict(managers)
     new = structured_merge.merged(old, _plain(config), schema)
-    sent = structured_merge.fields(_plain(config), schema)
-    owned = _ownable(kind, sent, request.subresource)
-    managers[manager] = _Owned(owned, rfc3339(request.now), config["apiVersion"])
+    sent_fields = structured_merge.fields(_plain(config), schema)
+    own_fields = _ownable(kind, sent_fields, request.subresource)
+    managers[manager] = _Claim(own_fields, rfc3339(request.now), config["apiVersion"])
     if last is not None:
-        held_now = sent.union(*(each.fields for each in managers.values()))
-        new = _pruned(new, last.fields, held_now, schema)
+        fields_now = sent_fields.union(*(each.fields for each in managers.values()))
+        new = _prune(new, last.fields, fields_now, schema)
         new = {**new, "metadata": {**_of_the_server(old), **metadata_of(new)}}
     change = structured_merge.compared(old, new, schema)
     conflicts = dict(_conflicts(managers, manager, change))
     if conflicts and not request.is_forced and not _is_upgrade(conflicts, old, manager, schema):
         raise _conflict(conflicts)
     _disown(managers, manager, change)
-    if last is not None and old == new and {**managers, manager: last} == held and last.fields == owned:
+    if last is not None and old == new and {**managers, manager: last} == old_managers and last.fields == own_fields:
         managers[manager] = last
     return new, managers
 
 
 def updated(kind: Kind, old: Body, new: Body, request: ManagedWrite) -> list[Json]:
     """The managers after another write; an object that was never applied has none."""
-    managers = _read(old)
+    managers = _from_json(old)
     if not managers:
         return []
     schema, version = _schema(kind), kind.resource.api_version
     change = structured_merge.compared(_plain(old), _plain(new), schema)
     manager = Manager(request.manager, _UPDATE, version, request.subresource)
     _disown(managers, manager, change)
-    previous = managers.get(manager) or _Owned(frozenset(), "", version)
-    changed = _ownable(kind, frozenset(change.added | change.modified), request.subresource)
-    owned = (previous.fields - change.removed) | changed
-    if owned != previous.fields:
-        managers[manager] = _Owned(owned, rfc3339(request.now), version)
-    return _written(managers)
+    previous = managers.get(manager) or _Claim(frozenset(), "", version)
+    changes = _ownable(kind, frozenset(change.added | change.modified), request.subresource)
+    own_fields = (previous.fields - change.removed) | changes
+    if own_fields != previous.fields:
+        managers[manager] = _Claim(own_fields, rfc3339(request.now), version)
+    return _to_json(managers)
 
 
 def _schema(kind: Kind) -> Schema:
@@ -174,7 +174,7 @@ def _plain(body: Body) -> Json:
     return {**body, "metadata": metadata}
 
 
-def _named(config: Body) -> str:
+def _identity(config: Body) -> str:
     metadata, (group, _, version) = metadata_of(config), str(config["apiVersion"]).rpartition("/")
     return f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {group}/{version}, Kind={config['kind']}"
 
@@ -198,26 +198,26 @@ def _writable(kind: Kind, config: Body, subresource: str) -> Json:
     return {**fields, "metadata": _of_the_server(config)} if "metadata" in apart else fields
 
 
-def _read(body: Body) -> Managers:
+def _from_json(body: Body) -> Managers:
     managers: Managers = {}
     for entry in metadata_of(body).get(_MANAGED) or ():
         version = entry.get("apiVersion", "")
         is_apply = entry["operation"] == _APPLY
         who = Manager(entry["manager"], entry["operation"], "" if is_apply else version, entry.get("subresource", ""))
         fields = structured_merge.from_json(entry.get("fieldsV1") or {})
-        managers[who] = _Owned(fields, entry.get("time", ""), version)
+        managers[who] = _Claim(fields, entry.get("time", ""), version)
     return managers
 
 
-def _written(managers: Managers) -> list[Json]:
-    def entry(who: Manager, owned: _Owned) -> Json:
-        frame = {"manager": who.name, "operation": who.operation, "apiVersion": owned.api_version, "time": owned.time}
+def _to_json(managers: Managers) -> list[Json]:
+    def entry(who: Manager, claim: _Claim) -> Json:
+        frame = {"manager": who.name, "operation": who.operation, "apiVersion": claim.api_version, "time": claim.time}
         part = {"subresource": who.subresource} if who.subresource else {}
-        return {**frame, "fieldsType": "FieldsV1", "fieldsV1": structured_merge.to_json(owned.fields), **part}
+        return {**frame, "fieldsType": "FieldsV1", "fieldsV1": structured_merge.to_json(claim.fields), **part}
 
-    owners = {who: owned for who, owned in managers.items() if owned.fields}
+    owners = {who: claim for who, claim in managers.items() if claim.fields}
     ordered = sorted(owners.items(), key=lambda pair: (pair[0].operation, pair[1].time, pair[0].name))
-    return [entry(who, owned) for who, owned in ordered]
+    return [entry(who, claim) for who, claim in ordered]
 
 
 def _of_the_server(body: Body) -> Json:
@@ -225,33 +225,33 @@ def _of_the_server(body: Body) -> Json:
     return {name: value for name, value in metadata_of(body).items() if name in _OF_THE_SERVER}
 
 
-def _pruned(new: Json, last: Fields, held_now: Fields, schema: Schema) -> Json:
+def _prune(new: Json, last: Fields, fields_now: Fields, schema: Schema) -> Json:
     """Without what was applied the last time, is not applied now, and is nobody else's."""
 
-    def held(value: Json) -> Fields:
+    def fields_of(value: Json) -> Fields:
         return structured_merge.with_holders(structured_merge.fields(value, schema), schema)
 
     last_fields = structured_merge.with_holders(last, schema)
-    owned = structured_merge.with_holders(held_now, schema)
-    all_of_it = held(new)
-    left = structured_merge.without(new, last_fields, schema)
-    left = structured_merge.without(new, all_of_it - (held(left) | owned), schema)
-    result: Json = structured_merge.without(new, (all_of_it - held(left)) & last_fields, schema)
+    managed = structured_merge.with_holders(fields_now, schema)
+    all_of_it = fields_of(new)
+    rest = structured_merge.without(new, last_fields, schema)
+    rest = structured_merge.without(new, all_of_it - (fields_of(rest) | managed), schema)
+    result: Json = structured_merge.without(new, (all_of_it - fields_of(rest)) & last_fields, schema)
     return result
 
 
 def _conflicts(managers: Managers, manager: Manager, change: Comparison) -> Iterator[tuple[Manager, Fields]]:
-    for who, owned in managers.items():
-        if who != manager and (disputed := owned.fields & (change.modified | change.added)):
+    for who, claim in managers.items():
+        if who != manager and (disputed := claim.fields & (change.modified | change.added)):
             yield who, disputed
 
 
 def _disown(managers: Managers, manager: Manager, change: Comparison) -> None:
     """What has changed is no longer that of others."""
-    changed = change.modified | change.added | change.removed
-    for who, owned in tuple(managers.items()):
+    changes = change.modified | change.added | change.removed
+    for who, claim in tuple(managers.items()):
         if who != manager:
-            managers[who] = replace(owned, fields=owned.fields - changed)
+            managers[who] = replace(claim, fields=claim.fields - changes)
             if not managers[who].fields:
                 del managers[who]
 
@@ -263,24 +263,24 @@ def _is_upgrade(conflicts: Mapping[Manager, Fields], old: Body, manager: Manager
         return False
     annotation: Path = ("f:metadata", "f:annotations", f"f:{_LAST_APPLIED}")
     try:
-        allowed = structured_merge.fields(msgspec.json.decode(text), schema) | {annotation}
+        applied_fields = structured_merge.fields(msgspec.json.decode(text), schema) | {annotation}
     except msgspec.DecodeError:
         return False
-    return all(fields <= allowed for fields in conflicts.values())
+    return all(fields <= applied_fields for fields in conflicts.values())
 
 
 def _conflict(conflicts: Mapping[Manager, Fields]) -> ApiFailure:
-    named = {
+    paths = {
         str(who): list(map(structured_merge.path_text, structured_merge.ordered(fields)))
         for who, fields in conflicts.items()
     }
-    pairs = [(who, path) for who in sorted(named) for path in named[who]]
+    pairs = [(who, path) for who in sorted(paths) for path in paths[who]]
     causes = [
         {"reason": "FieldManagerConflict", "message": f"conflict with {who}", "field": path} for who, path in pairs
     ]
     if len(pairs) == 1:
         message = f"Apply failed with 1 conflict: conflict with {pairs[0][0]}: {pairs[0][1]}"
     else:
-        lines = [line for who in sorted(named) for line in (f"conflicts with {who}:", *(f"- {p}" for p in named[who]))]
+        lines = [line for who in sorted(paths) for line in (f"conflicts with {who}:", *(f"- {p}" for p in paths[who]))]
         message = f"Apply failed with {len(pairs)} conflicts: " + "\n".join(lines)
     return ApiFailure(409, "Conflict", message, details={"causes": causes})

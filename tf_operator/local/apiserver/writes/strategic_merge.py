@@ -52,14 +52,14 @@ def _merge_object(target: Json, patch: Json, merge_keys: MergeKeys, *, path: str
 
 
 def _merge_field(target: Json, name: str, value: object, merge_keys: MergeKeys, *, path: str) -> None:
-    stored = target.get(name)
+    old_value = target.get(name)
     if value is None:
         target.pop(name, None)
     elif isinstance(value, Mapping):
-        merged = _merge_object(stored if isinstance(stored, dict) else {}, dict(value), merge_keys, path=path)
+        merged = _merge_object(old_value if isinstance(old_value, dict) else {}, dict(value), merge_keys, path=path)
         target[name] = merged
     elif isinstance(value, list) and path in merge_keys:
-        target[name] = _merge_list(stored if isinstance(stored, list) else [], value, merge_keys, path=path)
+        target[name] = _merge_list(old_value if isinstance(old_value, list) else [], value, merge_keys, path=path)
     else:
         target[name] = value
 
@@ -72,42 +72,42 @@ def _merge_list(target: list[Any], patch: Sequence[Any], merge_keys: MergeKeys, 
     items = [item if isinstance(item, dict) else {} for item in patch]
     if any(item.get(_DIRECTIVE) == "replace" for item in items):
         return [item for item in items if item.get(_DIRECTIVE) != "replace"]
-    merged = list(target)
+    result = list(target)
     for item in items:
         if key not in item:
             raise _bad(f"map: {item} does not contain declared merge key: {key}", code=500)
-        position = next((n for n, stored in enumerate(merged) if stored.get(key) == item[key]), None)
+        position = next((n for n, old_item in enumerate(result) if old_item.get(key) == item[key]), None)
         if item.get(_DIRECTIVE) == "delete":
-            merged = [stored for stored in merged if stored.get(key) != item[key]]
+            result = [old_item for old_item in result if old_item.get(key) != item[key]]
         elif position is None:
-            merged.append(_merge_object({}, dict(item), merge_keys, path=path))
+            result.append(_merge_object({}, dict(item), merge_keys, path=path))
         else:
-            merged[position] = _merge_object(dict(merged[position]), dict(item), merge_keys, path=path)
-    return _ordered(merged, items, old_items, key=key)
+            result[position] = _merge_object(dict(result[position]), dict(item), merge_keys, path=path)
+    return _ordered(result, items, old_items, key=key)
 
 
-def _ordered(merged: Sequence[Any], order: Sequence[Any], old_items: Sequence[Any], *, key: str = "") -> list[Any]:
+def _ordered(items: Sequence[Any], order: Sequence[Any], old_items: Sequence[Any], *, key: str = "") -> list[Any]:
     """The items that ``order`` names in its order, and among them the others, in the order they had before."""
 
     def identity(item: Any) -> Any:  # noqa: ANN401 - any JSON
         return item.get(key) if key and isinstance(item, Mapping) else item
 
     identities = [identity(item) for item in order]
-    stored = [identity(item) for item in old_items]
-    named = sorted(
-        (item for item in merged if identity(item) in identities), key=lambda item: identities.index(identity(item))
+    old_ids = [identity(item) for item in old_items]
+    in_order = sorted(
+        (item for item in items if identity(item) in identities), key=lambda item: identities.index(identity(item))
     )
-    others = [item for item in merged if identity(item) not in identities]
+    others = [item for item in items if identity(item) not in identities]
     result = list[Any]()
-    for item in named:
-        while others and _is_before(identity(others[0]), identity(item), stored):
+    for item in in_order:
+        while others and _is_before(identity(others[0]), identity(item), old_ids):
             result.append(others.pop(0))
         result.append(item)
     return result + others
 
 
-def _is_before(first: object, second: object, stored: Sequence[object]) -> bool:
-    return first in stored and second in stored and stored.index(first) < stored.index(second)
+def _is_before(first: object, second: object, old_ids: Sequence[object]) -> bool:
+    return first in old_ids and second in old_ids and old_ids.index(first) < old_ids.index(second)
 
 
 def _list(value: object, name: str) -> list[Any] | None:

@@ -258,15 +258,17 @@ def _merged_lists(low: list[Json], high: list[Json], schema: Schema) -> list[Jso
 
 def without(value: Json, paths: Iterable[Path], schema: Schema) -> Json:
     """A value without some fields, and what is in them."""
-    gone = set(paths)
-    if not gone or schema.is_one(value):
+    absent = set(paths)
+    if not absent or schema.is_one(value):
         return value
-    heads = {path[0] for path in gone}
+    heads = {path[0] for path in absent}
     result = []
     for element, item, below in _children(value, schema):
-        if (element,) not in gone:
-            left = without(item, {path[1:] for path in gone if path[0] == element}, below) if element in heads else item
-            result.append((element[2:], left))
+        if (element,) not in absent:
+            rest = (
+                without(item, {path[1:] for path in absent if path[0] == element}, below) if element in heads else item
+            )
+            result.append((element[2:], rest))
     return dict(result) if isinstance(value, Mapping) else [item for _, item in result]
 
 
@@ -286,15 +288,15 @@ def _nodes(value: Json, schema: Schema, path: Path) -> Iterator[Path]:
 
 def _compare(old: Json, new: Json, schema: Schema, path: Path, comparison: Comparison) -> None:
     if old is _MISSING or new is _MISSING:
-        value, changed = (new, comparison.added) if old is _MISSING else (old, comparison.removed)
-        changed |= set(_nodes(value, schema, path))
+        value, changes = (new, comparison.added) if old is _MISSING else (old, comparison.removed)
+        changes |= set(_nodes(value, schema, path))
     elif schema.is_one(new) or schema.is_one(old) or type(old) is not type(new):
         if old != new:
             comparison.modified.add(path)
             # Where anything may be, one side can have fields, and the other none.
-            for value, other, changed in ((old, new, comparison.removed), (new, old, comparison.added)):
+            for value, other, changes in ((old, new, comparison.removed), (new, old, comparison.added)):
                 if type(value) is not type(other) and not schema.is_one(value):
-                    changed.update(below for below in _nodes(value, schema, path) if below != path)
+                    changes.update(below for below in _nodes(value, schema, path) if below != path)
     else:
         olds = {element: item for element, item, _ in _children(old, schema)}
         news = {element: item for element, item, _ in _children(new, schema)}
