@@ -60,9 +60,9 @@ class ApiServer:
         self.registry = Registry(kinds, removed=lambda kind: self.store.collection(str(kind.storage)).notify())
         self.store = VersionedStore(journal, history=history)
         loaded = [
-            Commit(stored.version, collection.name, path, None, stored)
+            Commit(entry.version, collection.name, path, None, entry)
             for collection in self.store.collections
-            for path, stored in collection.objects.items()
+            for path, entry in collection.objects.items()
         ]
         for change in loaded:
             self.registry.on_change(change)
@@ -160,57 +160,57 @@ class ApiServer:
     def _write(self, request: Request, route: Route, view: View) -> Response:
         is_apply = route.verb == "patch" and bodies.media_type(request) == _APPLY
         options = WriteOptions.of(route.verb, request.query, is_apply=is_apply)
-        response = self._written(request, route, view, options=options)
+        response = self._write_kind(request, route, view, options=options)
         return replace(response, headers=_warnings(options.warnings))
 
-    def _written(self, request: Request, route: Route, view: View, *, options: WriteOptions) -> Response:
+    def _write_kind(self, request: Request, route: Route, view: View, *, options: WriteOptions) -> Response:
         kind, now = route.kind, self._clock.now()
         if route.subresource == "scale":
             return self._scale(request, route, options)
         if route.verb == "patch":
             return self._patch(request, route, view, options=options)
-        sent = bodies.sent_object(request, kind)
+        payload = bodies.sent_object(request, kind)
         options.note_repeated(request)
         if kind.answer is not None:
-            return Response.of(kind.answer(bodies.framed(kind, sent, self.registry), now), 201)
+            return Response.of(kind.answer(bodies.framed(kind, payload, self.registry), now), 201)
         if route.verb == "update":
             code = 200 if gets.has_stored(self.store, route) else 201
-            return view.one(self._writer.update(route, sent, options), now, code=code)
+            return view.one(self._writer.update(route, payload, options), now, code=code)
         if route.subresource:
-            self._act(route, sent, options)
+            self._act(route, payload, options)
             return Response.of(_success({}, code=201), 201)
-        return view.one(self._writer.create(route, sent, options), now, code=201)
+        return view.one(self._writer.create(route, payload, options), now, code=201)
 
-    def _act(self, route: Route, sent: Json, options: WriteOptions) -> None:
+    def _act(self, route: Route, payload: Json, options: WriteOptions) -> None:
         if route.subresource not in route.kind.deleting:
-            self._writer.act(route, sent, options)
+            self._writer.act(route, payload, options)
             return
-        deletion = deletes.options_within(sent, is_dry_run=options.is_dry_run)
+        deletion = deletes.options_within(payload, is_dry_run=options.is_dry_run)
         self._deleter.check(route, deletion)
-        self._writer.act(route, sent, replace(options, is_dry_run=deletion.is_dry_run))
+        self._writer.act(route, payload, replace(options, is_dry_run=deletion.is_dry_run))
         # The version was looked at, and is another one by now.
         self._deleter.delete(replace(route, verb="delete", subresource=""), replace(deletion, version=None))
 
     def _scale(self, request: Request, route: Route, options: WriteOptions) -> Response:
-        kind, sent, change = route.kind, dict[str, Any](), None
+        kind, payload, change = route.kind, dict[str, Any](), None
         if route.verb != "patch":
-            sent = bodies.framed(scale.KIND, bodies.sent_object(request, scale.KIND), self.registry)
+            payload = bodies.framed(scale.KIND, bodies.sent_object(request, scale.KIND), self.registry)
         elif bodies.media_type(request) == _APPLY:
-            sent, managers = self._applied_scale(request, route)
+            payload, managers = self._applied_scale(request, route)
             options = replace(options, managed_fields=managers)
         else:
             change = self._change(request, kind)
 
         def scaled(body: Body) -> Json:
-            new = change(scale.scale_of(kind, body)) if change else sent
+            new = change(scale.scale_of(kind, body)) if change else payload
             if not bodies.is_of(scale.KIND, new):
                 raise failures.changed_kind()
             stamps.place(scale.KIND, new["metadata"], route.key)
             writer.check_uid(route, new["metadata"], uid_of(body))
             return scale.scaled(kind, body, new)
 
-        stored = self._writer.patch(replace(route, subresource=""), scaled, options)
-        return Response.of(scale.scale_of(kind, gets.served(kind, stored)))
+        entry = self._writer.patch(replace(route, subresource=""), scaled, options)
+        return Response.of(scale.scale_of(kind, gets.served(kind, entry)))
 
     def _applied_scale(self, request: Request, route: Route) -> tuple[Json, list[Json]]:
         from tf_operator.local.apiserver.writes import server_side_apply as ssa  # noqa: PLC0415 (few clients use it)
@@ -228,8 +228,8 @@ class ApiServer:
             return self._apply(request, route, view, options=options)
         change = self._change(request, route.kind)
         options.note_repeated(request)
-        stored = self._writer.patch(route, change, options)
-        return view.one(stored, self._clock.now())
+        entry = self._writer.patch(route, change, options)
+        return view.one(entry, self._clock.now())
 
     def _apply(self, request: Request, route: Route, view: View, *, options: WriteOptions) -> Response:
         from tf_operator.local.apiserver.writes import server_side_apply as ssa  # noqa: PLC0415 (few clients use it)
@@ -267,21 +267,21 @@ class ApiServer:
         return lambda current: patches.apply(media, current, body, kind)
 
     def _delete(self, request: Request, route: Route, view: View) -> Response:
-        stored, is_gone = self._deleter.delete(route, deletes.options_of(request))
+        entry, is_gone = self._deleter.delete(route, deletes.options_of(request))
         if is_gone and not route.kind.returns_deleted:
-            resource, metadata = route.kind.resource, stored.body["metadata"]
+            resource, metadata = route.kind.resource, entry.body["metadata"]
             details = {"name": route.name, "group": resource.group, "kind": resource.plural, "uid": metadata["uid"]}
             return Response.of(_success({name: value for name, value in details.items() if value}))
-        return view.one(stored, self._clock.now())
+        return view.one(entry, self._clock.now())
 
     def _delete_all(self, request: Request, route: Route, view: View) -> Parts:
         options = deletes.options_of(request)
         collection = self.store.collection(str(route.kind.storage))
         selected, meta = gets.page(self.store, route, request.query)
-        for number, stored in enumerate(selected, 1):
-            key = key_of(stored.body)
+        for number, entry in enumerate(selected, 1):
+            key = key_of(entry.body)
             now = collection.objects.get(path_of(key))
-            if now is not None and uid_of(now.body) == uid_of(stored.body):  # others may have been faster
+            if now is not None and uid_of(now.body) == uid_of(entry.body):  # others may have been faster
                 self._deleter.delete(Route("delete", route.kind, key.namespace, key.name), options)
             if number % MOST_AT_ONCE == 0:
                 yield

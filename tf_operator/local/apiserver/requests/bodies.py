@@ -43,7 +43,7 @@ def sent_object(request: Request, kind: Kind, *, needs_kind: bool = True) -> Jso
     body, media = request.body or b"", media_type(request)
     if media not in ACCEPTED or (media == PROTOBUF and kind.is_custom):
         raise failures.unsupported_media_type(ACCEPTED[:2] if media == PROTOBUF else ACCEPTED)
-    return _decoded(as_json(body, media), kind, needs_kind=needs_kind)
+    return _decode(as_json(body, media), kind, needs_kind=needs_kind)
 
 
 def as_json(body: bytes, media: str) -> bytes:
@@ -76,39 +76,39 @@ def _json_of(text: bytes) -> bytes:
 
 def _check_aliases(document: object) -> None:
     """``ValueError`` if the aliases of a short text stand for more than a long one may hold, or for themselves."""
-    size, left = 0, [document]
-    while left:
-        value = left.pop()
+    size, stack = 0, [document]
+    while stack:
+        value = stack.pop()
         size += 1 + (len(value) if isinstance(value, str) else 0)
-        if size + len(left) > failures.LONGEST_BODY:
+        if size + len(stack) > failures.LONGEST_BODY:
             raise ValueError("document contains excessive aliasing")
-        left.extend(value.values() if isinstance(value, dict) else value if isinstance(value, list) else ())
+        stack.extend(value.values() if isinstance(value, dict) else value if isinstance(value, list) else ())
 
 
-def _decoded(body: bytes, kind: Kind, *, needs_kind: bool) -> Json:
+def _decode(body: bytes, kind: Kind, *, needs_kind: bool) -> Json:
     excerpt = body[:_SHOWN].decode(errors="replace") if body[:1] == b"{" else body[:_SHOWN].hex()
     excerpt = (excerpt + " ..." if len(body) > _SHOWN else excerpt) or "<empty>"
     unrecognized = f"the object provided is unrecognized (must be of type {kind.resource.kind}): "
     problem = parse_problem(body)
     if problem:
         raise failures.bad_request(f"{unrecognized}{_NO_VERSION}{problem} ({excerpt})")
-    sent: Json = msgspec.json.decode(body) or {}
-    if needs_kind and kind.is_custom and not sent.get("kind"):
+    payload: Json = msgspec.json.decode(body) or {}
+    if needs_kind and kind.is_custom and not payload.get("kind"):
         whole = body.decode(errors="replace")
         raise failures.bad_request(f"{unrecognized}Object 'Kind' is missing in '{whole}' ({excerpt})")
-    return sent
+    return payload
 
 
 def parse_problem(body: bytes) -> str:
     """Why a body is no JSON object, as Go says it; empty if it is one (or ``null``)."""
     try:
-        sent = msgspec.json.decode(body)
+        payload = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return "unexpected end of JSON input" if "truncated" in str(error) else str(error)
-    if sent is None or isinstance(sent, dict):
+    if payload is None or isinstance(payload, dict):
         return ""
-    named = {list: "array", str: "string", bool: "bool"}.get(type(sent), "number")
-    return f"json: cannot unmarshal {named} into Go value of type {_FRAME}"
+    type_name = {list: "array", str: "string", bool: "bool"}.get(type(payload), "number")
+    return f"json: cannot unmarshal {type_name} into Go value of type {_FRAME}"
 
 
 def options_problem(body: bytes) -> ApiFailure | None:
@@ -116,18 +116,18 @@ def options_problem(body: bytes) -> ApiFailure | None:
     return failures.bad_request(f"{_NO_VERSION}{problem}") if problem else None
 
 
-def framed(kind: Kind, sent: object, registry: Registry) -> Json:
+def framed(kind: Kind, payload: object, registry: Registry) -> Json:
     """A body with its kind, and with metadata of the right types; 400 if it is another kind."""
     resource = kind.resource
-    if not isinstance(sent, dict):
+    if not isinstance(payload, dict):
         raise failures.bad_request(f"the object provided is no {resource.kind}")
-    api_version = sent.get("apiVersion") or resource.api_version
-    named = sent.get("kind") or resource.kind
-    if kind.is_custom and api_version == resource.api_version and named != resource.kind:
-        raise failures.other_kind(kind, text_of(metadata_of(sent), "name"), str(named))
-    if (api_version, named) != (resource.api_version, resource.kind):
-        raise failures.bad_request(_mismatch(kind, str(api_version), str(named), registry=registry))
-    metadata = {} if sent.get("metadata", ...) is ... else sent["metadata"]
+    api_version = payload.get("apiVersion") or resource.api_version
+    kind_name = payload.get("kind") or resource.kind
+    if kind.is_custom and api_version == resource.api_version and kind_name != resource.kind:
+        raise failures.other_kind(kind, text_of(metadata_of(payload), "name"), str(kind_name))
+    if (api_version, kind_name) != (resource.api_version, resource.kind):
+        raise failures.bad_request(_mismatch(kind, str(api_version), str(kind_name), registry=registry))
+    metadata = {} if payload.get("metadata", ...) is ... else payload["metadata"]
     try:
         msgspec.convert(metadata, _Metadata)
     except msgspec.ValidationError as error:
@@ -138,30 +138,32 @@ def framed(kind: Kind, sent: object, registry: Registry) -> Json:
     for name in ("labels", "annotations"):
         if metadata.get(name):
             metadata = {**metadata, name: {key: value or "" for key, value in metadata[name].items()}}
-    return {**sent, "kind": named, "apiVersion": api_version, "metadata": metadata}
+    return {**payload, "kind": kind_name, "apiVersion": api_version, "metadata": metadata}
 
 
 def check_name(body: Body, name: str) -> None:
-    named = text_of(metadata_of(body), "name")
-    if named and named != name:
-        raise failures.bad_request(f"the name of the object ({named}) does not match the name on the URL ({name})")
+    own_name = text_of(metadata_of(body), "name")
+    if own_name and own_name != name:
+        raise failures.bad_request(f"the name of the object ({own_name}) does not match the name on the URL ({name})")
 
 
 def is_of(kind: Kind, body: object) -> bool:
     resource = kind.resource
-    named = (body.get("apiVersion"), body.get("kind")) if isinstance(body, dict) else None
-    return named == (resource.api_version, resource.kind)
+    identity = (body.get("apiVersion"), body.get("kind")) if isinstance(body, dict) else None
+    return identity == (resource.api_version, resource.kind)
 
 
-def _mismatch(kind: Kind, api_version: str, named: str, *, registry: Registry) -> str:
+def _mismatch(kind: Kind, api_version: str, kind_name: str, *, registry: Registry) -> str:
     resource = kind.resource
     if kind.is_custom:
-        expected = resource.api_version
-        return f"the API version in the data ({api_version}) does not match the expected API version ({expected})"
+        served_version = resource.api_version
+        return f"the API version in the data ({api_version}) does not match the expected API version ({served_version})"
     version = api_version.rpartition("/")[2]
-    if registry.of_kind(api_version, named) is None:
-        problem = f'no kind "{named}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:111"'
+    if registry.of_kind(api_version, kind_name) is None:
+        problem = (
+            f'no kind "{kind_name}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:111"'
+        )
     else:
         group = resource.group.partition(".")[0] or "core"
-        problem = f"converting ({version}.{named}) to ({group}.{resource.kind}): unknown conversion"
-    return f'{named} in version "{version}" cannot be handled as a {resource.kind}: {problem}'
+        problem = f"converting ({version}.{kind_name}) to ({group}.{resource.kind}): unknown conversion"
+    return f'{kind_name} in version "{version}" cannot be handled as a {resource.kind}: {problem}'

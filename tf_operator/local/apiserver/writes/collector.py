@@ -55,7 +55,7 @@ class Collector:
         self._deleter = deleter
         self._dependents: dict[str, dict[Place, None]] = {}
         """By the UID of an owner, which need not exist."""
-        self._gone: set[str] = set()
+        self._deleted_uids: set[str] = set()
         """UIDs of owners that have gone, while dependents are left: their kind may be gone, too."""
         self._due: dict[Place, None] = {}
         self._terminating: dict[Place, bool] = {}
@@ -64,7 +64,7 @@ class Collector:
         """When which version of which object has outlived its time, in the order of the writes."""
         self._observers = tuple(kind for kind in registry.stored if kind.observe is not None)
         self._furniture = tuple(kind for kind in registry.stored if kind.in_each_namespace)
-        self._failed: dict[Place, None] = {}
+        self._failures: dict[Place, None] = {}
         """Due again at ``retry_at``."""
         self._is_reported = False
         """Whether the log says that something fails: one record until all of it has succeeded."""
@@ -81,7 +81,7 @@ class Collector:
             self._dependents[uid].pop(place, None)
             if not self._dependents[uid]:
                 del self._dependents[uid]
-                self._gone.discard(uid)
+                self._deleted_uids.discard(uid)
         for uid in new_owners - old_owners:
             self._dependents.setdefault(uid, {})[place] = None
         self._note_observers(change.path)
@@ -122,7 +122,7 @@ class Collector:
     def _on_gone(self, place: Place, body: Body) -> None:
         uid = uid_of(body)
         if uid in self._dependents:
-            self._gone.add(uid)
+            self._deleted_uids.add(uid)
             self._due.update(self._dependents[uid])
         self._due.pop(place, None)
         self._terminating.pop(place, None)
@@ -146,9 +146,9 @@ class Collector:
             del self._due[place]
         for place in dict.fromkeys((*due, *self._terminating)):
             if not self._is_done(place, self._examine):
-                self._failed[place] = None
+                self._failures[place] = None
         self._expire()
-        if not self._failed:
+        if not self._failures:
             self._is_reported = False
         elif self.retry_at is None:
             self.retry_at = self._clock.monotonic() + RETRY_AFTER
@@ -157,29 +157,29 @@ class Collector:
     def _retry(self) -> None:
         if self.retry_at is not None and self.retry_at <= self._clock.monotonic():
             self.retry_at = None
-            self._due.update(self._failed)
-            self._failed.clear()
+            self._due.update(self._failures)
+            self._failures.clear()
 
     def _expire(self) -> None:
-        def delete(kind: Kind, _: Place, stored: Stored) -> None:
-            if stored.version == written:
-                self._delete(kind, stored, "Background")
+        def delete(kind: Kind, _: Place, entry: Stored) -> None:
+            if entry.version == version:
+                self._delete(kind, entry, "Background")
 
-        failed = []
+        failures = []
         while self._has_expired():
-            due, place, written = self._expiring.popleft()
+            due, place, version = self._expiring.popleft()
             if not self._is_done(place, delete):
-                failed.append((due, place, written))
-                self._failed[place] = None
-        self._expiring.extendleft(reversed(failed))
+                failures.append((due, place, version))
+                self._failures[place] = None
+        self._expiring.extendleft(reversed(failures))
 
     def _is_done(self, place: Place, act: Callable[[Kind, Place, Stored], object]) -> bool:
         """Do something with the object of a place, if it is there; false if it has to be tried again."""
-        kind, stored = self._registry.stored_in(place[0]), self._stored(place)
-        if kind is None or stored is None:
+        kind, entry = self._registry.stored_in(place[0]), self._entry_at(place)
+        if kind is None or entry is None:
             return True
         try:
-            act(kind, place, stored)
+            act(kind, place, entry)
         except ApiFailure:
             return True  # what may not be deleted stays, as in a cluster
         except Exception:  # noqa: BLE001 (what is due must not be lost, whatever has failed)
@@ -198,54 +198,54 @@ class Collector:
         collection = self._store.collection(resource)
         return [collection.objects[path].body for path in collection.paths(namespace)]
 
-    def _stored(self, place: Place) -> Stored | None:
+    def _entry_at(self, place: Place) -> Stored | None:
         return self._store.collection(place[0]).objects.get(place[1])
 
-    def _examine(self, kind: Kind, place: Place, stored: Stored) -> None:
-        metadata = stored.body["metadata"]
+    def _examine(self, kind: Kind, place: Place, entry: Stored) -> None:
+        metadata = entry.body["metadata"]
         if not self._has_controllers and CLEAN_UP not in metadata.get("finalizers", ()):
             return
         if not metadata.get("deletionTimestamp"):
-            self._keep(kind, stored)
+            self._keep(kind, entry)
             return
         finalizers = metadata.get("finalizers", ())
         if kind.is_namespace:
-            self._end_namespace(kind, place, stored)
+            self._end_namespace(kind, place, entry)
         elif CLEAN_UP in finalizers:
-            self._end_definition(kind, place, stored)
+            self._end_definition(kind, place, entry)
         elif ORPHAN in finalizers:
-            self._release(stored)
-            self._drop_finalizer(kind, stored, ORPHAN)
-        elif FOREGROUND in finalizers and not any(self._blocking(stored)):
-            self._drop_finalizer(kind, stored, FOREGROUND)
+            self._release(entry)
+            self._drop_finalizer(kind, entry, ORPHAN)
+        elif FOREGROUND in finalizers and not any(self._blocking(entry)):
+            self._drop_finalizer(kind, entry, FOREGROUND)
 
-    def _keep(self, kind: Kind, stored: Stored) -> None:
+    def _keep(self, kind: Kind, entry: Stored) -> None:
         if kind.observe is not None:
-            status = kind.observe(stored.body, self._listing)
-            self._writer.amend(_route(kind, stored), lambda body: body.update(status=status))
+            status = kind.observe(entry.body, self._listing)
+            self._writer.amend(_route(kind, entry), lambda body: body.update(status=status))
         if kind.is_namespace:
-            self._furnish(key_of(stored.body).name)
-        self._examine_owners(kind, stored)
+            self._furnish(key_of(entry.body).name)
+        self._examine_owners(kind, entry)
 
     # Owners
 
-    def _examine_owners(self, kind: Kind, stored: Stored) -> None:
-        owners = tuple(owners_of(stored.body))
+    def _examine_owners(self, kind: Kind, entry: Stored) -> None:
+        owners = tuple(owners_of(entry.body))
         if not owners or not all(self._is_known(owner, kind) for owner in owners):
             return
-        by_uid = {owner.uid: self._owner(owner, stored.body) for owner in owners}
-        waiting = {uid for uid, owner in by_uid.items() if owner is not None and _deletes_dependents(owner)}
-        solid = {uid for uid, owner in by_uid.items() if owner is not None} - waiting
+        by_uid = {owner.uid: self._owner(owner, entry.body) for owner in owners}
+        terminating = {uid for uid, owner in by_uid.items() if owner is not None and _deletes_dependents(owner)}
+        solid = {uid for uid, owner in by_uid.items() if owner is not None} - terminating
         if solid:
             if len(solid) < len(by_uid):
-                self._disown(kind, stored, by_uid.keys() - solid)
+                self._disown(kind, entry, by_uid.keys() - solid)
             return
-        finalizers = stored.body["metadata"].get("finalizers", ())
-        if (waiting and self._dependents.get(uid_of(stored.body))) or FOREGROUND in finalizers:
+        finalizers = entry.body["metadata"].get("finalizers", ())
+        if (terminating and self._dependents.get(uid_of(entry.body))) or FOREGROUND in finalizers:
             propagation = "Foreground"
         else:
             propagation = "Orphan" if ORPHAN in finalizers else "Background"
-        self._delete(kind, stored, propagation)
+        self._delete(kind, entry, propagation)
 
     def _is_known(self, owner: OwnerRef, dependent: Kind) -> bool:
         """Whether it can be known if the owner exists.
@@ -254,7 +254,7 @@ class Collector:
         """
         kind = self._registry.of_kind(owner.api_version, owner.kind)
         if kind is None:
-            return owner.uid in self._gone
+            return owner.uid in self._deleted_uids
         return dependent.resource.is_namespaced or not kind.resource.is_namespaced
 
     def _owner(self, reference: OwnerRef, dependent: Body) -> Body | None:
@@ -263,33 +263,33 @@ class Collector:
         if kind is None:
             return None
         namespace = key_of(dependent).namespace if kind.resource.is_namespaced else ""
-        stored = self._stored((str(kind.storage), path_of(ObjectKey(namespace, reference.name))))
-        return stored.body if stored is not None and uid_of(stored.body) == reference.uid else None
+        entry = self._entry_at((str(kind.storage), path_of(ObjectKey(namespace, reference.name))))
+        return entry.body if entry is not None and uid_of(entry.body) == reference.uid else None
 
-    def _blocking(self, stored: Stored) -> Iterator[Place]:
+    def _blocking(self, entry: Stored) -> Iterator[Place]:
         """The dependents that keep a foreground deletion waiting."""
-        uid = uid_of(stored.body)
+        uid = uid_of(entry.body)
         for place in self._dependents.get(uid, {}):
-            dependent = self._stored(place)
+            dependent = self._entry_at(place)
             if dependent is not None:
                 yield from (
                     place for owner in owners_of(dependent.body) if owner.uid == uid and owner.block_owner_deletion
                 )
 
-    def _release(self, stored: Stored) -> None:
-        uid = uid_of(stored.body)
+    def _release(self, entry: Stored) -> None:
+        uid = uid_of(entry.body)
         for place in tuple(self._dependents.get(uid, {})):
-            kind, dependent = self._registry.stored_in(place[0]), self._stored(place)
+            kind, dependent = self._registry.stored_in(place[0]), self._entry_at(place)
             if kind is not None and dependent is not None:
                 self._disown(kind, dependent, {uid})
 
-    def _disown(self, kind: Kind, stored: Stored, uids: set[str]) -> None:
+    def _disown(self, kind: Kind, entry: Stored, uids: set[str]) -> None:
         def change(metadata: Json) -> None:
             metadata["ownerReferences"] = [
                 owner for owner in metadata["ownerReferences"] if owner.get("uid") not in uids
             ]
 
-        self._writer.amend(_route(kind, stored), lambda body: change(body["metadata"]))
+        self._writer.amend(_route(kind, entry), lambda body: change(body["metadata"]))
 
     # Namespaces and definitions
 
@@ -301,20 +301,20 @@ class Collector:
                     body = {"metadata": {"name": name}}
                     self._writer.create(Route("create", kind, key.namespace), body, WriteOptions())
 
-    def _end_namespace(self, kind: Kind, place: Place, stored: Stored) -> None:
-        name = key_of(stored.body).name
+    def _end_namespace(self, kind: Kind, place: Place, entry: Stored) -> None:
+        name = key_of(entry.body).name
         kinds = [each for each in self._registry.stored if each.resource.is_namespaced]
         if not self._terminating.get(place):
             self._terminating[place] = all(self._delete_some(each, name) for each in kinds)
         if not any(self._has_objects(each, name) for each in kinds):
-            self._writer.amend(_route(kind, stored), lambda body: body.update(spec={}))
+            self._writer.amend(_route(kind, entry), lambda body: body.update(spec={}))
 
-    def _end_definition(self, kind: Kind, place: Place, stored: Stored) -> None:
+    def _end_definition(self, kind: Kind, place: Place, entry: Stored) -> None:
         kinds = {str(each.storage): each for each in self._registry.defined_by(*place)}
         if not self._terminating.get(place):
             self._terminating[place] = all(self._delete_some(each, "") for each in kinds.values())
         if not any(self._has_objects(each, "") for each in kinds.values()):
-            self._drop_finalizer(kind, stored, CLEAN_UP)
+            self._drop_finalizer(kind, entry, CLEAN_UP)
 
     def _has_objects(self, kind: Kind, namespace: str) -> bool:
         return any(self._store.collection(str(kind.storage)).paths(namespace))
@@ -323,22 +323,22 @@ class Collector:
         """Delete some objects that are not terminating; whether these were all."""
         collection = self._store.collection(str(kind.storage))
         objects = map(collection.objects.__getitem__, collection.paths(namespace))
-        alive = (stored for stored in objects if not stored.body["metadata"].get("deletionTimestamp"))
+        alive = (entry for entry in objects if not entry.body["metadata"].get("deletionTimestamp"))
         some = tuple(islice(alive, MOST_AT_ONCE))
-        for stored in some:
-            self._delete(kind, stored, "Background")
+        for entry in some:
+            self._delete(kind, entry, "Background")
         return len(some) < MOST_AT_ONCE
 
     # Writes
 
-    def _delete(self, kind: Kind, stored: Stored, propagation: str) -> None:
-        self._deleter.delete(_route(kind, stored), DeleteOptions(uid=uid_of(stored.body), propagation=propagation))
+    def _delete(self, kind: Kind, entry: Stored, propagation: str) -> None:
+        self._deleter.delete(_route(kind, entry), DeleteOptions(uid=uid_of(entry.body), propagation=propagation))
 
-    def _drop_finalizer(self, kind: Kind, stored: Stored, finalizer: str) -> None:
+    def _drop_finalizer(self, kind: Kind, entry: Stored, finalizer: str) -> None:
         def change(metadata: Json) -> None:
             metadata["finalizers"] = [name for name in metadata["finalizers"] if name != finalizer]
 
-        self._writer.amend(_route(kind, stored), lambda body: change(body["metadata"]))
+        self._writer.amend(_route(kind, entry), lambda body: change(body["metadata"]))
 
 
 def _deletes_dependents(owner: Body) -> bool:
@@ -346,6 +346,6 @@ def _deletes_dependents(owner: Body) -> bool:
     return bool(metadata.get("deletionTimestamp")) and FOREGROUND in metadata.get("finalizers", ())
 
 
-def _route(kind: Kind, stored: Stored) -> Route:
-    key = key_of(stored.body)
+def _route(kind: Kind, entry: Stored) -> Route:
+    key = key_of(entry.body)
     return Route("collect", kind, key.namespace, key.name)

@@ -80,9 +80,9 @@ class ObjectWriter:
         self._clock = clock
         self._uids = uids
 
-    def create(self, route: Route, sent: object, options: WriteOptions) -> Stored:
+    def create(self, route: Route, payload: object, options: WriteOptions) -> Stored:
         kind, now = route.kind, self._clock.now()
-        body = self._framed(kind, sent, options)
+        body = self._framed(kind, payload, options)
         metadata = body["metadata"]
         stamps.place(kind, metadata, route.key)
         version = metadata.get("resourceVersion", "")
@@ -112,10 +112,10 @@ class ObjectWriter:
             metadata["resourceVersion"] = version  # which only the storage looks at, and replaces
         return self._commit(collection, path, self._for_storage(kind, body), options)
 
-    def update(self, route: Route, sent: object, options: WriteOptions) -> Stored:
+    def update(self, route: Route, payload: object, options: WriteOptions) -> Stored:
         """Replace an object, or its part that is a subresource."""
         kind = route.kind
-        body = self._framed(kind, sent, options)
+        body = self._framed(kind, payload, options)
         stamps.place(kind, body["metadata"], route.key)
         if kind.may_create_by_update and not gets.has_stored(self._store, route):
             check_uid(route, body["metadata"], "")
@@ -123,79 +123,79 @@ class ObjectWriter:
             if not options.is_dry_run:
                 body["metadata"].pop("resourceVersion", None)
             return self.create(route, body, options)
-        stored = gets.stored_at(self._store, route)
-        check_uid(route, body["metadata"], stored.body["metadata"]["uid"])
-        return self._replace(route, stored, body, options)
+        entry = gets.stored_at(self._store, route)
+        check_uid(route, body["metadata"], entry.body["metadata"]["uid"])
+        return self._replace(route, entry, body, options)
 
     def patch(self, route: Route, change: Callable[[Body], object], options: WriteOptions) -> Stored:
-        stored = gets.stored_at(self._store, route)
-        patched = change(gets.served(route.kind, stored))
-        if not bodies.is_of(route.kind, patched):
+        entry = gets.stored_at(self._store, route)
+        body = change(gets.served(route.kind, entry))
+        if not bodies.is_of(route.kind, body):
             raise failures.changed_kind()
-        patched = self._framed(route.kind, patched, options)
-        stamps.place(route.kind, patched["metadata"], route.key)
+        body = self._framed(route.kind, body, options)
+        stamps.place(route.kind, body["metadata"], route.key)
         try:
-            return self._replace(route, stored, patched, options)
+            return self._replace(route, entry, body, options)
         except ApiFailure as failure:
             if failure.code != 400:
                 raise
             # What would be a bad request in a body is invalid as what a patch makes of an object.
             raise ApiFailure(422, "Invalid", str(failure)) from failure
 
-    def act(self, route: Route, sent: object, options: WriteOptions) -> None:
+    def act(self, route: Route, payload: object, options: WriteOptions) -> None:
         """Do what a POST to a subresource asks for."""
-        stored = gets.stored_at(self._store, route)
-        body = route.kind.actions[route.subresource](_copy(route.kind, stored), _mapping(sent), self._clock.now())
-        self._commit_change(route, stored, body, options)
+        entry = gets.stored_at(self._store, route)
+        body = route.kind.actions[route.subresource](_copy(route.kind, entry), _mapping(payload), self._clock.now())
+        self._commit_change(route, entry, body, options)
 
     def amend(self, route: Route, change: Callable[[Json], object]) -> None:
         """Change an object as the server itself does: neither defaults nor validation stand in the way."""
-        stored = gets.stored_at(self._store, route)
-        body = _copy(route.kind, stored)
+        entry = gets.stored_at(self._store, route)
+        body = _copy(route.kind, entry)
         change(body)
-        self._commit_change(route, stored, body, WriteOptions())
+        self._commit_change(route, entry, body, WriteOptions())
 
-    def _framed(self, kind: Kind, sent: object, options: WriteOptions) -> Json:
-        framed = bodies.framed(kind, sent, self._registry)
+    def _framed(self, kind: Kind, payload: object, options: WriteOptions) -> Json:
+        framed = bodies.framed(kind, payload, self._registry)
         is_ignored, warnings_so_far = options.field_validation == "Ignore", set(options.warnings)
         if kind.unknown_fields is not None and (kind.is_custom or not is_ignored):
             # Of what was sent: nothing but the known fields of metadata is taken along.
             unknown = kind.unknown_fields(framed)
             if not kind.is_custom:  # whose decoder looks into no field that it does not know
-                gone = tuple(text.removeprefix("unknown field ").rstrip('"') for text in unknown)
-                options.warnings[:] = [text for text in options.warnings if not _is_below(text, gone)]
+                unknown_paths = tuple(text.removeprefix("unknown field ").rstrip('"') for text in unknown)
+                options.warnings[:] = [text for text in options.warnings if not _is_below(text, unknown_paths)]
             options.warnings.extend(text for text in unknown if not is_ignored and text not in warnings_so_far)
         return stamps.ordered(framed)
 
-    def _replace(self, route: Route, stored: Stored, body: Json, options: WriteOptions) -> Stored:
+    def _replace(self, route: Route, entry: Stored, body: Json, options: WriteOptions) -> Stored:
         kind, metadata = route.kind, body["metadata"]
-        old = _copy(kind, stored)
+        old = _copy(kind, entry)
         version = _version_of(metadata)
         if not version and (kind.is_custom or kind.must_name_version):
             raise failures.version_required(kind, route.name)
-        if version and version != stored.version:
+        if version and version != entry.version:
             raise failures.conflict(kind, route.name)
         options.causes.extend(stamps.immutable_causes(metadata, old["metadata"]))
         stamps.carry_over(metadata, old["metadata"])
-        body = self._merged(route, body, old)
+        body = self._merge(route, body, old)
         if options.managed_fields is not None:
             body = {**body, "metadata": {**body["metadata"], "managedFields": options.managed_fields}}
         if route.subresource not in kind.changes or options.causes:
             if route.subresource == "status" and kind.validate_status is not None:
                 kind = replace(kind, validate=kind.validate_status)
-            body = self._prepared(kind, body, gets.served(kind, stored), options)
-        if options.managed_fields is None and stored.body["metadata"].get("managedFields"):
-            body = {**body, "metadata": self._with_managers(route, stored, body, options)}
-        return self._commit_change(route, stored, body, options)
+            body = self._prepared(kind, body, gets.served(kind, entry), options)
+        if options.managed_fields is None and entry.body["metadata"].get("managedFields"):
+            body = {**body, "metadata": self._with_managers(route, entry, body, options)}
+        return self._commit_change(route, entry, body, options)
 
-    def _with_managers(self, route: Route, stored: Stored, body: Json, options: WriteOptions) -> Json:
+    def _with_managers(self, route: Route, entry: Stored, body: Json, options: WriteOptions) -> Json:
         from tf_operator.local.apiserver.writes import server_side_apply as ssa  # noqa: PLC0415 (few objects are applied)
 
         write = ssa.ManagedWrite(options.manager, route.subresource, is_forced=True, now=self._clock.now())
-        managers = ssa.updated(route.kind, gets.served(route.kind, stored), body, write)
+        managers = ssa.updated(route.kind, gets.served(route.kind, entry), body, write)
         return {**body["metadata"], "managedFields": managers}
 
-    def _merged(self, route: Route, body: Json, old: Json) -> Json:
+    def _merge(self, route: Route, body: Json, old: Json) -> Json:
         kind, subresource = route.kind, route.subresource
         if change := kind.changes.get(subresource):
             return stamps.ordered(change(old, body, self._clock.now()))
@@ -230,17 +230,17 @@ class ObjectWriter:
             raise failures.invalid(kind, name, causes)
         return body
 
-    def _commit_change(self, route: Route, stored: Stored, body: Json, options: WriteOptions) -> Stored:
+    def _commit_change(self, route: Route, entry: Stored, body: Json, options: WriteOptions) -> Stored:
         kind = route.kind
-        stamps.count_generation(kind, body, gets.served(kind, stored))
+        stamps.count_generation(kind, body, gets.served(kind, entry))
         body = stamps.ordered(self._for_storage(kind, body))
-        if stamps.is_same(body, stored.body):
-            return stored
+        if stamps.is_same(body, entry.body):
+            return entry
         collection, path = str(kind.storage), path_of(route.key)
-        if _is_done(kind, stored.body, body):
+        if _is_done(kind, entry.body, body):
             if not options.is_dry_run:
                 self._store.commit(collection, path, None)
-            return Stored(body, stored.version)
+            return Stored(body, entry.version)
         return self._commit(collection, path, body, options)
 
     def _commit(self, collection: str, path: str, body: Json, options: WriteOptions) -> Stored:
@@ -264,10 +264,10 @@ class ObjectWriter:
         namespaces = self._registry.namespaces
         if not namespace or namespaces is None:
             return
-        stored = self._store.collection(str(namespaces.storage)).objects.get(namespace)
-        if stored is None:
+        entry = self._store.collection(str(namespaces.storage)).objects.get(namespace)
+        if entry is None:
             raise failures.not_found(namespaces, namespace)
-        if stored.body["metadata"].get("deletionTimestamp"):
+        if entry.body["metadata"].get("deletionTimestamp"):
             reason = f"unable to create new content in namespace {namespace} because it is being terminated"
             cause = FieldCause(
                 "metadata.namespace", "NamespaceTerminating", f"namespace {namespace} is being terminated"
@@ -315,12 +315,12 @@ def _is_done(kind: Kind, old: Body, new: Body) -> bool:
     return "deletionTimestamp" in metadata and has_no_grace and not finalizers_of(kind, new)
 
 
-def _copy(kind: Kind, stored: Stored) -> Json:
-    copy: Json = msgspec.json.decode(stored.served(kind.resource.api_version, kind.convert, kind.completion)[1])
+def _copy(kind: Kind, entry: Stored) -> Json:
+    copy: Json = msgspec.json.decode(entry.served(kind.resource.api_version, kind.convert, kind.completion)[1])
     return copy
 
 
-def _mapping(sent: object) -> Json:
-    if not isinstance(sent, dict):
+def _mapping(payload: object) -> Json:
+    if not isinstance(payload, dict):
         raise failures.bad_request("the object provided is no JSON object")
-    return sent
+    return payload
