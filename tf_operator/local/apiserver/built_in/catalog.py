@@ -31,15 +31,15 @@ from tf_operator.meta import Body, GroupVersionResource
 # Namespaces.
 
 
-def _fill_namespace(body: Json, stored: Body | None, _: datetime) -> None:
+def _fill_namespace(body: Json, old: Body | None, _: datetime) -> None:
     metadata = body["metadata"]
     metadata.setdefault("labels", {})["kubernetes.io/metadata.name"] = metadata.get("name", "")
-    if stored is None:
+    if old is None:
         finalizers = (body.get("spec") or {}).get("finalizers") or []
         body["spec"] = {"finalizers": list(dict.fromkeys([*finalizers, "kubernetes"]))}
         body["status"] = {"phase": "Active"}
     else:
-        body["spec"] = stored.get("spec", {})
+        body["spec"] = old.get("spec", {})
 
 
 def _namespace_rules(body: Body, _: Body | None) -> Iterator[FieldCause]:
@@ -49,9 +49,9 @@ def _namespace_rules(body: Body, _: Body | None) -> Iterator[FieldCause]:
         yield causes.invalid("status.Phase", phase, f"may only be '{only}' if `deletionTimestamp` is {when}")
 
 
-def _finalize(stored: Body, sent: Json, _: datetime) -> Json:
-    finalizers = (sent.get("spec") or {}).get("finalizers")
-    return {**stored, "spec": {"finalizers": finalizers} if finalizers else {}}
+def _finalize(old: Body, payload: Json, _: datetime) -> Json:
+    finalizers = (payload.get("spec") or {}).get("finalizers")
+    return {**old, "spec": {"finalizers": finalizers} if finalizers else {}}
 
 
 _IMMORTAL: Final = frozenset({"default", "kube-system", "kube-public"})
@@ -74,14 +74,14 @@ _NODE_INFO: Final = (
 )
 
 
-def _fill_claim(body: Json, stored: Body | None, _: datetime) -> None:
+def _fill_claim(body: Json, old: Body | None, _: datetime) -> None:
     spec = body["spec"] = body.get("spec") or {}
     spec.setdefault("volumeMode", "Filesystem")
-    if stored is None:
+    if old is None:
         body["status"] = {"phase": "Pending"}
 
 
-def _claim_rules(body: Body, stored: Body | None) -> Iterator[FieldCause]:
+def _claim_rules(body: Body, old: Body | None) -> Iterator[FieldCause]:
     spec = body["spec"]
     modes = tuple(columns.ACCESS_MODES)
     if not spec.get("accessModes"):
@@ -95,8 +95,8 @@ def _claim_rules(body: Body, stored: Body | None) -> Iterator[FieldCause]:
     elif (quantity.parse(requests["storage"]) or 0) <= 0:
         yield causes.invalid("spec.resources[storage]", requests["storage"], "must be greater than zero")
     unchangeable = ("accessModes", "selector", "storageClassName", "volumeMode")
-    old_spec = (stored or {}).get("spec", {})
-    if stored is not None and any(spec.get(name) != old_spec.get(name) for name in unchangeable):
+    old_spec = (old or {}).get("spec", {})
+    if old is not None and any(spec.get(name) != old_spec.get(name) for name in unchangeable):
         detail = (
             "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
         )

@@ -14,9 +14,9 @@ _LARGEST: Final = 1024 * 1024
 _IMMUTABLE: Final = "field is immutable when `immutable` is set"
 
 
-def prepare_secret(body: Json, stored: Body | None, _: datetime) -> None:
+def prepare_secret(body: Json, old: Body | None, _: datetime) -> None:
     """Fill a Secret. ``stringData`` is write-only: it becomes ``data``."""
-    body["type"] = body.get("type") or (stored or {}).get("type") or "Opaque"
+    body["type"] = body.get("type") or (old or {}).get("type") or "Opaque"
     texts = body.pop("stringData", None) or {}
     if texts:
         encoded = {key: go_base64.encode(str(text).encode()) for key, text in texts.items()}
@@ -44,12 +44,12 @@ def _undecodable(kind: str, problem: object) -> ApiFailure:
     return ApiFailure(400, "BadRequest", f'{kind} in version "v1" cannot be handled as a {kind}: {problem}')
 
 
-def check(body: Body, stored: Body | None) -> Iterator[FieldCause]:
+def check(body: Body, old: Body | None) -> Iterator[FieldCause]:
     data, binary = body.get("data") or {}, body.get("binaryData") or {}
     size = sum(len(str(text).encode(errors="surrogatepass")) for text in data.values()) + sum(
         map(_decoded_size, binary.values())
     )
-    yield from _check_data(body, stored, size)
+    yield from _check_data(body, old, size)
 
 
 def _decoded_size(text: str) -> int:
@@ -57,7 +57,7 @@ def _decoded_size(text: str) -> int:
     return len(text) // 4 * 3 - text.count("=")
 
 
-def _check_data(body: Body, stored: Body | None, size: int) -> Iterator[FieldCause]:
+def _check_data(body: Body, old: Body | None, size: int) -> Iterator[FieldCause]:
     data, binary = body.get("data") or {}, body.get("binaryData") or {}
     for field, keys in (("data", data), ("binaryData", binary)):
         for key in keys:
@@ -67,19 +67,19 @@ def _check_data(body: Body, stored: Body | None, size: int) -> Iterator[FieldCau
         yield causes.invalid(f"data[{key}]", key, "duplicate of key present in binaryData")
     if size > _LARGEST:
         yield causes.too_long("data", _LARGEST)
-    if stored is not None and stored.get("immutable"):
-        yield from _check_unchanged(body, stored)
+    if old is not None and old.get("immutable"):
+        yield from _check_unchanged(body, old)
 
 
-def _check_unchanged(body: Body, stored: Body) -> Iterator[FieldCause]:
+def _check_unchanged(body: Body, old: Body) -> Iterator[FieldCause]:
     if not body.get("immutable"):
         yield causes.forbidden("immutable", _IMMUTABLE)
     for field in ("data", "binaryData"):
-        if (body.get(field) or {}) != (stored.get(field) or {}):
+        if (body.get(field) or {}) != (old.get(field) or {}):
             yield causes.forbidden(field, _IMMUTABLE)
 
 
-def check_secret(body: Body, stored: Body | None) -> Iterator[FieldCause]:
-    if stored is not None and body["type"] != stored.get("type"):
+def check_secret(body: Body, old: Body | None) -> Iterator[FieldCause]:
+    if old is not None and body["type"] != old.get("type"):
         yield causes.invalid("type", body["type"], "field is immutable")
-    yield from _check_data(body, stored, sum(map(_decoded_size, (body.get("data") or {}).values())))
+    yield from _check_data(body, old, sum(map(_decoded_size, (body.get("data") or {}).values())))

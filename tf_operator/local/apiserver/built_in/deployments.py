@@ -21,11 +21,11 @@ def prepare(body: Json, _: Body | None, __: datetime) -> None:
         pods.set_spec_defaults(template["spec"])
 
 
-def check(body: Body, stored: Body | None) -> Iterator[FieldCause]:
+def check(body: Body, old: Body | None) -> Iterator[FieldCause]:
     spec = body["spec"]
     if not spec.get("selector"):
         yield causes.required("spec.selector")
-    if stored is not None and spec.get("selector") != stored["spec"].get("selector"):
+    if old is not None and spec.get("selector") != old["spec"].get("selector"):
         yield causes.invalid("spec.selector", spec.get("selector"), "field is immutable")
     template = spec.get("template") or {}
     selector = (spec.get("selector") or {}).get("matchLabels") or {}

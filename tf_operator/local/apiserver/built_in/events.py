@@ -65,10 +65,10 @@ def check(body: Body, _: Body | None) -> Iterator[FieldCause]:
     yield from _check_namespace(body, "involvedObject")
 
 
-def check_newer(body: Body, stored: Body | None) -> Iterator[FieldCause]:
+def check_newer(body: Body, old: Body | None) -> Iterator[FieldCause]:
     """What is wrong with an event of events.k8s.io."""
     yield from _check_namespace(body, "regarding")
-    if stored is not None or body.get("deprecatedCount"):
+    if old is not None or body.get("deprecatedCount"):
         return
     if not body.get("eventTime"):
         yield causes.required("eventTime")

@@ -17,9 +17,9 @@ _COUNTED: Final = frozenset({"configmaps", "persistentvolumeclaims", "resourcequ
 _HIGHEST_PRIORITY: Final = 1_000_000_000
 
 
-def prepare_quota(body: Json, stored: Body | None, _: datetime) -> None:
+def prepare_quota(body: Json, old: Body | None, _: datetime) -> None:
     body["spec"] = body.get("spec") or {}
-    if stored is None:
+    if old is None:
         body["status"] = {}
 
 
@@ -50,15 +50,15 @@ def observe_quota(body: Body, listing: Listing) -> Json:
     return {"hard": hard, "used": {name: quantity.text(amount) for name, amount in used.items()}} if hard else {}
 
 
-def prepare_class(body: Json, stored: Body | None, _: datetime) -> None:
+def prepare_class(body: Json, old: Body | None, _: datetime) -> None:
     """Fill a PriorityClass, whose generation never grows."""
-    if stored is None:
+    if old is None:
         body["metadata"]["generation"] = 1
     body.setdefault("value", 0)
     body.setdefault("preemptionPolicy", "PreemptLowerPriority")
 
 
-def check_class(body: Body, stored: Body | None) -> Iterator[FieldCause]:
+def check_class(body: Body, old: Body | None) -> Iterator[FieldCause]:
     name = body["metadata"].get("name", "")
     if name.startswith("system-"):
         rule = "priority class names with 'system-' prefix are reserved for system use only. error:"
@@ -66,7 +66,7 @@ def check_class(body: Body, stored: Body | None) -> Iterator[FieldCause]:
     if body["value"] > _HIGHEST_PRIORITY:
         detail = f"maximum allowed value of a user defined priority is {_HIGHEST_PRIORITY}"
         yield causes.forbidden("value", detail)
-    if stored is not None and body.get("value") != stored.get("value"):
+    if old is not None and body.get("value") != old.get("value"):
         yield causes.forbidden("value", "may not be changed in an update.")
-    if stored is not None and body.get("preemptionPolicy") != stored.get("preemptionPolicy"):
+    if old is not None and body.get("preemptionPolicy") != old.get("preemptionPolicy"):
         yield causes.invalid("preemptionPolicy", body.get("preemptionPolicy"), "field is immutable")

@@ -45,15 +45,15 @@ _CHANGE_RULE: Final = (
 )
 
 
-def check(pod: Body, stored: Body | None) -> Iterator[FieldCause]:
+def check(pod: Body, old: Body | None) -> Iterator[FieldCause]:
     spec = pod["spec"]
-    if stored is None:
+    if old is None:
         yield from check_spec(spec, "spec")
-    elif _unchangeable(spec) != _unchangeable(stored["spec"]):
+    elif _unchangeable(spec) != _unchangeable(old["spec"]):
         yield causes.forbidden("spec", _CHANGE_RULE)
-    elif spec != stored["spec"]:
+    elif spec != old["spec"]:
         yield from check_spec(spec, "spec")
-        yield from _check_changes(spec, stored["spec"])
+        yield from _check_changes(spec, old["spec"])
 
 
 def _unchangeable(spec: Body) -> dict[str, Any]:
@@ -65,18 +65,18 @@ def _unchangeable(spec: Body) -> dict[str, Any]:
     return rest
 
 
-def _check_changes(spec: Body, stored: Body) -> Iterator[FieldCause]:
+def _check_changes(spec: Body, old: Body) -> Iterator[FieldCause]:
     """Some fields may change in one direction only."""
-    deadline, old_deadline = spec.get("activeDeadlineSeconds"), stored.get("activeDeadlineSeconds")
+    deadline, old_deadline = spec.get("activeDeadlineSeconds"), old.get("activeDeadlineSeconds")
     if old_deadline is not None and deadline is None:
         yield causes.invalid("spec.activeDeadlineSeconds", None, "must not update from a positive integer to nil value")
     elif old_deadline is not None and deadline is not None and deadline > old_deadline:
         yield causes.invalid("spec.activeDeadlineSeconds", deadline, "must be less than or equal to previous value")
-    if any(gate not in stored.get("schedulingGates", ()) for gate in spec.get("schedulingGates", ())):
+    if any(gate not in old.get("schedulingGates", ()) for gate in spec.get("schedulingGates", ())):
         detail = "only deletion is allowed, but found new scheduling gates"
         yield causes.forbidden("spec.schedulingGates", detail)
-    added = [_lasting(toleration) for toleration in spec.get("tolerations", ())]
-    if any(_lasting(toleration) not in added for toleration in stored.get("tolerations", ())):
+    tolerations = [_lasting(toleration) for toleration in spec.get("tolerations", ())]
+    if any(_lasting(toleration) not in tolerations for toleration in old.get("tolerations", ())):
         detail = "existing toleration can not be modified except its tolerationSeconds"
         yield causes.forbidden("spec.tolerations", detail)
 
@@ -120,9 +120,9 @@ def _check_spread(constraints: Any, path: str) -> Iterator[FieldCause]:  # noqa:
 
 def _check_containers(spec: Body, path: str) -> Iterator[FieldCause]:
     volumes = {volume.get("name") for volume in spec.get("volumes") or ()}
-    taken = {container.get("name") for container in spec.get("containers") or ()}
+    container_names = {container.get("name") for container in spec.get("containers") or ()}
     for kind in CONTAINER_LISTS:
-        names_so_far = set(taken) if kind == "initContainers" else set[str]()
+        names_so_far = set(container_names) if kind == "initContainers" else set[str]()
         for index, container in enumerate(spec.get(kind) or ()):
             field = f"{path}.{kind}[{index}]"
             yield from _check_container(container, field, volumes)
@@ -192,14 +192,14 @@ def _check_restarts(container: Body, path: str) -> Iterator[FieldCause]:
 
 
 def _check_ports(ports: Any, path: str) -> Iterator[FieldCause]:  # noqa: ANN401 - decoded JSON
-    taken = set[str]()
+    port_names = set[str]()
     for index, port in enumerate(ports):
         field, name, number = f"{path}[{index}]", port.get("name", ""), port.get("containerPort", 0)
         for problem in names.port_name(name) if name else ():
             yield causes.invalid(f"{field}.name", name, problem)
-        if name in taken:
+        if name in port_names:
             yield causes.duplicate(f"{field}.name", name)
-        taken |= {name} - {""}
+        port_names |= {name} - {""}
         if not number:
             yield causes.required(f"{field}.containerPort")
         elif not 0 < number <= _LARGEST_PORT:

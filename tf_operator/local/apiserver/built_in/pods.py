@@ -49,7 +49,7 @@ _GATED: Final = {
 _TAG: Final = r"(?:[^/]+/)*[^/:@]+(?::(?P<tag>[^/:@]+))?(?P<digest>@.+)?"
 
 
-def prepare(body: Json, stored: Body | None, now: datetime) -> None:
+def prepare(body: Json, old: Body | None, now: datetime) -> None:
     """Fill a new pod, or what an update leaves out."""
     spec = body["spec"] = body.get("spec") or {}
     if not spec.get("serviceAccountName") and not spec.get("serviceAccount"):
@@ -62,12 +62,12 @@ def prepare(body: Json, stored: Body | None, now: datetime) -> None:
         spec["priority"] = 0
     spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
     _tolerate(spec)
-    if stored is None:
+    if old is None:
         gated = {"conditions": [_GATED | {"lastTransitionTime": rfc3339(now)}]} if spec.get("schedulingGates") else {}
         body["status"] = {"phase": "Pending", **gated, "qosClass": qos_class(spec)}
     else:
         status = body["status"] = body.get("status") or {}
-        status.setdefault("qosClass", stored.get("status", {}).get("qosClass", qos_class(spec)))
+        status.setdefault("qosClass", old.get("status", {}).get("qosClass", qos_class(spec)))
         _fill_status(status)
 
 
@@ -201,35 +201,35 @@ def grace_seconds(body: Body, requested: int | None) -> int:
     return seconds if seconds >= 0 else 1
 
 
-def bind(stored: Body, binding: Json, now: datetime) -> Json:
-    name, target = stored["metadata"]["name"], binding.get("target") or {}
+def bind(old: Body, binding: Json, now: datetime) -> Json:
+    name, target = old["metadata"]["name"], binding.get("target") or {}
     node = target.get("name", "")
     if not node or target.get("kind", "Node") not in ("", "Node"):
         raise ApiFailure(500, "", "target.name: Required value")
-    if current := stored["spec"].get("nodeName"):
+    if current := old["spec"].get("nodeName"):
         problem = f'pod {name} is already assigned to node "{current}"'
         message = f'Operation cannot be fulfilled on pods/binding "{name}": {problem}'
         raise ApiFailure(409, "Conflict", message, details={"kind": "pods/binding", "name": name})
-    status = stored.get("status", {})
+    status = old.get("status", {})
     scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": rfc3339(now)}
     others = [condition for condition in status.get("conditions", ()) if condition.get("type") != "PodScheduled"]
     return {
-        **stored,
-        "spec": {**stored["spec"], "nodeName": node},
+        **old,
+        "spec": {**old["spec"], "nodeName": node},
         "status": {**status, "conditions": [*others, scheduled]},
     }
 
 
-def evict(stored: Body, eviction: Json, now: datetime) -> Json:
+def evict(old: Body, eviction: Json, now: datetime) -> Json:
     """The pod that knows why it is about to be deleted."""
     version, kind = eviction.get("apiVersion") or "policy/v1", eviction.get("kind") or "Eviction"
     if version not in ("policy/v1", "policy/v1beta1") or kind != "Eviction":
         last = str(version).rpartition("/")[2]
         problem = f"converting ({last}.{kind}) to (policy.Eviction): unknown conversion"
         raise failures.bad_request(f'{kind} in version "{last}" cannot be handled as a Eviction: {problem}')
-    if metadata_of(eviction).get("name") != stored["metadata"]["name"]:
+    if metadata_of(eviction).get("name") != old["metadata"]["name"]:
         raise failures.bad_request("name in URL does not match name in Eviction object")
-    status = stored.get("status", {})
+    status = old.get("status", {})
     conditions: list[Json] = status.get("conditions") or []
     disruption = next((condition for condition in conditions if condition.get("type") == "DisruptionTarget"), None)
     since = disruption.get("lastTransitionTime") if disruption and disruption.get("status") == "True" else None
@@ -242,7 +242,7 @@ def evict(stored: Body, eviction: Json, now: datetime) -> Json:
         "lastTransitionTime": since or rfc3339(now),
     }
     others = [condition for condition in conditions if condition is not disruption]
-    return {**stored, "status": {**status, "conditions": [*others, evicted]}}
+    return {**old, "status": {**status, "conditions": [*others, evicted]}}
 
 
 def usage(pod: Body) -> dict[str, Any]:

@@ -24,18 +24,18 @@ _ADDRESSES: Final = 2**16 - 2
 _ALLOCATED: Final = ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
 
 
-def prepare(body: Json, stored: Body | None, _: datetime) -> None:
+def prepare(body: Json, old: Body | None, _: datetime) -> None:
     """Fill a service; what was allocated stays in an update that leaves it out."""
     spec = body["spec"] = body.get("spec") or {}
     for name, value in _DEFAULTS.items():
         if not spec.get(name):
             spec[name] = value
-    old_spec: Body = (stored or {}).get("spec", {})
+    old_spec: Body = (old or {}).get("spec", {})
     for name in _ALLOCATED if spec["type"] != "ExternalName" else ():
         if not spec.get(name) and name in old_spec:
             spec[name] = old_spec[name]
     _fill_ports(spec, old_spec)
-    if stored is None:
+    if old is None:
         body["status"] = {"loadBalancer": {}}
 
 
@@ -83,7 +83,7 @@ def _free_address(taken: set[Any], uid: str) -> str:
     return next(address for address in addresses if address not in taken)
 
 
-def check(body: Body, stored: Body | None) -> Iterator[FieldCause]:
+def check(body: Body, old: Body | None) -> Iterator[FieldCause]:
     spec = body["spec"]
     kind, address, ports = spec["type"], spec.get("clusterIP"), spec.get("ports") or ()
     if kind not in _TYPES:
@@ -97,7 +97,7 @@ def check(body: Body, stored: Body | None) -> Iterator[FieldCause]:
     yield from _check_ports(ports)
     if spec.get("sessionAffinity") not in ("ClientIP", "None"):
         yield causes.not_supported("spec.sessionAffinity", spec.get("sessionAffinity"), ("ClientIP", "None"))
-    old_address = (stored or {}).get("spec", {}).get("clusterIP")
+    old_address = (old or {}).get("spec", {}).get("clusterIP")
     if old_address and kind != "ExternalName" and address != old_address:
         yield causes.invalid("spec.clusterIPs[0]", [address], "may not change once set")
 

@@ -31,26 +31,26 @@ _EXPIRED_PAGE = (
 
 
 def stored_at(store: VersionedStore, route: Route) -> Stored:
-    stored = store.collection(str(route.kind.storage)).objects.get(path_of(route.key))
-    if stored is None:
+    entry = store.collection(str(route.kind.storage)).objects.get(path_of(route.key))
+    if entry is None:
         raise failures.not_found(route.kind, route.name)
-    return stored
+    return entry
 
 
 def has_stored(store: VersionedStore, route: Route) -> bool:
     return path_of(route.key) in store.collection(str(route.kind.storage)).objects
 
 
-def served(kind: Kind, stored: Stored) -> Body:
-    return stored.served(kind.resource.api_version, kind.convert, kind.completion)[0]
+def served(kind: Kind, entry: Stored) -> Body:
+    return entry.served(kind.resource.api_version, kind.convert, kind.completion)[0]
 
 
 def get(store: VersionedStore, route: Route, query: Mapping[str, str], *, view: View, now: datetime) -> Response:
     version = version_of(query)
-    stored = stored_at(store, route)
+    entry = stored_at(store, route)
     if version and version > store.version:
         raise failures.not_yet(version, store.version)
-    return view.one(stored, now)
+    return view.one(entry, now)
 
 
 def list_objects(store: VersionedStore, route: Route, query: Mapping[str, str], *, view: View, now: datetime) -> Parts:
@@ -68,25 +68,25 @@ def page(store: VersionedStore, route: Route, query: Mapping[str, str]) -> tuple
         collection, route.namespace, version=version, after=after, is_exact=is_exact, token=options.token
     )
     limit = 0 if options.version == 0 and not options.token else options.limit  # any version will do: that in memory
-    listed: list[Stored] = []
+    entries: list[Stored] = []
     meta: dict[str, object] = {"resourceVersion": str(version)}
-    left, last = 0, ""
+    rest_count, last = 0, ""
     for path in paths:
-        stored = objects[path]
-        if selects is not None and not selects(stored):
+        entry = objects[path]
+        if selects is not None and not selects(entry):
             continue
-        if limit and len(listed) == limit:
-            left += 1
+        if limit and len(entries) == limit:
+            rest_count += 1
             if selects is not None:
                 break  # with a selector the rest is not counted
             continue
-        listed.append(stored)
+        entries.append(entry)
         last = path
-    if left:
+    if rest_count:
         meta["continue"] = make_token(version, last)
         if selects is None:
-            meta["remainingItemCount"] = left
-    return listed, meta
+            meta["remainingItemCount"] = rest_count
+    return entries, meta
 
 
 def _list_start(store: VersionedStore, options: ListOptions) -> tuple[int, str, bool]:
@@ -132,8 +132,8 @@ def selection(kind: Kind, options: ListOptions, *, name: str = "") -> Selects | 
         return None
     served = kind.resource.api_version
 
-    def selects(stored: Stored) -> bool:
-        body, _ = stored.served(served, kind.convert, kind.completion)
+    def selects(entry: Stored) -> bool:
+        body, _ = entry.served(served, kind.convert, kind.completion)
         return all(predicate(body) for predicate in predicates)
 
     return selects

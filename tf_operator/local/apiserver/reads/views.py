@@ -47,19 +47,19 @@ class View:
         """An object that is not stored, as it is: the end of a watch."""
         return protobuf.enveloped(body) if self.media == PROTOBUF else msgspec.json.encode(body)
 
-    def one(self, stored: Stored, now: datetime, *, code: int = 200) -> Response:
+    def one(self, entry: Stored, now: datetime, *, code: int = 200) -> Response:
         if self.form == _METADATA_LIST:
             raise self._not_acceptable("not a list", "")
-        return Response(code, self.raw(stored, now), self.media)
+        return Response(code, self.raw(entry, now), self.media)
 
-    def raw(self, stored: Stored, now: datetime, *, has_columns: bool = True) -> bytes:
+    def raw(self, entry: Stored, now: datetime, *, has_columns: bool = True) -> bytes:
         """One object as JSON, for an answer or the event of a watch (where only the first table has columns)."""
-        body, raw = self._served(stored)
+        body, raw = self._encoded(entry)
         if self.form:
             return self.encode(body, now, has_columns=has_columns)
         if self.media == PROTOBUF:
             resource = self.kind.resource
-            return protobuf.envelope(resource.api_version, resource.kind, self._message(stored, body))
+            return protobuf.envelope(resource.api_version, resource.kind, self._message(entry, body))
         return raw
 
     def encode(self, body: Body, now: datetime, *, has_columns: bool) -> bytes:
@@ -76,42 +76,42 @@ class View:
         return (yield from (self._protobuf_list if self.media == PROTOBUF else self._json_list)(objects, meta, now))
 
     def _json_list(self, objects: Sequence[Stored], meta: Mapping[str, Any], now: datetime) -> Parts:
-        served: list[Encoded] = []
+        encoded: list[Encoded] = []
         table = self._table([], now, meta) if self.form == _TABLE else {}
         for start in range(0, len(objects), MOST_AT_ONCE):
             if start:
                 yield
-            some = [self._served(stored) for stored in objects[start : start + MOST_AT_ONCE]]
+            some = [self._encoded(entry) for entry in objects[start : start + MOST_AT_ONCE]]
             if table:
                 table["rows"] += self._table([body for body, _ in some], now, meta)["rows"]
-            served += some
+            encoded += some
         if table:
             return Response.of(table)
         if self.form == _METADATA_LIST:
-            items = [msgspec.json.encode(self._metadata(body)) for body, _ in served]
+            items = [msgspec.json.encode(self._metadata(body)) for body, _ in encoded]
             answer = _list(_METADATA_LIST, f"meta.k8s.io/{self.version}", meta, items)
             # Go writes a list that nothing was added to as ``null``.
             return answer if items else replace(answer, body=answer.body.replace(b'"items":[]', b'"items":null'))
         resource = self.kind.resource
-        items = [raw for _, raw in served]
+        items = [raw for _, raw in encoded]
         if not self.kind.is_custom:
             # Typed lists say once what their items are. The JSON of a stored object begins with its kind.
             head = len(_head(resource.kind, resource.api_version))
             items = [b"{" + raw[head:] for raw in items]
         return _list(f"{resource.kind}List", resource.api_version, meta, items)
 
-    def _served(self, stored: Stored) -> Encoded:
-        return stored.served(self.kind.resource.api_version, self.kind.convert, self.kind.completion)
+    def _encoded(self, entry: Stored) -> Encoded:
+        return entry.served(self.kind.resource.api_version, self.kind.convert, self.kind.completion)
 
-    def _message(self, stored: Stored, body: Body) -> bytes:
+    def _message(self, entry: Stored, body: Body) -> bytes:
         """Kept, as the JSON is: each watch and list wants it again."""
-        return stored.encoded_as(self.kind.resource.api_version, lambda: protobuf.message(body))
+        return entry.encoded_as(self.kind.resource.api_version, lambda: protobuf.message(body))
 
     def _protobuf_list(self, objects: Sequence[Stored], meta: Mapping[str, Any], __: datetime) -> Parts:
         items: list[bytes] = []
-        for number, stored in enumerate(objects, 1):
-            body, _ = self._served(stored)
-            items.append(protobuf.message(self._metadata(body)) if self.form else self._message(stored, body))
+        for number, entry in enumerate(objects, 1):
+            body, _ = self._encoded(entry)
+            items.append(protobuf.message(self._metadata(body)) if self.form else self._message(entry, body))
             if number % MOST_AT_ONCE == 0:
                 yield
         resource = self.kind.resource

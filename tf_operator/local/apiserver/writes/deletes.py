@@ -62,10 +62,10 @@ def options_of(request: Request) -> DeleteOptions:
     return _options(_body_of(request, request.body) if request.body else _of_query(request.query))
 
 
-def options_within(sent: Body, *, is_dry_run: bool) -> DeleteOptions:
+def options_within(payload: Body, *, is_dry_run: bool) -> DeleteOptions:
     """From an object that has them as a field."""
     try:
-        options = _options(msgspec.convert(sent.get("deleteOptions") or {}, _Body))
+        options = _options(msgspec.convert(payload.get("deleteOptions") or {}, _Body))
     except msgspec.ValidationError as error:
         raise failures.bad_request(f"deleteOptions: {error}") from error
     return replace(options, is_dry_run=options.is_dry_run or is_dry_run)
@@ -115,8 +115,8 @@ def _propagation(body: _Body) -> str:
             FieldCause("propagationPolicy", "FieldValueInvalid", f'Invalid value: "{propagation}": {problem}')
         )
     if propagation not in {"", *_POLICIES}:
-        listed = ", ".join(f'"{policy}"' for policy in (*_POLICIES, "nil"))
-        message = f'Unsupported value: "{propagation}": supported values: {listed}'
+        choices = ", ".join(f'"{policy}"' for policy in (*_POLICIES, "nil"))
+        message = f'Unsupported value: "{propagation}": supported values: {choices}'
         raise _invalid(FieldCause("propagationPolicy", "FieldValueNotSupported", message))
     if body.orphan_dependents is not None:
         return "Orphan" if body.orphan_dependents else "Background"
@@ -137,11 +137,11 @@ class Deleter:
     def delete(self, route: Route, options: DeleteOptions) -> tuple[Stored, bool]:
         """Delete or mark one object: its last state, and whether it is gone."""
         kind = route.kind
-        stored = gets.stored_at(self._store, route)
-        _check(kind, stored.body["metadata"], options)
-        if _is_pending(kind, stored.body["metadata"], options.grace_seconds):
-            return stored, False
-        body: Json = msgspec.json.decode(msgspec.json.encode(stored.body))
+        entry = gets.stored_at(self._store, route)
+        _check(kind, entry.body["metadata"], options)
+        if _is_pending(kind, entry.body["metadata"], options.grace_seconds):
+            return entry, False
+        body: Json = msgspec.json.decode(msgspec.json.encode(entry.body))
         _set_finalizers(body["metadata"], options.propagation)
         if kind.defines is not None and not body["metadata"].get("deletionTimestamp"):
             body["metadata"].setdefault("finalizers", []).append(CLEAN_UP)
@@ -152,25 +152,25 @@ class Deleter:
         if keeps or grace is not None:
             if kind.on_delete is not None:
                 kind.on_delete(body)
-            stored = self._mark(route, stored, body, is_dry_run=options.is_dry_run)
+            entry = self._mark(route, entry, body, is_dry_run=options.is_dry_run)
         if keeps or grace:
-            return stored, False
-        return self._remove(route, stored, is_dry_run=options.is_dry_run), True
+            return entry, False
+        return self._remove(route, entry, is_dry_run=options.is_dry_run), True
 
     def check(self, route: Route, options: DeleteOptions) -> None:
         _check(route.kind, gets.stored_at(self._store, route).body["metadata"], options)
 
-    def _mark(self, route: Route, stored: Stored, body: Json, *, is_dry_run: bool) -> Stored:
+    def _mark(self, route: Route, entry: Stored, body: Json, *, is_dry_run: bool) -> Stored:
         body = stamps.ordered(body)
-        if stamps.is_same(body, stored.body):
-            return stored
+        if stamps.is_same(body, entry.body):
+            return entry
         if is_dry_run:
-            return Stored(body, stored.version)
-        return self._store.commit(str(route.kind.storage), path_of(route.key), body).new or stored
+            return Stored(body, entry.version)
+        return self._store.commit(str(route.kind.storage), path_of(route.key), body).new or entry
 
-    def _remove(self, route: Route, stored: Stored, *, is_dry_run: bool) -> Stored:
+    def _remove(self, route: Route, entry: Stored, *, is_dry_run: bool) -> Stored:
         if is_dry_run:
-            return stored
+            return entry
         return self._store.commit(str(route.kind.storage), path_of(route.key), None).last
 
 
@@ -192,10 +192,10 @@ def _check(kind: Kind, metadata: Mapping[str, Any], options: DeleteOptions) -> N
 
 def _is_pending(kind: Kind, metadata: Body, seconds: int | None) -> bool:
     """Whether an object has a grace period already that the request does not shorten."""
-    running = metadata.get("deletionGracePeriodSeconds")
-    if kind.grace_seconds is None or running is None:
+    old_grace = metadata.get("deletionGracePeriodSeconds")
+    if kind.grace_seconds is None or old_grace is None:
         return False
-    return seconds is None or seconds >= running
+    return seconds is None or seconds >= old_grace
 
 
 def _mark_grace(kind: Kind, body: Json, seconds: int | None, *, now: datetime) -> int | None:
@@ -208,10 +208,10 @@ def _mark_grace(kind: Kind, body: Json, seconds: int | None, *, now: datetime) -
         grace = kind.grace_seconds(body, seconds)
         _mark(metadata, _later(now, grace), grace=grace)
         return grace
-    running = metadata.get("deletionGracePeriodSeconds")
-    if running is None or seconds is None:
+    old_grace = metadata.get("deletionGracePeriodSeconds")
+    if old_grace is None or seconds is None:
         return None
-    metadata["deletionTimestamp"] = rfc3339(_later(began, seconds - running))
+    metadata["deletionTimestamp"] = rfc3339(_later(began, seconds - old_grace))
     metadata["deletionGracePeriodSeconds"] = seconds
     return seconds
 
@@ -243,7 +243,5 @@ def _set_finalizers(metadata: Json, propagation: str) -> None:
     if not propagation:
         return
     finalizers = {"Orphan": [ORPHAN], "Foreground": [FOREGROUND], "Background": []}[propagation]
-    remaining = [
-        name for name in metadata.get("finalizers", ()) if name not in {ORPHAN, FOREGROUND} or name in finalizers
-    ]
-    metadata["finalizers"] = remaining + [name for name in finalizers if name not in remaining]
+    rest = [name for name in metadata.get("finalizers", ()) if name not in {ORPHAN, FOREGROUND} or name in finalizers]
+    metadata["finalizers"] = rest + [name for name in finalizers if name not in rest]
