@@ -326,8 +326,8 @@ class TrainingJob(msgspec.Struct, frozen=True):
         if elastic.workers is None or workers is None:
             return self
         if elastic.asked_for is not None and workers.count != elastic.asked_for:
-            elastic = structs.replace(elastic, workers=None, asked_for=None)
-            return structs.replace(self, record=self.record.changed(elastic=elastic))
+            undecided = structs.replace(elastic, workers=None, asked_for=None)
+            return structs.replace(self, record=self.record.changed(elastic=undecided))
         allowed = self.elastic.range_of(ReplicaType.WORKER) if self.elastic and not self.elastic.metrics else None
         if allowed is None:
             return self
