@@ -171,7 +171,6 @@ async def live(
     in_process = InProcess(server, clock)
     on_step("server ready")
 
-    progress = LocalProgress(clock)
     node = ProcessNode(
         _client(in_process, clock),
         clock=clock,
