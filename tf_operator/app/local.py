@@ -158,7 +158,7 @@ async def live(
     def read_metrics(now: datetime) -> Iterable[Body]:
         return node.pod_metrics(now)
 
-    progress = LocalProgress(clock)
+    progress = LocalProgress(clock, options.folder)
     computed = [Kind(usage.POD_METRICS, "pod", read=read_metrics)] if usage.is_known() else []
     computed.append(Kind(JOB_CURVES, "jobcurves", read=progress.curves.read))
     ended = _ended_jobs(options, clock) if journal else None

@@ -3,6 +3,7 @@
     lock              held (flock) by the server; it is never deleted, but with the whole folder
     server.json       the server's process and address, while it runs; one of a dead process says: it was killed
     kubeconfig        who has it may do everything; of this user only
+    progress.json     at which port programs report, and the secret of their tokens
     token, *.crt, *.key, journal.sqlite, history.sqlite, server.log, and what the node keeps
 
 The folder belongs to this user alone (0700): one of somebody else, or a link to one, is refused, and nothing in it is

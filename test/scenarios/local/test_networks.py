@@ -183,7 +183,7 @@ async def test_nothing_is_left_of_a_server_that_was_killed_and_the_next_one_make
 
         await eventually(is_over, within=60)
         assert (await machine.run("local", "up"))[0] == 0
-        await wait_lines(machine, "worker-0", "hears worker-1", "reaches nobody else")
+        await wait_lines(machine, "worker-0", "hears worker-1", "report 200")
         assert len(networks(machine)) == len(before) == 1
     finally:
         await machine.run("local", "down", "--purge")

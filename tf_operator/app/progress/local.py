@@ -1,18 +1,22 @@
 """Listens on this machine for the reports of programs about jobs that run without a cluster.
 
 The socket is there from the beginning, because pods know its port. Whoever serves it comes with the first connection:
-a training that reports nothing waits for no import.
+a training that reports nothing waits for no import. Port and secret are kept in the state folder: the pods of an
+earlier server, which go on under this one, have them in their environment.
 """
 
 import asyncio
+import json
 import secrets
 import socket
+from contextlib import suppress
 from typing import Final
 
 from tf_operator.app.local_kinds.job_curves import JobCurves
 from tf_operator.controller.progress.intake import Outcome, ProgressIntake, TokenOwner
 from tf_operator.controller.progress.reports import Pace
 from tf_operator.job.progress import Progress
+from tf_operator.local.state import StateFolder
 from tf_operator.machinery import sockets
 from tf_operator.machinery.clock import Clock
 from tf_operator.meta import ObjectKey
@@ -23,20 +27,23 @@ PACE: Final = Pace(every=1.0, unchanged=1.0, per_second=100.0)
 EVERY: Final = 1.0
 _HOST: Final = "127.0.0.1"
 _BACKLOG: Final = 16
+_HIGHEST: Final = 65535
+_FILE: Final = "progress.json"
 
 
 class LocalProgress:
     """Serves one process."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, folder: StateFolder) -> None:
         self._clock = clock
         self.curves = JobCurves()
         self.intakes: dict[str, ProgressIntake] = {}
         """By the API version of their jobs; filled by who makes the controllers."""
-        self._listener = socket.create_server((_HOST, 0), backlog=_BACKLOG)
-        self._listener.settimeout(0)
+        port, secret = _kept(folder)
+        self._listener = _listener(port)
         self.port: int = self._listener.getsockname()[1]
-        self.server = ProgressServer(f"http://{_HOST}:{self.port}", secrets.token_hex(32))
+        self.server = ProgressServer(f"http://{_HOST}:{self.port}", secret)
+        folder.write(_FILE, json.dumps([self.port, secret]).encode())
 
     async def run(self) -> None:
         """Serve until cancelled."""
@@ -69,3 +76,22 @@ class LocalProgress:
         endpoint = reports.endpoint(Address(*self._listener.getsockname()))._replace(listener=self._listener)
         with server.serving(endpoint):
             await loop.create_future()
+
+
+def _kept(folder: StateFolder) -> tuple[int, str]:
+    """Port and secret of the server before this one; 0, and a new secret, if there was none."""
+    with suppress(ValueError, TypeError):
+        port, secret = json.loads(folder.read(_FILE))
+        if secret and port in range(_HIGHEST + 1):
+            return int(port), str(secret)
+    return 0, secrets.token_hex(32)
+
+
+def _listener(port: int) -> socket.socket:
+    """A socket that listens at this port; at another one where somebody else has it by now."""
+    try:
+        listener = socket.create_server((_HOST, port), backlog=_BACKLOG)
+    except OSError:
+        listener = socket.create_server((_HOST, 0), backlog=_BACKLOG)
+    listener.settimeout(0)
+    return listener
