@@ -53,6 +53,7 @@ def test_a_program_that_reports_other_names_each_time_fills_nothing():
 
 def test_a_small_curve_covers_all_of_a_long_training_in_few_points():
     small = SmallCurve()
+    small.add(None)
     for second in range(5000):
         small.add(reported(second, note="good", loss=second, accuracy=0.5))
     small.add(reported(5000, note="good", accuracy=0.5))

@@ -80,8 +80,8 @@ class EndedJobs:
         spec = body.get("spec")
         record = job_log.ended(job.key, job.record, fields, spec if isinstance(spec, Mapping) else {})
         ended = {
-            "apiVersion": ENDED_JOBS.api_version,
             "kind": ENDED_JOBS.kind,
+            "apiVersion": ENDED_JOBS.api_version,
             "metadata": {"name": job.uid, "namespace": job.key.namespace, "creationTimestamp": rfc3339(finished)},
             "resource": collection,
             "record": record,

@@ -31,8 +31,8 @@ class JobCurves:
     def read(self, now: datetime) -> Iterator[Body]:
         for (namespace, uid), curves in self._curves.items():
             yield {
-                "apiVersion": JOB_CURVES.api_version,
                 "kind": JOB_CURVES.kind,
+                "apiVersion": JOB_CURVES.api_version,
                 "metadata": {"name": uid, "namespace": namespace, "creationTimestamp": rfc3339(now)},
                 "curves": curves.kept(),
             }

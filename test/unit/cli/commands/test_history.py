@@ -7,9 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from support.embedded import embedded_jobs
 from support.embedded.embedded_jobs import EmbeddedJobs
 from tf_operator.cli import ended_jobs, main, session, target
 from tf_operator.client.cluster import ClusterChoice
+from tf_operator.local.apiserver.kinds import Kind
+from tf_operator.local.apiserver.server import ApiServer
+from tf_operator.local.local_kinds import ENDED_JOBS
 from tf_operator.machinery.clock import SystemClock
 from tf_operator.meta import rfc3339
 
@@ -190,8 +194,9 @@ def test_without_an_ended_job_that_is_said(call, cluster):
     assert call() == (0, "", "No job has ended, as far as is known here.\n")
 
 
-def test_a_local_server_of_an_earlier_release_remembers_none(call, cluster, monkeypatch):
-    monkeypatch.setattr(ended_jobs.cluster, "is_local", lambda *_: True)
+@pytest.fixture
+def local_server(cluster, monkeypatch):
+    """The cluster is the local server of this user."""
     make_jobs = session.make_jobs
 
     def make(arguments, choice):
@@ -200,7 +205,27 @@ def test_a_local_server_of_an_earlier_release_remembers_none(call, cluster, monk
         return jobs
 
     monkeypatch.setattr(session, "make_jobs", make)
-    cluster.job("j", status={"startTime": rfc3339(NOW)})
-    cluster.report("j", "Succeeded", completionTime=rfc3339(NOW))
+    monkeypatch.setattr(ended_jobs.cluster, "is_local", lambda *_: True)
+    return cluster
+
+
+def test_a_local_server_of_an_earlier_release_remembers_none(call, local_server):
+    local_server.job("j", status={"startTime": rfc3339(NOW)})
+    local_server.report("j", "Succeeded", completionTime=rfc3339(NOW))
 
     assert names(call()[1]) == ["Succeeded"]
+
+
+def test_a_local_server_remembers_deleted_jobs_of_each_kind(call, local_server):
+    def remembered(_):
+        for name, kind in (("a", "tfjobs.kubeflow.org"), ("b", "tfjobs.mlkube.io"), ("c", "tfjobs.kubeflow.org")):
+            metadata = {"name": f"uid-of-{name}", "namespace": "default"}
+            ended = record(name, timedelta(days=1), job_namespace="default", lost_seconds=len(name))
+            head = {"kind": ENDED_JOBS.kind, "apiVersion": ENDED_JOBS.api_version, "metadata": metadata}
+            yield {**head, "resource": kind, "record": ended}
+
+    kind = Kind(ENDED_JOBS, "endedjob", read=remembered)
+    local_server.server = ApiServer(local_server.clock, kinds=(*embedded_jobs.kinds(), kind))
+
+    assert [line.split()[0] for line in call()[1].splitlines()[1:]] == ["a", "c"]
+    assert "No job has ended" in call("-n", "other")[2]
