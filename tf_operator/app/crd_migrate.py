@@ -69,8 +69,8 @@ async def _migrate(client: ApiClient, crd: Body, clock: Clock) -> int:
     if refused:
         more = [f"and {len(refused) - _MOST_NAMED} more"] * (len(refused) > _MOST_NAMED)
         raise NotMigrated("; ".join([*map(str, refused[:_MOST_NAMED]), *more]))
-    done = {"status": {"storedVersions": [resource.version]}}
-    await client.merge_patch(CRDS, key_of(crd), done, subresource="status")
+    patch = {"status": {"storedVersions": [resource.version]}}
+    await client.merge_patch(CRDS, key_of(crd), patch, subresource="status")
     return written
 
 

@@ -110,10 +110,10 @@ async def _watch(
 
 def _difference(objects: dict[ObjectKey, Body], items: Iterable[Body]) -> list[ObjectChange]:
     now = {key_of(body): body for body in items}
-    gone = [ObjectChange(body, is_deleted=True) for key, body in objects.items() if key not in now]
+    deletions = [ObjectChange(body, is_deleted=True) for key, body in objects.items() if key not in now]
     objects.clear()
     objects.update(now)
-    return [*gone, *map(ObjectChange, now.values())]
+    return [*deletions, *map(ObjectChange, now.values())]
 
 
 def _change(objects: dict[ObjectKey, Body], body: Body, *, is_deleted: bool) -> ObjectChange:

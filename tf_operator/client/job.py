@@ -150,12 +150,12 @@ def reached(until: Callable[[Job], bool] | JobPhase | None) -> Callable[[Job], b
 def type_in(job: Job, name: str) -> str:
     """A type of replicas as the user has spelled it; ``NotPossible`` when the job has none of it."""
     specs = _mapping(_mapping(job.body.get("spec")).get("tfReplicaSpecs"))
-    spelled = next((type_ for type_ in specs if type_.lower() == name.lower()), None)
+    spelling = next((type_ for type_ in specs if type_.lower() == name.lower()), None)
     if not specs:
         raise NotPossible(f"the replicas of {job.kind} {job.name} cannot be changed here: edit its manifest")
-    if spelled is None:
+    if spelling is None:
         raise NotPossible(f"{job.kind} {job.name} has no replicas of type {name}: it has {', '.join(specs)}")
-    return spelled
+    return spelling
 
 
 def _current(status: Body, phase: JobPhase) -> Body:

@@ -30,7 +30,7 @@ class Rejections:
         self._clock = clock
         self._exists = exists
         self._rejected: dict[str, dict[str, RejectedWrite]] = {}
-        self._taken: dict[tuple[str, ObjectKey], tuple[str, str]] = {}
+        self._places: dict[tuple[str, ObjectKey], tuple[str, str]] = {}
         """Names that were taken when a child was to be created, and for which job and kind each is waited for."""
 
     def get(self, uid: str, kind: str = NEEDED) -> RejectedWrite | None:
@@ -62,7 +62,7 @@ class Rejections:
         """Everything that was to be created has been."""
         if self._rejected.get(uid, {}).pop(kind, None) is None:
             return  # who waits for a name was rejected; the names of others may be many
-        self._taken = {place: waiting for place, waiting in self._taken.items() if waiting != (uid, kind)}
+        self._places = {place: waiting for place, waiting in self._places.items() if waiting != (uid, kind)}
 
     def forget(self, uid: str) -> None:
         for kind in self.of(uid):
@@ -78,22 +78,22 @@ class Rejections:
     def begin_term(self) -> None:
         """What was refused in an earlier term may have been accepted since, from another process."""
         self._rejected.clear()
-        self._taken.clear()
+        self._places.clear()
 
     def note_taken(self, uid: str, namespace: str, create: Create) -> None:
         """A create was refused because its name is taken."""
         if self._exists(uid):
-            self._taken[str(create.resource), ObjectKey(namespace, create.name)] = uid, kind_of(create)
+            self._places[str(create.resource), ObjectKey(namespace, create.name)] = uid, kind_of(create)
 
     def note_freed(self, resource: str, key: ObjectKey) -> str:
         """An object is gone; the UID of the job that waited for its name, which need wait no longer."""
-        uid, kind = self._taken.pop((resource, key), ("", NEEDED))
+        uid, kind = self._places.pop((resource, key), ("", NEEDED))
         if rejected := self.get(uid, kind):
             self._rejected[uid][kind] = replace(rejected, at=self._clock.now() - rejections.LONGEST)
         return uid
 
     def __len__(self) -> int:
-        waiting = {uid for uid, _ in self._taken.values()}
+        waiting = {uid for uid, _ in self._places.values()}
         return len({uid for uid, kinds in self._rejected.items() if kinds} | waiting)
 
 

@@ -101,7 +101,7 @@ async def test_a_refusal_of_what_is_not_wanted_any_more_is_forgotten_when_its_ti
 
 
 def test_a_job_without_a_refusal_does_not_look_through_the_names_that_others_wait_for(rejections, monkeypatch):
-    monkeypatch.setattr(rejections, "_taken", None)
+    monkeypatch.setattr(rejections, "_places", None)
 
     rejections.clear("u")
 

@@ -67,14 +67,14 @@ class GivenCertificate:
 
     def _read(self) -> ssl.SSLContext:
         try:
-            found = _server_context(*map(str, self._files))
+            context = _server_context(*map(str, self._files))
             expires_at = _expiry_of(self._files[0])
         except OSError as error:
             certificate, key = self._files
             words = f"{certificate} with {key} cannot be used: {_words(error)}"
             raise CertificateError(f"the certificate of {self._of}: {words}") from error
         self.expires_at = expires_at
-        return found
+        return context
 
     def _stamp(self) -> _Stamp | None:
         """What changes when a file does; ``None`` while one is missing."""

@@ -96,20 +96,20 @@ class BodyRoom:
         if size > self._largest:
             raise NeverFits(self._largest)
         if size > self._small:
-            while size > self._for_large - sum(self._held(place).values()):
+            while size > self._for_large - sum(self._usage(place).values()):
                 self._make_way_for(place, size)
         place.taken, place.grown_at = size, self._clock.monotonic()
 
-    def _held(self, without: Place | None = None) -> Counter[str]:
-        held: Counter[str] = Counter()
+    def _usage(self, without: Place | None = None) -> Counter[str]:
+        usage: Counter[str] = Counter()
         for place in self._places:
             if place is not without and place.taken > self._small:
-                held[place.client] += place.taken
-        return held
+                usage[place.client] += place.taken
+        return usage
 
     def _make_way_for(self, asking: Place, size: int) -> None:
-        held = self._held(asking)
-        needed = held[asking.client] + size
+        usage = self._usage(asking)
+        needed = usage[asking.client] + size
         stalled_since = self._clock.monotonic() - STALLED
 
         def makes_way(place: Place) -> bool:
@@ -117,13 +117,13 @@ class BodyRoom:
                 return False
             if place.client == asking.client:
                 return not place.is_complete and place.grown_at <= stalled_since
-            return held[place.client] > needed
+            return usage[place.client] > needed
 
         candidates = [place for place in self._places if makes_way(place)]
         if not candidates:
             raise NoRoom
         # Of the client that holds most; what is incomplete before what is not, then what has not grown for longest.
-        least = min(candidates, key=lambda place: (-held[place.client], place.is_complete, place.grown_at))
+        least = min(candidates, key=lambda place: (-usage[place.client], place.is_complete, place.grown_at))
         self.leave(least)
         least.make_way()
 

@@ -30,9 +30,9 @@ MOST_CLIENTS: Final = 1000
 class TimeShare:
     """Has reviews wait for their turns."""
 
-    def __init__(self, clock: Clock, spent: Callable[[], float] = time.thread_time) -> None:
+    def __init__(self, clock: Clock, cpu_time: Callable[[], float] = time.thread_time) -> None:
         """``spent``: the seconds that this thread has worked for."""
-        self._spent = spent
+        self._cpu_time = cpu_time
         every, small = _Account(clock, ALL), _Account(clock, FOR_SMALL)
         self._large = _Lane(clock, every.pause), [every]
         self._small = _Lane(clock, lambda: min(every.pause(), small.pause())), [every, small]
@@ -40,7 +40,7 @@ class TimeShare:
     async def take(self, work: Coroutine[Any, Any, bytes], *, client: str, size: int) -> bytes:
         """Do this when it is its turn; its client pays ``size`` for it."""
         lane, accounts = self._small if size <= SMALL else self._large
-        measured = _Measured(work, self._spent)
+        measured = _Measured(work, self._cpu_time)
         try:
             async with lane.turn(client, size):
                 try:
@@ -123,22 +123,22 @@ class _Lane:
 class _Measured:
     """A coroutine, and the seconds for which it has worked: not those in which others did while it waited."""
 
-    def __init__(self, work: Coroutine[Any, Any, bytes], spent: Callable[[], float]) -> None:
+    def __init__(self, work: Coroutine[Any, Any, bytes], cpu_time: Callable[[], float]) -> None:
         self._work = work
-        self._spent = spent
+        self._cpu_time = cpu_time
         self.seconds = 0.0
 
     def __await__(self) -> Generator[Any, None, bytes]:
         step: Callable[[], object] = partial(self._work.send, None)
         while True:
-            began = self._spent()
+            began = self._cpu_time()
             try:
                 awaited = step()
             except StopIteration as end:
                 result: bytes = end.value
                 return result
             finally:
-                self.seconds += self._spent() - began
+                self.seconds += self._cpu_time() - began
             try:
                 yield awaited
                 step = partial(self._work.send, None)

@@ -102,11 +102,11 @@ def resources_of(node: Body, pods: Iterable[Body]) -> Iterable[Shown]:
             yield {
                 "name": feed.printable(resource, 100),
                 "share": min(100, used[resource] * 100 // total[resource]),
-                "text": f"{_shown(resource, used[resource])} of {_shown(resource, total[resource])}",
+                "text": f"{_text_of(resource, used[resource])} of {_text_of(resource, total[resource])}",
                 "holders": [feed.printable(name, 100) for name in list(holders[resource])[:_MOST_HOLDERS]],
             }
 
 
-def _shown(resource: str, amount: int) -> str:
+def _text_of(resource: str, amount: int) -> str:
     number = amount / shapes.ONE
     return f"{number / _GIBIBYTE:.1f} GiB" if resource == "memory" else f"{number:.4g}"

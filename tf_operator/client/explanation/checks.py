@@ -226,8 +226,8 @@ def _counts(situation: Situation) -> str:
     if not situation.are_pods_known:
         running = sum(counts.active for counts in situation.job.replicas.values())
         ended = sum(counts.succeeded for counts in situation.job.replicas.values())
-    done = f", {ended} {'has' if ended == 1 else 'have'} succeeded" if ended else ""
-    return f"{running} of {situation.job.spec.pod_count} replicas run{done}"
+    ending = f", {ended} {'has' if ended == 1 else 'have'} succeeded" if ended else ""
+    return f"{running} of {situation.job.spec.pod_count} replicas run{ending}"
 
 
 def _since(situation: Situation) -> str:

@@ -45,8 +45,8 @@ def install(packages: Any, index: str) -> None:  # noqa: ANN401 (JSON)
     """Install what the image lacks, or end."""
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
     options = ["--prefer-binary", "--no-warn-script-location", *(["--index-url", index] if index else [])]
-    done = subprocess.run([*pip, *options, *packages], check=False)  # noqa: S603 (names that were checked)
-    if done.returncode:
+    process = subprocess.run([*pip, *options, *packages], check=False)  # noqa: S603 (names that were checked)
+    if process.returncode:
         sys.exit("the packages of the job cannot be installed: " + ", ".join(packages))
     importlib.invalidate_caches()
 

@@ -191,9 +191,9 @@ def _entries(root: Path) -> Iterator[Entry]:
 def _run(problem: str, *words: str, **variables: str) -> None:
     """Run this Python; ``NotPossible`` with what it says of the failure."""
     command, environment = (sys.executable, *words), os.environ | variables
-    done = subprocess.run(command, capture_output=True, env=environment, check=False)  # noqa: S603 (our own words)
-    if done.returncode:
-        raise NotPossible(f"{problem}: {_last_line(done.stdout + done.stderr)}")
+    process = subprocess.run(command, capture_output=True, env=environment, check=False)  # noqa: S603 (our own words)
+    if process.returncode:
+        raise NotPossible(f"{problem}: {_last_line(process.stdout + process.stderr)}")
 
 
 def _last_line(output: bytes) -> str:

@@ -38,7 +38,7 @@ async def wait(
     """Wait until the job has finished, or as ``until`` says; ``WaitTimeout``, and ``NotFound`` if it is deleted."""
     is_reached = reached(until)
     current = await jobs.get(job)
-    with _shown(shows=shows) as show:
+    with _show(shows=shows) as show:
         try:
             async with clock.timeout(seconds), aclosing(jobs.watch(current)) as versions:
                 async for current in versions:
@@ -51,7 +51,7 @@ async def wait(
 
 
 @contextmanager
-def _shown(*, shows: bool) -> Iterator[Callable[[Job], object]]:
+def _show(*, shows: bool) -> Iterator[Callable[[Job], object]]:
     """What a job is passed to, each time that it has changed."""
     notebook = _notebook() if shows else None
     if not shows:
@@ -74,9 +74,9 @@ def _notebook() -> Any:  # noqa: ANN401 (a module of IPython, which is there in 
 
 
 def _cells(job: Job) -> tuple[str, ...]:
-    done = f"{progress.bar(job)}{progress.line(job)}"
+    line = f"{progress.bar(job)}{progress.line(job)}"
     restarts = f"{job.restarts} restarts" if job.restarts else ""
-    return printable(job.name), job.phase or "-", job.ready, restarts, printable(done), printable(job.message)
+    return printable(job.name), job.phase or "-", job.ready, restarts, printable(line), printable(job.message)
 
 
 class _Line:

@@ -13,13 +13,13 @@ class NodeUsage:
     def __init__(self) -> None:
         self.has_changed = False
         """Whether anything is another than at the last plan; whoever plans resets it."""
-        self._held: dict[str, Counter[str]] = {}
+        self._requests: dict[str, Counter[str]] = {}
 
     def node(self, cached: CachedNode) -> Node:
         return Node(
             cached.metadata.name,
             cached.allocatable,
-            shapes.amounts(self._held.get(cached.metadata.name, {})),
+            shapes.amounts(self._requests.get(cached.metadata.name, {})),
             labels=cached.labels,
             taints=cached.taints,
             is_usable=cached.is_usable,
@@ -28,7 +28,7 @@ class NodeUsage:
     def on_add(self, item: CountedPod) -> None:
         """It holds what it asks for."""
         if item.node:
-            self._held.setdefault(item.node, Counter()).update(dict(item.requests))
+            self._requests.setdefault(item.node, Counter()).update(dict(item.requests))
             self.has_changed = True
 
     def on_update(self, old: CountedPod, new: CountedPod) -> None:
@@ -41,13 +41,13 @@ class NodeUsage:
         self._release(last)
 
     def _release(self, pod: CountedPod) -> None:
-        held = self._held.get(pod.node)
-        if held is None:
+        requests = self._requests.get(pod.node)
+        if requests is None:
             return
-        held.subtract(dict(pod.requests))
+        requests.subtract(dict(pod.requests))
         self.has_changed = True
-        if not any(held.values()):
-            del self._held[pod.node]
+        if not any(requests.values()):
+            del self._requests[pod.node]
 
 
 class OnNode:

@@ -69,10 +69,10 @@ def invalid_options(kind: str, causes: Iterable[FieldCause], *, group: str = "me
 
 def _invalid(kind_name: str, name: str, details: dict[str, str], causes: tuple[FieldCause, ...]) -> ApiFailure:
     texts = [str(cause) for cause in causes]
-    told = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     listed = [{"reason": cause.reason, "message": cause.message, "field": cause.field} for cause in causes]
     named = {field: value for field, value in details.items() if value}
-    return ApiFailure(422, "Invalid", f'{kind_name} "{name}" is invalid: {told}', details={**named, "causes": listed})
+    return ApiFailure(422, "Invalid", f'{kind_name} "{name}" is invalid: {text}', details={**named, "causes": listed})
 
 
 def bad_request(message: str) -> ApiFailure:

@@ -32,7 +32,7 @@ class Requests:
         self._placed: dict[str, _Placed] = {}
         self._used = defaultdict[tuple[str, str], Decimal](Decimal)
         """By the UID of the owner, and by resource; of all of them without a UID."""
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._has_begun = False
 
     def note(
@@ -69,10 +69,10 @@ class Requests:
         """That the pods of one owner request more together than there is, as a sentence; once, and else empty."""
         owner = _owner(pod)
         too_much = [name for name in COUNTED if self._sum(owner, name) > self._capacity[name]]
-        if not too_much or owner in self._told:
+        if not too_much or owner in self._reported:
             return ""
-        self._told.add(owner)
-        parts = (_shown(name, self._sum(owner, name), self._capacity[name]) for name in too_much)
+        self._reported.add(owner)
+        parts = (_text_of(name, self._sum(owner, name), self._capacity[name]) for name in too_much)
         amounts = " and ".join(parts)
         return f"the pods request {amounts} that this machine has, and run all the same, unless --requests is enforce"
 
@@ -80,8 +80,8 @@ class Requests:
         return self._used.get((owner, name), _NOTHING)
 
     def _count(self, uid: str, placed: _Placed | None) -> None:
-        if before := self._placed.pop(uid, None):
-            self._add(before, -1)
+        if place := self._placed.pop(uid, None):
+            self._add(place, -1)
         if placed and placed.amounts:
             self._placed[uid] = placed
             self._add(placed, 1)
@@ -94,7 +94,7 @@ class Requests:
                     del self._used[place]
 
 
-def _shown(name: str, amount: Decimal, most: Decimal) -> str:
+def _text_of(name: str, amount: Decimal, most: Decimal) -> str:
     if name == "cpu":
         return f"{quantity.text(amount)} of {quantity.text(most)} CPUs"
     return f"{amount / 2**30:.1f} of {most / 2**30:.1f} GiB of memory"

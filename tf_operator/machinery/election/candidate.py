@@ -57,9 +57,9 @@ class Candidate:
         previous = self.observation.lease.record if self.observation else LeaseRecord(self.identity)
         return previous.held(self.identity, seconds=self.lease_duration, now=wall_time)
 
-    def after_write(self, taken: Lease, now: float) -> "Candidate":
+    def after_write(self, lease: Lease, now: float) -> "Candidate":
         """What is known after a write that was confirmed."""
-        return replace(self.after_read(taken, now), own=taken.record)
+        return replace(self.after_read(lease, now), own=lease.record)
 
     def term_end(self, sent_at: float) -> float:
         """Until when it may work, by a confirmed write: counted from before that was sent."""

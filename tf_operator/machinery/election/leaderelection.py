@@ -220,10 +220,10 @@ class LeaderElector:
         record = self._candidate.record(self._clock.now())
         self._may_be_ours = True
         sent_at = self._clock.monotonic()
-        taken = await (self._lock.update(lease, record) if lease else self._lock.create(record))
-        if taken.record.holder != self._identity:
-            raise errors.Garbled(f"the Lease was written, and the reply says that {taken.record.holder!r} holds it")
-        self._observe(self._candidate.after_write(taken, self._clock.monotonic()))
+        new_lease = await (self._lock.update(lease, record) if lease else self._lock.create(record))
+        if new_lease.record.holder != self._identity:
+            raise errors.Garbled(f"the Lease was written, and the reply says that {new_lease.record.holder!r} holds it")
+        self._observe(self._candidate.after_write(new_lease, self._clock.monotonic()))
         self._fence.open_until(self._candidate.term_end(sent_at))
         return AcquireResult.OURS
 

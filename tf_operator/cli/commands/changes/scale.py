@@ -37,6 +37,6 @@ async def _scale(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
     change = {"replicas": arguments.replicas, "type": arguments.type}
     named = await after_checkpoint.wait(jobs, name, arguments, partial(jobs.dry_run().scale, **change))
     job = await jobs.scale(named, **change)
-    done = f"{job.kind} {job.namespace}/{job.name} scaled to {arguments.replicas} {arguments.type}"
-    sys.stdout.write(f"{done} {session.where(jobs)}\n")
+    sentence = f"{job.kind} {job.namespace}/{job.name} scaled to {arguments.replicas} {arguments.type}"
+    sys.stdout.write(f"{sentence} {session.where(jobs)}\n")
     return 0

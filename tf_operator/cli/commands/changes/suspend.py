@@ -31,11 +31,11 @@ def add_command(commands: Commands) -> None:
 
 
 async def _suspend(jobs: AsyncTFJobs, arguments: argparse.Namespace) -> int:
-    for given in arguments.name:
-        name = session.name_of(given, jobs)
+    for argument in arguments.name:
+        name = session.name_of(argument, jobs)
         job = await jobs.suspend(await after_checkpoint.wait(jobs, name, arguments, jobs.dry_run().suspend))
-        done = f"{job.kind} {job.namespace}/{job.name} is suspended {session.where(jobs)}"
-        sys.stdout.write(f"{done}; go on with: tfjob resume {job.name}\n")
+        sentence = f"{job.kind} {job.namespace}/{job.name} is suspended {session.where(jobs)}"
+        sys.stdout.write(f"{sentence}; go on with: tfjob resume {job.name}\n")
     return 0
 
 

@@ -75,12 +75,12 @@ def allocate(body: Json, listing: Listing) -> None:
                 port["nodePort"] = next(free)
 
 
-def _free_address(taken: set[Any], uid: str) -> str:
+def _free_address(used: set[Any], uid: str) -> str:
     """One of 10.96.0.0/16, beginning at a place that the UID decides."""
     start = int.from_bytes(uid.encode()[-8:], "big")
     numbers = ((start + step) % _ADDRESSES + 1 for step in range(_ADDRESSES))
     addresses = (f"10.96.{number >> 8}.{number & 255}" for number in numbers)
-    return next(address for address in addresses if address not in taken)
+    return next(address for address in addresses if address not in used)
 
 
 def check(body: Body, old: Body | None) -> Iterator[FieldCause]:

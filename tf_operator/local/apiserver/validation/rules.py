@@ -77,7 +77,7 @@ class Rules:
         self._cpu = cpu
         self._has_rules: dict[int, bool] = {}
         self._compiled: dict[int, tuple[_Rule, ...]] = {}
-        self._spent = 0.0
+        self._seconds = 0.0
         """CPU that the rules of this object have taken: not what it takes to import the engine and to compile."""
 
     @property
@@ -86,7 +86,7 @@ class Rules:
 
     def check(self, body: Mapping[str, Any], stored: Mapping[str, Any] | None) -> Iterator[FieldCause]:
         """What is wrong with a body that keeps the schema; raises ``ApiFailure`` without the engine."""
-        self._spent = 0.0
+        self._seconds = 0.0
         try:
             yield from self._walk(body, MISSING if stored is None else stored, self._schema, path="")
         except _CostError as error:
@@ -145,8 +145,8 @@ class Rules:
         for rule in due:
             holds, problem = _evaluated(rule, activation)
             began, now = now, self._cpu()
-            self._spent += now - began
-            if self._spent > _CPU_SECONDS:
+            self._seconds += now - began
+            if self._seconds > _CPU_SECONDS:
                 raise _CostError(path or "<nil>", schema.get("type", "object"), _NO_BUDGET)
             if problem:
                 yield causes.invalid(path or "<nil>", schema.get("type", "object"), problem)

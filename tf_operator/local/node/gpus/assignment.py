@@ -57,12 +57,12 @@ def rank(pod: LocalPod) -> tuple[int, str]:
     return -(pod.spec.priority or 0), pod.metadata.creation_timestamp
 
 
-def of_container(pod: LocalPod, name: str, held: Sequence[Device]) -> tuple[Device, ...]:
+def of_container(pod: LocalPod, name: str, devices: Sequence[Device]) -> tuple[Device, ...]:
     """Those of the pod's devices that one of its containers sees."""
     own = list[Device]()
     for resource in _resources(pod):
         start, end = _spans(pod, resource)[0][name]
-        own += [device for device in held if device.resource == resource][start:end]
+        own += [device for device in devices if device.resource == resource][start:end]
     return tuple(own)
 
 

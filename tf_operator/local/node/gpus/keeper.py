@@ -45,7 +45,7 @@ class PodSource(Protocol):
         """It waits for GPUs."""
 
 
-def _ignore(_pod: LocalPod, _held: Sequence[Device]) -> None:
+def _ignore(_pod: LocalPod, _devices: Sequence[Device]) -> None:
     """Nobody wants to know."""
 
 

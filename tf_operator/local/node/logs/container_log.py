@@ -43,8 +43,8 @@ class ContainerLog:
         if self.is_closed:
             return
         *lines, rest = (self._rest + data).split(b"\n")
-        records = [piece for line in lines for piece in _cut(line)]
-        *parts, (self._rest, _) = _cut(rest)
+        records = [piece for line in lines for piece in _split(line)]
+        *parts, (self._rest, _) = _split(rest)
         self._append([*records, *parts])
 
     def close(self) -> None:
@@ -99,7 +99,7 @@ class ContainerLog:
             self._changed.set()
 
 
-def _cut(line: bytes) -> list[tuple[bytes, bool]]:
+def _split(line: bytes) -> list[tuple[bytes, bool]]:
     """A line in texts that fit into records, each with whether it is the last one."""
     starts = range(0, max(len(line), 1), LONGEST_RECORD)
     return [(line[start : start + LONGEST_RECORD], start == starts[-1]) for start in starts]

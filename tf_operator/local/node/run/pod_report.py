@@ -243,13 +243,13 @@ def _conditions(
         list(_unfinished_names(pod, runtimes)), "ContainersNotInitialized", "containers with incomplete status"
     )
     containers = _problem_of(unready, "ContainersNotReady", "containers with unready status")
-    done = Problem("PodCompleted" if phase == "Succeeded" else "PodFailed", "")
+    ending = Problem("PodCompleted" if phase == "Succeeded" else "PodFailed", "")
     if phase in _FINAL:
-        containers, waits = done, (done if phase == "Succeeded" else waits)
+        containers, waits = ending, (ending if phase == "Succeeded" else waits)
     gates = [gate.get("conditionType", "") for gate in pod.spec.readiness_gates]
-    met = {entry.get("type") for entry in pod.conditions if entry.get("status") == "True"}
+    conditions = {entry.get("type") for entry in pod.conditions if entry.get("status") == "True"}
     closed = _problem_of(
-        [gate for gate in gates if gate not in met], "ReadinessGatesNotReady", "readiness gates not met"
+        [gate for gate in gates if gate not in conditions], "ReadinessGatesNotReady", "readiness gates not met"
     )
     own = {
         "PodReadyToStartContainers": (phase not in _FINAL, None),
@@ -260,7 +260,7 @@ def _conditions(
     }
     if any(container.rules and container.rules.all for container in pod.containers):
         restart = (
-            done if phase in _FINAL else Problem("RestartAllContainersStarted", "") if step.is_restarting else None
+            ending if phase in _FINAL else Problem("RestartAllContainersStarted", "") if step.is_restarting else None
         )
         own["AllContainersRestarting"] = (step.is_restarting, restart)
     old_conditions = {entry.get("type", ""): entry for entry in pod.conditions}

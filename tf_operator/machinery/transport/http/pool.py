@@ -134,7 +134,7 @@ async def _connected(address: PeerAddress) -> Wire:
                 accepted = await aiohappyeyeballs.start_connection(infos, happy_eyeballs_delay=NEXT_ADDRESS_AFTER)
                 peer = accepted.getpeername()
                 try:
-                    return await _begun(accepted, address)
+                    return await _begin(accepted, address)
                 except OSError:
                     aiohappyeyeballs.remove_addr_infos(infos, peer)
                     if not infos:
@@ -145,7 +145,7 @@ async def _connected(address: PeerAddress) -> Wire:
         raise _unreachable(address, error) from error
 
 
-async def _begun(accepted: socket.socket, address: PeerAddress) -> Wire:
+async def _begin(accepted: socket.socket, address: PeerAddress) -> Wire:
     accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     _, wire = await asyncio.get_running_loop().create_connection(Wire, sock=accepted)
     return await _encrypted(wire, address, address.tls) if address.tls else wire
