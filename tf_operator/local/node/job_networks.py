@@ -5,8 +5,10 @@ which connections are passed on.
 """
 
 import asyncio
+import socket
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from tf_operator.job.constants import NETWORK_ANNOTATION
@@ -15,9 +17,13 @@ from tf_operator.local.node.addresses import LOOPBACK
 from tf_operator.local.node.pod import LocalPod
 from tf_operator.local.node.processes import network_requests
 from tf_operator.local.node.processes.network_requests import Network
+from tf_operator.machinery import sockets
+from tf_operator.machinery.clock import Clock
 
-_MOST_CONNECTIONS: Final = 16
-"""That are passed on at a time; others wait."""
+MOST_CONNECTIONS: Final = 16
+"""Of a job that are passed on at a time. Others are not even accepted: each would take a descriptor of this process."""
+_PAUSE: Final = 0.1
+"""Seconds after which a connection is accepted again when the process has no descriptor left."""
 _PIECE: Final = 1 << 16
 
 
@@ -29,22 +35,29 @@ def is_isolated(pod: LocalPod) -> bool:
 @dataclass(slots=True)
 class _JobNetwork:
     network: Network
-    server: asyncio.Server | None
+    passing: asyncio.Task[None] | None
     pods: set[str] = field(default_factory=set)
 
     def close(self) -> None:
-        if self.server:
-            self.server.close()
+        if self.passing:
+            self.passing.cancel()
         self.network.close()
 
 
 class JobNetworks:
-    """``shared_port``: the port that all of them reach, if any."""
+    """``shared_port``: the port that all of them reach, if any, while ``run`` runs."""
 
-    def __init__(self, shared_port: int | None) -> None:
+    def __init__(self, shared_port: int | None, clock: Clock) -> None:
         self._shared_port = shared_port
+        self._clock = clock
         self._by_job: dict[str, _JobNetwork] = {}
         self._making = asyncio.Lock()
+        self._tasks = asyncio.TaskGroup()
+
+    async def run(self) -> None:
+        """Pass connections on until cancelled."""
+        async with self._tasks:
+            await asyncio.get_running_loop().create_future()
 
     async def join(self, pod: LocalPod) -> tuple[str, ...]:
         """The paths of the network in which the pod runs until it is released; ``NetworkError`` if there can be none.
@@ -75,43 +88,63 @@ class JobNetworks:
             return _JobNetwork(network, None)
         try:
             inner.bind((LOOPBACK, self._shared_port))
-            server = await asyncio.start_server(_Passage(self._shared_port).serve, sock=inner)
+            inner.listen(MOST_CONNECTIONS)
         except BaseException:
             inner.close()
             network.close()
             raise
-        return _JobNetwork(network, server)
+        passing = self._tasks.create_task(_Passage(self._shared_port, self._clock).run(inner))
+        passing.add_done_callback(lambda _: inner.close())  # not by itself: cancelled before it begins, it never runs
+        return _JobNetwork(network, passing)
 
 
 class _Passage:
     """Passes connections on to the same port of this machine."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, clock: Clock) -> None:
         self._port = port
-        self._room = asyncio.Semaphore(_MOST_CONNECTIONS)
-        self._running = set[asyncio.Task[None] | None]()
-        """A loop does not keep the task of a connection that is closed on one side."""
+        self._clock = clock
+        self._room = asyncio.Semaphore(MOST_CONNECTIONS)
 
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        self._running.add(task)
-        try:
-            async with self._room:
-                await self._pass(reader, writer)
-        finally:
-            self._running.discard(task)
-            writer.close()
+    async def run(self, listener: socket.socket) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                await self._room.acquire()
+                accepted = await self._accept(listener)
+                passing = tasks.create_task(self._pass(accepted))
+                passing.add_done_callback(partial(self._end, accepted))
 
-    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(OSError):  # who has connected reports again
-            far_reader, far_writer = await asyncio.open_connection(LOOPBACK, self._port)
+    async def _accept(self, listener: socket.socket) -> socket.socket:
+        while True:
+            await self._clock.sleep(0)  # where many wait, ``accept`` does not: everything else needs a turn
             try:
-                await asyncio.gather(_pass_on(reader, far_writer), _pass_on(far_reader, writer))
+                return await sockets.accept(listener)
+            except OSError:
+                await self._clock.sleep(_PAUSE)
+
+    def _end(self, accepted: socket.socket, _task: asyncio.Task[None]) -> None:
+        accepted.close()
+        self._room.release()
+
+    async def _pass(self, accepted: socket.socket) -> None:
+        """Until the machine's side has sent everything: who keeps a connection after that keeps others waiting."""
+        with suppress(OSError):  # who has connected reports again
+            reader, writer = await asyncio.open_connection(sock=accepted)
+            try:
+                far_reader, far_writer = await asyncio.open_connection(LOOPBACK, self._port)
+                try:
+                    async with asyncio.TaskGroup() as tasks:
+                        requests = tasks.create_task(_pass_on(reader, far_writer))
+                        await _pass_on(far_reader, writer)
+                        requests.cancel()
+                finally:
+                    sockets.abort(far_writer.transport)
             finally:
-                far_writer.close()
+                sockets.abort(writer.transport)
 
 
 async def _pass_on(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+    target.transport.set_write_buffer_limits(0)  # ``drain`` waits until everything is sent
     with suppress(OSError):  # who hangs up ends it
         while piece := await source.read(_PIECE):
             target.write(piece)

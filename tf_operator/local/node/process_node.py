@@ -79,7 +79,7 @@ class ProcessNode:
             processes=Processes(settings.folder / "processes", spawner_process),
             addresses=Addresses(start=os.getpid() * 97),
             logs=NodeLogs(settings.folder / "logs", clock, most_bytes=settings.log_bytes),
-            networks=JobNetworks(settings.shared_port),
+            networks=JobNetworks(settings.shared_port, clock),
             limits=memory_limits.find(),
             gpus=GpuKeeper(gpus.usable, journal, clock, shares=gpus.shares) if gpus and journal else None,
         )
@@ -115,6 +115,7 @@ class ProcessNode:
                 tasks.create_task(self._watch_pods(), name="pods of the node")
                 tasks.create_task(registration.register(self._parts), name="register the node")
                 tasks.create_task(self._clean_logs(), name="logs of the node")
+                tasks.create_task(self._parts.networks.run(), name="networks of jobs")
                 short_path = short_paths.keep(self._parts.settings.folder, self._parts.clock)
                 tasks.create_task(short_path, name="short path of the node")
                 listeners = ListenerWatch(self._parts, lambda: [runner.listener for runner in self._runners.values()])
