@@ -12,6 +12,7 @@ import pytest
 
 from support.local_machine import LocalMachine
 from support.settle import eventually
+from tf_operator.local.node.processes import network
 
 PROGRAM = """
 import json, os, pathlib, socket, threading, time, urllib.request
@@ -45,8 +46,8 @@ if url := os.environ.get("KUBEFLOW_TRAINER_SERVER_URL"):
     body = json.dumps({"trainerStatus": {"progressPercentage": 34}}).encode()
     request = urllib.request.Request(url, body, {"Authorization": f"Bearer {token}"})
     print("report", urllib.request.urlopen(request).status, flush=True)
-pathlib.Path("/work", f"made-by-{index}").touch()
-while not os.path.exists("/work/done"):
+pathlib.Path("/exchange", f"made-by-{index}").touch()
+while not os.path.exists("/exchange/done"):
     time.sleep(0.05)
 """
 WITHOUT_RIGHTS = ("setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin")
@@ -72,7 +73,7 @@ def manifest(folder, outside=0, mode="Job"):
         "image": "none",
         "command": ["python", "-c", PROGRAM],
         "env": [{"name": "OUTSIDE", "value": str(outside)}],
-        "volumeMounts": [{"name": "work", "mountPath": "/work"}],
+        "volumeMounts": [{"name": "work", "mountPath": "/exchange"}],
     }
     template = {"spec": {"containers": [container], "volumes": [{"name": "work", "hostPath": {"path": str(folder)}}]}}
     worker = {"replicas": 2, "restartPolicy": "OnFailure", "template": template}
@@ -170,8 +171,11 @@ async def test_nothing_is_left_of_a_server_that_was_killed_and_the_next_one_make
     machine = LocalMachine(tmp_path)
     assert (await machine.run("local", "up"))[0] == 0
     try:
-        assert (await machine.run("submit", "-", manifest=manifest(folder)))[0] == 0
+        following = await machine.start("run", "-", manifest=manifest(folder))
         await wait_lines(machine, "worker-0", "hears worker-1", "report 200")
+        following.kill()
+        said = (await following.communicate())[1].decode()
+        assert f"the programs of the job get {network.MEANING}\n" in said
         before = networks(machine)
         (server,) = (
             pid for pid, command in machine.processes().items() if "local" in command and "spawner" not in command

@@ -68,6 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
         return without_cluster.run(arguments, objects)
     if server:
         local_flags.explain_images(f"on {server.reason}", arguments)
+        local_flags.explain_network([manifest.body for manifest in objects])
         session.say(
             "their variables are those of the shell in which 'tfjob local up' was typed; --env-file adds others"
         )

@@ -8,13 +8,15 @@ An image brings its programs and its Python along. Here no image is used, so bot
 import argparse
 import os
 import re
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Final
 
 from tf_operator.cli import session
 from tf_operator.cli.grammar import Arguments
-from tf_operator.client.run import local_objects
+from tf_operator.client.run import local_objects, own_machine
 from tf_operator.local.node.machine import python_at, user_python
+from tf_operator.local.node.processes import network
 from tf_operator.meta import Body
 
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -66,6 +68,12 @@ def explain_images(where: str, arguments: argparse.Namespace) -> None:
     """Say what stands for images, and how it is chosen."""
     python = arguments.python or user_python(os.environ)
     session.say(f"{where}: images are not used, programs run with {python} (--python chooses)")
+
+
+def explain_network(bodies: Collection[Body]) -> None:
+    """Say what it means that a job asks for a network of its own."""
+    if own_machine.is_isolated(bodies):
+        session.say(f"the programs of the job get {network.MEANING}")
 
 
 def prepared(

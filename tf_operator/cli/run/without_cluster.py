@@ -25,7 +25,7 @@ from tf_operator.client.run import gpu_demand, own_machine, tensorflow_lines
 from tf_operator.dialects import registry
 from tf_operator.local import scratch
 from tf_operator.local.node.gpus.devices import GpuError
-from tf_operator.local.node.processes import network, supervisor
+from tf_operator.local.node.processes import supervisor
 from tf_operator.local.node.processes.supervisor import SpawnerProcess
 from tf_operator.local.state import StateFolder
 from tf_operator.machinery import log
@@ -71,8 +71,8 @@ async def _run(
     demand = gpu_demand.of(bodies)
     try:
         gpus = gpu_notes.checked(demand, arguments.gpus, shares=arguments.share_gpus)
-        if await own_machine.check_network(bodies):
-            session.say(f"The programs of the job get {network.MEANING}.")
+        await own_machine.check_network(bodies)
+        local_flags.explain_network(bodies)
     except (GpuError, NotPossible) as error:
         return session.failed(str(error))
     options = local.LocalOptions(folder, python, apis, spawner, gpus)

@@ -13,16 +13,18 @@ from tf_operator.local.node.processes import network_requests
 from tf_operator.meta import Body
 
 
-async def check_network(bodies: Collection[Body]) -> bool:
-    """Whether a job asks for a network of its own; ``NotPossible`` if it cannot have it."""
-    if not any(read_job(body, api).spec.is_isolated for body in bodies if (api := registry.api_of(body))):
-        return False
-    if reason := await network_requests.refusal():
+def is_isolated(bodies: Collection[Body]) -> bool:
+    """Whether a job asks for a network of its own."""
+    return any(read_job(body, api).spec.is_isolated for body in bodies if (api := registry.api_of(body)))
+
+
+async def check_network(bodies: Collection[Body]) -> None:
+    """``NotPossible`` if a job cannot have the network of its own that it asks for."""
+    if is_isolated(bodies) and (reason := await network_requests.refusal()):
         raise NotPossible(
             f"spec.networkPolicy: Job needs a network of the job's own, which this machine refuses ({reason}):"
             " run it as root, or allow user namespaces"
         )
-    return True
 
 
 async def gpu_warning(bodies: Collection[Body]) -> str:
