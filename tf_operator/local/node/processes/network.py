@@ -51,8 +51,12 @@ def enter(paths: Iterable[str]) -> None:
 
 
 def paths_of(process: Path) -> tuple[str, ...]:
-    """Of the namespaces of a process that this one is not in. ``process``: its folder in ``/proc``."""
-    paths = ((process / "ns" / kind, f"/proc/self/ns/{kind}") for kind in _KINDS)
+    """Of the namespaces of a process that this one is not in. ``process``: its folder in ``/proc``.
+
+    A kernel without user namespaces has no such files.
+    """
+    own_paths = [own for kind in _KINDS if (own := Path("/proc/self/ns", kind)).exists()]
+    paths = ((process / "ns" / own.name, own) for own in own_paths)
     return tuple(str(path) for path, own in paths if not path.samefile(own))
 
 

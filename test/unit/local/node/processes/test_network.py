@@ -98,6 +98,12 @@ def test_the_paths_of_a_process_are_those_in_which_this_one_is_not():
         other.stdin.close()
 
 
+def test_a_kernel_without_user_namespaces_has_processes_all_the_same(monkeypatch):
+    """``tfjob exec`` and ``port-forward`` find those of jobs that are not isolated."""
+    monkeypatch.setattr(network, "_KINDS", ("none", "net"))
+    assert network.paths_of(Path("/proc/self")) == ()
+
+
 async def test_why_there_is_none_is_a_reason(monkeypatch):
     assert await network_requests.refusal() == ""
     reason = f"import asyncio; from {network_requests.__name__} import refusal; print(asyncio.run(refusal()))"
