@@ -19,7 +19,7 @@ from tf_operator.client.display import age, duration, table
 from tf_operator.local.local_kinds import ENDED_JOBS
 from tf_operator.machinery.transport import requests, responses
 from tf_operator.machinery.transport.requests import Request
-from tf_operator.meta import objects_of, parse_time, rfc3339
+from tf_operator.meta import Body, objects_of, parse_time, rfc3339
 from tf_operator.text import one_line
 
 _MARK: Final = b'"job ended"'
@@ -134,7 +134,10 @@ def in_log(log: BinaryIO) -> Iterator[EndedJob]:
 
 
 async def remembered(jobs: AsyncTFJobs, namespace: str) -> list[EndedJob]:
-    """Those of this kind that a local server of this user remembers; empty ``namespace``: in all. Others have none."""
+    """Those of this kind that a local server of this user remembers; empty ``namespace``: in all. Others have none.
+
+    A record that another release has written, and this one cannot read, is passed over.
+    """
     if jobs.choice is None or not cluster.is_local(jobs.choice, jobs.host):
         return []
     request = Request("list", "GET", requests.path(ENDED_JOBS, namespace), {})
@@ -143,7 +146,15 @@ async def remembered(jobs: AsyncTFJobs, namespace: str) -> list[EndedJob]:
     except NotFound:  # it is of an earlier release
         return []
     kind = str(jobs.api.resource)
-    return [_of_record(msgspec.convert(item["record"], _Record)) for item in items if item["resource"] == kind]
+    records = (_record_of(item) for item in items if item.get("resource") == kind)
+    return [_of_record(record) for record in records if record]
+
+
+def _record_of(item: Body) -> _Record | None:
+    try:
+        return msgspec.convert(item.get("record"), _Record)
+    except msgspec.ValidationError:
+        return None
 
 
 def _of_record(record: _Record) -> EndedJob:

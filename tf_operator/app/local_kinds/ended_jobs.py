@@ -27,7 +27,6 @@ from tf_operator.meta import Body, rfc3339
 MOST_JOBS: Final = 1000
 KEPT_FOR: Final = timedelta(days=30)
 _SCHEMA: Final = "create table if not exists ended (uid text primary key, finished real not null, body blob not null)"
-_FIELDS: Final = frozenset({"metadata", "resource", "record"})
 _DECODER: Final = msgspec.json.Decoder(dict[str, Any])
 
 _log = Logger(__name__)
@@ -132,7 +131,8 @@ def _readable(rows: Iterable[bytes]) -> Iterator[Body]:
     for raw in rows:
         try:
             body = _DECODER.decode(raw)
-        except (msgspec.DecodeError, TypeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, TypeError, UnicodeDecodeError, RecursionError):
             continue
-        if body.keys() >= _FIELDS:
+        parts = (body.get("metadata"), body.get("record"))
+        if "resource" in body and all(isinstance(part, dict) for part in parts):
             yield body

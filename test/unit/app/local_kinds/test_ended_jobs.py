@@ -15,6 +15,8 @@ from tf_operator.dialects import registry
 from tf_operator.machinery.transport import requests
 from tf_operator.meta import ObjectKey
 
+WITHOUT_METADATA = b'{"metadata": null, "resource": "tfjobs.kubeflow.org", "record": {}}'
+DEEP = b'{"metadata": ' + b"[" * 100_000
 FAILURE = {"pod": "a-worker-0", "exitCode": 137, "reason": "OOMKilled", "message": "too large"}
 
 
@@ -129,7 +131,7 @@ def test_a_job_is_remembered_in_little_room_whatever_it_was(jobs, remembering):
     assert len(msgspec.json.encode(body)) < 1500
 
 
-@pytest.mark.parametrize("raw", [b"", b"\xff", b"[]", b"{}", 7])
+@pytest.mark.parametrize("raw", [b"", b"\xff", b"[]", b"{}", 7, WITHOUT_METADATA, DEEP])
 def test_a_row_that_is_no_job_is_passed_over(jobs, remembering, tmp_path, raw):
     ended = remembering()
     end(jobs)

@@ -4,6 +4,7 @@ import io
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,6 +12,7 @@ from support.embedded import embedded_jobs
 from support.embedded.embedded_jobs import EmbeddedJobs
 from tf_operator.cli import ended_jobs, main, session, target
 from tf_operator.client.cluster import ClusterChoice
+from tf_operator.dialects.kubeflow import v1
 from tf_operator.local.apiserver.kinds import Kind
 from tf_operator.local.apiserver.server import ApiServer
 from tf_operator.local.local_kinds import ENDED_JOBS
@@ -192,6 +194,20 @@ def test_without_an_ended_job_that_is_said(call, cluster):
     cluster.job("running")
 
     assert call() == (0, "", "No job has ended, as far as is known here.\n")
+
+
+async def test_records_of_a_local_server_that_cannot_be_read_are_passed_over(monkeypatch):
+    items = [{"record": record("a", timedelta(0))}, {"record": record("b", timedelta(0), to=7)}, {"record": None}, {}]
+    items = [{"resource": "tfjobs.kubeflow.org"} | item for item in items] + [{"record": {}}]
+
+    class Client:
+        async def send(self, _):
+            return json.dumps({"items": items}).encode()
+
+    server = SimpleNamespace(client=Client(), choice=True, host="", api=v1.API)
+    monkeypatch.setattr(ended_jobs.cluster, "is_local", lambda *_: True)
+
+    assert [job.name for job in await ended_jobs.remembered(server, "")] == ["a"]
 
 
 @pytest.fixture
