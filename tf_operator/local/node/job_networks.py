@@ -62,12 +62,12 @@ class JobNetworks:
     async def join(self, pod: LocalPod) -> tuple[str, ...]:
         """The paths of the network in which the pod runs until it is released; ``NetworkError`` if there can be none.
 
-        Empty for a pod that is not isolated.
+        Empty for a pod that is not isolated. One that was stays so, whatever becomes of its mark.
         """
-        if not is_isolated(pod):
+        job = _job_of(pod)
+        if not is_isolated(pod) and not (job in self._by_job and pod.uid in self._by_job[job].pods):
             return ()
         async with self._making:
-            job = _job_of(pod)
             if job not in self._by_job:
                 self._by_job[job] = await self._make()
             self._by_job[job].pods.add(pod.uid)

@@ -74,6 +74,7 @@ async def test_pods_of_a_job_share_one_until_the_last_is_released():
     assert both[0] == both[1]
     assert len({str(names(paths)) for paths in (both[0], *others)}) == 3
     assert await networks.join(first) == both[0], "a container that is started again"
+    assert await networks.join(pod("a", "j", "None")) == both[0], "and one of a pod that somebody has edited"
     networks.release(first)
     networks.release(first)
     assert await networks.join(second) == both[0]
