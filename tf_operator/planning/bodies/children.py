@@ -136,7 +136,8 @@ class ChildBuilder:
         """What the template's own metadata brings, beside labels."""
         metadata = metadata_of(spec.template)
         annotations = dict(mapping_of(metadata.get("annotations")))
-        annotations.pop(constants.AVOIDED_NODES_ANNOTATION, None)  # copied from a pod
+        for name in (constants.AVOIDED_NODES_ANNOTATION, constants.NETWORK_ANNOTATION):
+            annotations.pop(name, None)  # copied from a pod
         if self._gang:
             annotations |= self._gang.annotations(self.job, spec.type)
         annotations |= avoided_nodes.annotations(spec, self.avoided)

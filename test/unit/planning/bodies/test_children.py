@@ -5,6 +5,7 @@ import pytest
 from support.jobs.builders import tfjob
 from support.jobs.snapshots import job_of
 from support.jobs.templates import Template
+from tf_operator.job import constants
 from tf_operator.planning.bodies import children
 from tf_operator.planning.bodies.children import ChildBuilder
 from tf_operator.planning.snapshot import Settings
@@ -35,6 +36,13 @@ def test_metadata_of_a_template_that_is_none_is_passed_over(metadata):
     pod = pod_of(raw(metadata=metadata))
 
     assert set(pod["metadata"]) == {"name", "namespace", "labels", "ownerReferences"}
+
+
+@pytest.mark.parametrize("name", [constants.AVOIDED_NODES_ANNOTATION, constants.NETWORK_ANNOTATION])
+def test_a_template_that_was_copied_from_a_pod_does_not_speak_for_the_operator(name):
+    pod = pod_of(raw(metadata={"annotations": {name: "Job", "own": "x"}}), marks_isolated=True)
+
+    assert pod["metadata"]["annotations"] == {"own": "x"}
 
 
 @pytest.mark.parametrize("env", [{"A": "b"}, "x", 3], ids=repr)
