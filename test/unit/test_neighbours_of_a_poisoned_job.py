@@ -296,7 +296,7 @@ async def batches_of_statuses(case):
 
 async def conversions(case):
     convert = case.or_raise(lambda body, _version: body["metadata"]["name"], v1.API.conversion.convert)
-    share, served = TimeShare(case.clock, spent=lambda: 0.0), set()
+    share, served = TimeShare(case.clock, cpu_time=lambda: 0.0), set()
     for body in case.bodies:
         raw = json.dumps(
             {"request": {"uid": "u", "desiredAPIVersion": "kubeflow.org/v1beta1", "objects": [body]}}

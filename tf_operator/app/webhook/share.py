@@ -31,7 +31,7 @@ class TimeShare:
     """Has reviews wait for their turns."""
 
     def __init__(self, clock: Clock, cpu_time: Callable[[], float] = time.thread_time) -> None:
-        """``spent``: the seconds that this thread has worked for."""
+        """``cpu_time``: the seconds that this thread has worked for."""
         self._cpu_time = cpu_time
         every, small = _Account(clock, ALL), _Account(clock, FOR_SMALL)
         self._large = _Lane(clock, every.pause), [every]
