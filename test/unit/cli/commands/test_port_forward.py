@@ -3,6 +3,8 @@
 import asyncio
 import gc
 
+import pytest
+
 from tf_operator.cli.commands.replicas import port_forward
 from tf_operator.cli.commands.replicas.process import ReplicaProcess
 
@@ -33,3 +35,10 @@ async def test_a_reply_comes_through_long_after_the_client_has_sent_everything(c
             is_due.set()
             assert await reader.read() == b"request"
             writer.close()
+
+
+@pytest.mark.parametrize("text", ["none", "0", "-1", "70000", "9" * 5000, "\u0663"])
+def test_what_a_program_writes_into_the_variable_of_a_port_is_used_only_if_it_is_a_port(text):
+    replica = ReplicaProcess("worker-0", "/", {"TF_OPERATOR_PORT_7000": text})
+
+    assert port_forward._real_port(replica, 7000) == 7000

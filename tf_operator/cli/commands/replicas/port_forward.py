@@ -157,8 +157,12 @@ class _Forwarder:
 
 
 def _real_port(replica: ReplicaProcess, port: int) -> int:
-    """Where a port of the manifest is; one that it does not name is where the program opens it."""
-    return int(replica.variables.get(f"{_VARIABLE}{port}", port))
+    """Where a port of the manifest is; one that it does not name is where the program opens it.
+
+    A program may write into its variables what it likes.
+    """
+    text = replica.variables.get(f"{_VARIABLE}{port}", "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 5 and 0 < int(text) <= _HIGHEST else port
 
 
 async def _pump(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
