@@ -176,9 +176,11 @@ async def test_a_server_that_is_ending_is_waited_for_and_followed_by_another_one
     assert local.pid != first
     assert local.ask(CONFIGS)["items"] == []
     # The program does not get its 60 s again.
-    os.kill(local.pid, signal.SIGTERM)
-    await eventually(lambda: local.folder.process().is_ending)
-    os.kill(local.pid, signal.SIGTERM)
+    second = local.pid
+    os.kill(second, signal.SIGTERM)
+    await eventually(lambda: (server := local.folder.process()) is None or server.is_ending)
+    with suppress(ProcessLookupError):
+        os.kill(second, signal.SIGTERM)
 
 
 async def test_after_an_up_that_was_killed_the_next_one_starts_a_server(local):

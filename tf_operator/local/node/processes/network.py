@@ -18,6 +18,7 @@ import os
 import socket
 import struct
 import sys
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -25,6 +26,7 @@ MEANING = "a network of their own: nobody else reaches their ports, and they rea
 """What programs get."""
 _NEW_USER, _NEW_NETWORK = 0x1000_0000, 0x4000_0000
 _SET_FLAGS, _IS_UP = 0x8914, 1
+_MOST_LOOKS = 100
 _KINDS = ("user", "net")
 """In the order in which they are entered: in the first one, a user may enter the second."""
 
@@ -45,9 +47,19 @@ def main(replies: socket.socket, paths: list[str]) -> None:
 def enter(paths: Iterable[str]) -> None:
     """Enter the namespaces that have these paths, with all programs that this process starts from now on."""
     descriptors = [os.open(path, os.O_RDONLY) for path in paths]  # from within the first, none could be opened
+    if descriptors:
+        _wait_for_threads()
     for descriptor in descriptors:
         _call("setns", descriptor, 0)
         os.close(descriptor)
+
+
+def _wait_for_threads() -> None:
+    """Until only one is left, at most a second: Linux knows a thread for a moment after Python has joined it."""
+    looks = 0
+    while len(list(Path("/proc/self/task").iterdir())) > 1 and looks < _MOST_LOOKS:
+        time.sleep(0.01)  # noqa: TID251 (nothing else runs in the process that enters)
+        looks += 1
 
 
 def paths_of(process: Path) -> tuple[str, ...]:
