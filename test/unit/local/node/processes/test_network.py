@@ -74,7 +74,7 @@ async def test_a_network_has_loopback_and_nothing_else_and_is_gone_when_it_is_cl
     assert output_of(shell(LOOK, *made.paths)).split()[:3] == [str(os.getuid()), str(os.getgid()), "lo"]
     made.close()
     assert not is_kept(name)
-    with pytest.raises(NetworkError, match=r"/proc/\d+/fd/\d+: No such file or directory"):
+    with pytest.raises(NetworkError):  # what has the number of its descriptor now, if anything, is no network
         await network_requests.connect(made.paths, "127.0.0.1", 4000)
 
 
