@@ -110,9 +110,14 @@ import sys
 from tf_operator.client import NotPossible, TFJobs
 
 def fit():
-    import os
+    import json, os, pathlib, time
 
-    print("sees", os.environ.get("CUDA_VISIBLE_DEVICES", "all"))
+    print("sees", os.environ.get("CUDA_VISIBLE_DEVICES", "all"), flush=True)
+    other = pathlib.Path("OTHER")
+    if json.loads(os.environ["TF_CONFIG"])["task"]["index"]:
+        other.touch()
+    while not other.exists():  # the end of worker 0 is that of the job
+        time.sleep(0.01)
 
 try:
     print(TFJobs().train(fit, num_workers=2, resources_per_worker={"gpu": sys.argv[1]}).exit_code)
@@ -122,7 +127,7 @@ except NotPossible as error:
 
 
 async def test_python_says_what_becomes_of_gpus(machine, driver, tmp_path):
-    (tmp_path / "program.py").write_text(TRAINS)
+    (tmp_path / "program.py").write_text(TRAINS.replace("OTHER", str(tmp_path / "other")))
 
     async def train(gpus, **variables):
         code, output, errors = await machine.run(

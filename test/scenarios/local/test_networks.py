@@ -131,7 +131,11 @@ async def test_programs_reach_each_other_and_the_operator_and_nobody_else_reache
             with pytest.raises(ConnectionRefusedError):
                 socket.create_connection(("127.0.0.1", closed), 5)
         assert len(networks(machine)) == 1
-        assert "34 %" in (await machine.run("get"))[1]
+
+        async def is_told():
+            return "34 %" in (await machine.run("get"))[1]
+
+        await eventually(is_told)
         owners = [(folder / f"made-by-{index}").stat() for index in (0, 1)]
         assert {(owner.st_uid, owner.st_gid) for owner in owners} == {(os.getuid(), os.getgid())}
 

@@ -27,7 +27,7 @@ async def main():
     inner.bind(("127.0.0.1", 4000))
     inner.listen()
     connection = await network_requests.connect(made.paths, "127.0.0.1", 4000)
-    print(len(made.paths), connection.getpeername()[1])
+    print(len(made.paths), connection.getpeername()[1], flush=True)
     sys.exit(subprocess.run([*sys.argv[1:], *made.paths]).returncode)
 
 asyncio.run(main())
