@@ -8,9 +8,10 @@ import re
 import statistics
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from configparser import ConfigParser
 from dataclasses import dataclass, fields
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -62,12 +63,13 @@ class Source:
     path: Path
     lines: int
     tree: ast.Module
+    nodes: tuple[ast.AST, ...]
 
     @classmethod
     def read(cls, root: Path, path: Path) -> "Source":
         """Parse one file."""
         text = path.read_text()
-        return cls(path.relative_to(root), len(text.splitlines()), ast.parse(text, filename=str(path)))
+        return cls(path.relative_to(root), len(text.splitlines()), *parsed(text))
 
     @property
     def is_product(self) -> bool:
@@ -76,9 +78,16 @@ class Source:
 
     def functions(self) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
         """Every function and method, nested ones too."""
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 yield node
+
+
+@cache
+def parsed(text: str) -> tuple[ast.Module, tuple[ast.AST, ...]]:
+    """A program, and all its nodes: once for all rules."""
+    tree = ast.parse(text)
+    return tree, tuple(ast.walk(tree))
 
 
 def check_names(source: Source, limits: Limits) -> Iterator[Violation]:
@@ -111,7 +120,7 @@ def check_pure_imports(source: Source, limits: Limits) -> Iterator[Violation]:
     if not (source.is_product and source.path.parts[1].removesuffix(".py") in limits.pure_packages):
         return
     allowed = sys.stdlib_module_names | limits.pure_third_party | {PACKAGE}
-    for line, module in _imports(source.tree):
+    for line, module in _imports(source.nodes):
         top = module.partition(".")[0]
         if top not in allowed:
             message = f"the pure core may not import {top!r}: not in [house] pure_third_party of setup.cfg"
@@ -157,7 +166,7 @@ def check_vague_names(sources: list[Source], limits: Limits) -> Iterator[Violati
     packages: dict[str, list[tuple[str, int, str]]] = {}
     for source in sources:
         bindings = packages.setdefault("/".join(source.path.parts[:-1][:2]), [])
-        bindings.extend((str(source.path), line, name) for line, name in _bindings(source.tree))
+        bindings.extend((str(source.path), line, name) for line, name in _bindings(source.nodes))
     for package, bindings in packages.items():
         vague = [binding for binding in bindings if binding[2].strip("_") in limits.vague_names]
         if len(vague) * 1000 > len(bindings) * limits.max_vague_names_per_1000:
@@ -214,17 +223,17 @@ def _length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return lines
 
 
-def _imports(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(tree):
+def _imports(nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield node.lineno, node.module
 
 
-def _bindings(tree: ast.Module) -> Iterator[tuple[int, str]]:
+def _bindings(nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
     """Each place where a name is given to something: variables, parameters, fields and attributes, functions."""
-    for node in ast.walk(tree):
+    for node in nodes:
         match node:
             case ast.Name(id=str(name), ctx=ast.Store()) | ast.Attribute(attr=str(name), ctx=ast.Store()):
                 yield node.lineno, name

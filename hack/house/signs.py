@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from house.rules import PACKAGE, Violation
+from house.rules import PACKAGE, Violation, parsed
 
 _TOPS: Final = (PACKAGE, "hack", "test", "charts", "manifests", "docs")
 _PATH: Final = re.compile(rf"(?<![\w/.$}}-])(?:{'|'.join(_TOPS)})/[\w./-]+")
@@ -102,10 +102,10 @@ def _violations(path: str, missing: Iterable[tuple[int, str]]) -> Iterator[Viola
 def _prose_of(source: str, *, with_messages: bool) -> str:
     """The comments and docstrings of a program, each on its line; with messages all of its texts."""
     lines = [""] * (source.count("\n") + 2)
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+    for token in tokenize.generate_tokens(io.StringIO(source).readline) if "#" in source else ():
         if token.type == tokenize.COMMENT:
             lines[token.start[0]] += token.string
-    for node in ast.walk(ast.parse(source)):
+    for node in parsed(source)[1]:
         text = node if with_messages else node.value if isinstance(node, ast.Expr) else None
         if isinstance(text, ast.Constant) and isinstance(text.value, str):
             for offset, line in enumerate(text.value.split("\n")):
