@@ -72,7 +72,7 @@ NO_INDEXES = Indexes()
 
 
 def _runs(indexes: list[int]) -> Iterator[tuple[int, int]]:
-    """Maximal runs of neighbours, of indexes in ascending order."""
+    """Maximal runs of neighbours, of one index or more in ascending order."""
     start = previous = -2
     for index in indexes:
         if index != previous + 1:
@@ -80,5 +80,4 @@ def _runs(indexes: list[int]) -> Iterator[tuple[int, int]]:
                 yield start, previous
             start = index
         previous = index
-    if previous >= 0:
-        yield start, previous
+    yield start, previous
