@@ -19,6 +19,7 @@ from tf_operator.local.apiserver.in_process import Edge, InProcess
 from tf_operator.local.apiserver.server import ApiServer
 from tf_operator.local.log_transport import LogTransport
 from tf_operator.local.node import listeners, process_node
+from tf_operator.local.node.addresses import RANGE
 from tf_operator.local.node.claims import CLAIMS
 from tf_operator.local.node.machine import Interpreter, machine_capacity
 from tf_operator.local.node.node_parts import NODES, PODS, SERVICES, NodeSettings
@@ -746,6 +747,7 @@ async def test_a_program_that_listens_for_the_network_is_reported(machine, monke
 async def test_an_isolated_pod_waits_for_its_network_and_nothing_warns_of_its_ports(machine, monkeypatch):
     monkeypatch.setattr(listeners, "_EVERY", 0.05)
     monkeypatch.setattr(listeners, "is_reachable", lambda: True)
+    monkeypatch.setattr(listeners, "exposed_ports", lambda: set(RANGE))  # others have the ports in their network
     make, refusals = network_requests.make, [network_requests.NetworkError("unshare: no"), OSError("no file is left")]
 
     async def refuse_at_first():
