@@ -32,7 +32,7 @@ class Saved(NamedTuple):
     step: int
 
 
-class _Kept(msgspec.Struct):
+class _Copy(msgspec.Struct):
     names: list[str]
     points: list[Point]
     count: int
@@ -53,11 +53,11 @@ class Curves:
         self._restored_until: datetime | None = None
 
     @classmethod
-    def restored(cls, kept: object) -> "Curves":
-        """Those that were ``kept`` elsewhere, which go on here; empty ones from anything else."""
+    def of_copy(cls, value: object) -> "Curves":
+        """Those of a ``copy``, which go on here; empty ones from anything else."""
         curves = cls()
         try:
-            copy = msgspec.convert(kept, _Kept)
+            copy = msgspec.convert(value, _Copy)
         except msgspec.ValidationError:
             return curves
         curves.names, curves.count = copy.names, max(copy.count, len(copy.points))
@@ -66,15 +66,15 @@ class Curves:
         curves._restored_until = copy.last
         return curves
 
-    def kept(self) -> object:
+    def copy(self) -> object:
         """All of it, for msgspec: few of many are ever encoded."""
-        return _Kept(self.names, list(self.points), self.count, self._last, list(self.checkpoints))
+        return _Copy(self.names, list(self.points), self.count, self._last, list(self.checkpoints))
 
     def add(self, report: Progress | None) -> bool:
         """Add the last report of a job; whether there is another point."""
         if report is None or report.time is None or report.time == self._last:
             return False
-        if self._restored_until and report.time <= self._restored_until:  # where they were kept, it was known earlier
+        if self._restored_until and report.time <= self._restored_until:  # it is in the copy
             return False
         self._last = report.time
         saved = report.checkpoint

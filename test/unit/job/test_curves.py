@@ -10,7 +10,7 @@ from tf_operator.job.curves import Curves, SmallCurve
 from tf_operator.job.progress import Metric, Progress
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
-KEPT = msgspec.to_builtins(Curves().kept())
+COPY = msgspec.to_builtins(Curves().copy())
 
 
 def reported(number, step=None, **metrics):
@@ -65,7 +65,7 @@ def test_a_small_curve_covers_all_of_a_long_training_in_few_points():
 
 
 @pytest.mark.parametrize(
-    "kept", [None, [], {}, {"names": 1}, msgspec.to_builtins(Curves().kept()) | {"points": [["x"]]}]
+    "kept", [None, [], {}, {"names": 1}, msgspec.to_builtins(Curves().copy()) | {"points": [["x"]]}]
 )
 def test_what_was_not_kept_as_curves_is_none(kept):
-    assert Curves.restored(kept).since(0) == Curves().since(0)
+    assert Curves.of_copy(kept).since(0) == Curves().since(0)

@@ -25,7 +25,7 @@ from tf_operator.machinery.log import Logger
 from tf_operator.meta import Body, rfc3339
 
 MOST_JOBS: Final = 1000
-KEPT_FOR: Final = timedelta(days=30)
+RETENTION: Final = timedelta(days=30)
 _SCHEMA: Final = "create table if not exists ended (uid text primary key, finished real not null, body blob not null)"
 _DECODER: Final = msgspec.json.Decoder(dict[str, Any])
 
@@ -42,11 +42,11 @@ class EndedJobs:
 
     def open(self, store: VersionedStore) -> None:
         """Remember what has ended in this store, and what ends from now on."""
-        self._tried(self._connect)
+        self._attempt(self._connect)
         for name in self._apis:
             for stored in store.collection(name).objects.values():
                 self._note(name, stored.body)
-        self._tried(self._forget)
+        self._attempt(self._forget)
         store.listeners.append(self._on_change)
 
     def close(self) -> None:
@@ -55,12 +55,12 @@ class EndedJobs:
 
     def read(self, now: datetime) -> Iterable[Body]:
         """The last one last."""
-        return self._tried(lambda: self._selected(now)) or ()
+        return self._attempt(lambda: self._bodies(now)) or ()
 
     def _on_change(self, change: Commit) -> None:
         is_job = change.collection in self._apis
         if is_job and change.new and self._note(change.collection, change.new.body):
-            self._tried(self._forget)
+            self._attempt(self._forget)
 
     def _note(self, collection: str, body: Body) -> bool:
         """Remember a job if it has ended; whether it has."""
@@ -86,10 +86,10 @@ class EndedJobs:
             "record": record,
         }
         row = job.uid, finished.timestamp(), msgspec.json.encode(ended)
-        self._tried(lambda: self._execute("insert or replace into ended values (?, ?, ?)", row))
+        self._attempt(lambda: self._execute("insert or replace into ended values (?, ?, ?)", row))
         return True
 
-    def _tried(self, work: Callable[[], Any]) -> Any:  # noqa: ANN401 (what the work returns)
+    def _attempt(self, work: Callable[[], Any]) -> Any:  # noqa: ANN401 (what the work returns)
         try:
             return work()
         except sqlite3.Error as error:
@@ -116,12 +116,12 @@ class EndedJobs:
         newer = "select uid from ended order by finished desc, uid limit ?"
         self._execute(f"delete from ended where uid not in ({newer})", (MOST_JOBS,))  # noqa: S608 (of this module)
 
-    def _selected(self, now: datetime) -> list[Body]:
+    def _bodies(self, now: datetime) -> list[Body]:
         query = "select body from ended where finished >= ? order by finished"
         return list(_readable(raw for (raw,) in self._execute(query, (self._oldest(now),))))
 
     def _oldest(self, now: datetime) -> float:
-        return (now - KEPT_FOR).timestamp()
+        return (now - RETENTION).timestamp()
 
     def _execute(self, statement: str, values: tuple[object, ...]) -> Iterable[tuple[Any, ...]]:
         return self._connection.execute(statement, values) if self._connection else ()

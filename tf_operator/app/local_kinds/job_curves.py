@@ -34,5 +34,5 @@ class JobCurves:
                 "kind": JOB_CURVES.kind,
                 "apiVersion": JOB_CURVES.api_version,
                 "metadata": {"name": uid, "namespace": namespace, "creationTimestamp": rfc3339(now)},
-                "curves": curves.kept(),
+                "curves": curves.copy(),
             }

@@ -39,7 +39,7 @@ class LocalProgress:
         self.curves = JobCurves()
         self.intakes: dict[str, ProgressIntake] = {}
         """By the API version of their jobs; filled by who makes the controllers."""
-        port, secret = _kept(folder)
+        port, secret = _last_port_and_secret(folder)
         self._listener = _listener(port)
         self.port: int = self._listener.getsockname()[1]
         self.server = ProgressServer(f"http://{_HOST}:{self.port}", secret)
@@ -78,7 +78,7 @@ class LocalProgress:
             await loop.create_future()
 
 
-def _kept(folder: StateFolder) -> tuple[int, str]:
+def _last_port_and_secret(folder: StateFolder) -> tuple[int, str]:
     """Port and secret of the server before this one; 0, and a new secret, if there was none."""
     with suppress(ValueError, TypeError):
         port, secret = json.loads(folder.read(_FILE))

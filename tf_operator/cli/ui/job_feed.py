@@ -129,7 +129,7 @@ class JobFeed(RunningFeed):
         if self._jobs.choice and cluster.is_local(self._jobs.choice, self._jobs.host):
             with suppress(ApiError):
                 request = requests.get(JOB_CURVES, ObjectKey(job.namespace, job.uid))
-                return Curves.restored(responses.read_object(await self._jobs.client.send(request)).get("curves"))
+                return Curves.of_copy(responses.read_object(await self._jobs.client.send(request)).get("curves"))
         return Curves()
 
     async def _follow_job(self, job: Job) -> None:

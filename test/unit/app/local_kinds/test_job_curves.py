@@ -20,7 +20,7 @@ def report(second, step=None, **fields):
 
 def kept(curves, uid):
     bodies = msgspec.json.decode(msgspec.json.encode([*curves.read(BEGIN)]))
-    return next(Curves.restored(body["curves"]) for body in bodies if body["metadata"]["name"] == uid)
+    return next(Curves.of_copy(body["curves"]) for body in bodies if body["metadata"]["name"] == uid)
 
 
 def test_a_page_that_is_opened_later_gets_all_points_and_goes_on_with_those_that_are_new():
