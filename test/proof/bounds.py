@@ -365,14 +365,16 @@ BY_NAME: Final = {bound.name: bound for bound in BOUNDS}
 FEW: Final = {bound.name: replace(bound, faults=min(bound.faults, 1)) for bound in BOUNDS}
 STOPS: Final = frozenset({"fails", "is killed", "loses a reply"})
 FEWER: Final[Mapping[str, frozenset[str]]] = {
-    "chief and worker, ExitCode": ALL - {"is refused", "is deleted"},
+    "chief and worker, ExitCode": ALL - {"is refused", "is deleted", "is evicted"},
     "chief and worker, Never, cleanPodPolicy All": ALL - {"is refused", "is deleted", "is collected"} | {"is rejected"},
     "workers, OnFailure, cleanPodPolicy Running": STOPS | {"restarts in place"},
     "chief and server, Always": STOPS | {"restarts in place", "ends beside a sidecar"},
     "all workers, ExitCode": FAILURES | {"is killed", "is collected"},
     "suspended and resumed, ExitCode": FAILURES,
     "suspended and resumed, Never": STOPS | {"ends when stopped"},
-    "the limit is changed": FAILURES | {"is killed"},
+    "the limit is changed": FAILURES,
+    "dynamic workers come and go": frozenset({"fails for good", "is deleted", "ends when stopped"}),
+    "caches lag, ExitCode": frozenset({"lags", "is succeeded", "fails"}),
     "pods lose their labels": frozenset({"loses its label", "fails"}),
     "all start again, ExitCode": SPARE | {"fails for good", "loses a reply"},
 }
