@@ -11,7 +11,7 @@ from typing import Final
 
 import yaml
 
-from golden.case import HEADER, INPUT, PLAN, Yaml, refuse_others
+from golden.case import HEADER, INPUT, PLAN, Yaml, refuse_others, topics
 from tf_operator.job.record import ReplicaType, UnfitRecord
 from tf_operator.job.training_job import ElasticRange
 from tf_operator.meta import ObjectKey
@@ -30,28 +30,20 @@ _OF_JOBS: Final = {
 }
 
 
-def names(root: Path) -> list[str]:
-    return sorted(path.name.removesuffix(INPUT) for path in (root / FOLDER).glob(f"*{INPUT}"))
-
-
 def plans(root: Path) -> dict[Path, str]:
-    return {FOLDER / f"{name}{PLAN}": text(read(root, name)) for name in names(root)}
+    return {FOLDER / f"{name}{PLAN}": text(read(root, name)) for name in topics(root, FOLDER)}
 
 
 def read(root: Path, name: str) -> Cluster:
     entries = yaml.safe_load((root / FOLDER / f"{name}{INPUT}").read_text(encoding="utf-8"))
     refuse_others(entries, {"title", "now", "nodes", "jobs", "resizes", "reserves"}, name)
+    rules = QueueRules(resizes=entries.get("resizes", True))
     return Cluster(
         now=_moment(entries["now"]),
         nodes=tuple(_node(node, entry) for node, entry in entries["nodes"].items()),
         jobs=tuple(_job(job, entry) for job, entry in entries["jobs"].items()),
-        rules=_rules(entries),
+        rules=rules if entries.get("reserves", True) else replace(rules, reserve_after=None),
     )
-
-
-def _rules(entries: Yaml) -> QueueRules:
-    rules = QueueRules(resizes=entries.get("resizes", True))
-    return rules if entries.get("reserves", True) else replace(rules, reserve_after=None)
 
 
 def text(cluster: Cluster) -> str:

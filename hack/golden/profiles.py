@@ -53,14 +53,15 @@ BY_NEW_POD: Final = replace(
     has_operator_config=False,
 )
 BY_NAME: Final = {"by-template": BY_TEMPLATE, "by-new-pod": BY_NEW_POD}
-FIELDS: Final = frozenset({"profile", "runtimeId", "deciding", "cleanPods", "replicas"})
+API: Final = {"apiVersion": BY_TEMPLATE.api_version, "kind": BY_TEMPLATE.kind}
+FIELDS: Final = frozenset({"profile", "deciding", "cleanPods", "replicas"})
 _TYPES: Final = {kind.label: kind for kind in ReplicaType}
 
 
-def api_of(more: Mapping[str, Any]) -> ServedAPI:
-    """The API that reads the manifest of a case with these fields beside it."""
+def api_of(more: Mapping[str, Any], job: Body) -> ServedAPI:
+    """The API that reads the job of a case with these fields beside it."""
     if "profile" not in more:
-        return registry.api_of(more["job"]) or v1.API
+        return registry.api_of(job) or v1.API
     profile = BY_NAME[more["profile"]]
 
     def read(metadata: Body, spec: object, stored: object) -> TrainingJob:
@@ -77,7 +78,7 @@ def _with_fields(job: TrainingJob, body: Any, more: Mapping[str, Any]) -> Traini
     specs = more.get("replicas", {})
     return structs.replace(
         job,
-        runtime_id=more.get("runtimeId", ""),
+        runtime_id="76no" if job.profile.names is NameStyle.GENERATED else "",
         deciding=DecidingReplica(_TYPES[label], int(index), "spec.deciding") if label else None,
         run_policy=structs.replace(job.run_policy, clean_pods=clean_pods),
         replicas=tuple(_with_extras(spec, body, specs.get(spec.type.label, {})) for spec in job.replicas),

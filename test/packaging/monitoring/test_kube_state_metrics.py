@@ -158,7 +158,7 @@ MLKUBE = {
 }
 T9K = {
     "phase": {"Pending"},
-    "start_time": {"": 1772352600.0},
+    "start_time": {"": 1772352000.0},
     "restarts": {"worker": 0.0},
     "disruptions": {"": 0.0},
     "replicas": {"creating": 1.0}

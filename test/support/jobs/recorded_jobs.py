@@ -22,13 +22,14 @@ def golden() -> dict[str, Json]:
     for topic in case.topics(ROOT):
         plans = _read(topic, case.PLAN)
         for name, entry in _read(topic, case.INPUT).items():
-            jobs[name] = _stored(case.full_job(entry["job"]), plans[name]["status"])
+            plan = plans[name]
+            jobs[name] = _stored(case.full_job(entry), plan.get("statusFirst", plan.get("status")))
     return jobs
 
 
 def _stored(job: Json, status: Json | str) -> Json:
     job = {**job, "metadata": {**job["metadata"], "creationTimestamp": "2026-03-01T08:00:00Z"}}
-    return job if isinstance(status, str) else merged(job, {"status": case.with_full_conditions(status)})
+    return job if isinstance(status, str) else merged(job, {"status": case.full_texts(status)})
 
 
 def merged(body: Mapping[str, Any], patch: Mapping[str, Any]) -> Json:

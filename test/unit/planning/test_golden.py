@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[3]
 TOPICS = {topic: case.read(ROOT, topic) for topic in case.topics(ROOT)}
 CASES = {name: entry for cases in TOPICS.values() for name, entry in cases.items()}
 NAMES = sorted(CASES)
+PLAIN = CASES[written.PLAIN]
 SENTENCES = [
     *((failure_evidence, name) for name in ("describe", "describe_exit", "describe_restarts", "policy_hint")),
     *((pending, name) for name in ("note", "sentence")),
@@ -46,14 +47,14 @@ def read_plans(topic):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_plan_of_a_case_is_the_one_in_its_file(name, plans):
-    assert yaml.load(written.compact(written.plan_of(CASES[name])), yaml.CSafeLoader) == plans[name]
+    assert yaml.load(written.compact(written.plan_of(CASES[name], PLAIN)), yaml.CSafeLoader) == plans[name]
 
 
 @pytest.mark.parametrize("topic", TOPICS)
 def test_the_plans_of_a_topic_are_written_as_people_read_them(topic):
     path = ROOT / case.FOLDER / f"{topic}{case.PLAN}"
 
-    assert path.read_text(encoding="utf-8") == written.plans_text(TOPICS[topic])
+    assert path.read_text(encoding="utf-8") == written.plans_text(TOPICS[topic], PLAIN)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name.startswith(("tensorboard-", "hpa-"))])
@@ -106,6 +107,13 @@ def without_messages(status):
         "says": "",
         "conditions": [{**entry, "message": ""} for entry in objects_of(status.get("conditions"))],
     }
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_status_in_its_short_form_says_the_same(name):
+    status = CASES[name].api.status_patch(make_plan(CASES[name].snapshot).report)
+
+    assert case.full_texts(case.short_texts(status)) == status
 
 
 def test_there_are_no_two_cases_of_one_observation():

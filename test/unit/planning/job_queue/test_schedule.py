@@ -24,7 +24,7 @@ NOW = datetime(2026, 3, 1, 8, tzinfo=UTC)
 WORKER = ReplicaType.WORKER
 
 
-@pytest.mark.parametrize("name", job_queue_case.names(ROOT))
+@pytest.mark.parametrize("name", case.topics(ROOT, job_queue_case.FOLDER))
 def test_the_schedule_of_a_case_is_the_one_in_its_file(name):
     path = ROOT / job_queue_case.FOLDER / f"{name}{case.PLAN}"
 
