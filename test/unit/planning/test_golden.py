@@ -116,10 +116,11 @@ def test_a_status_in_its_short_form_says_the_same(name):
     assert case.full_texts(case.short_texts(status)) == status
 
 
-def test_there_are_no_two_cases_of_one_observation():
+def test_there_are_no_two_cases_of_one_observation_or_name():
     observations = [repr((case.snapshot, case.snapshot.job.stored_status, case.bodies)) for case in CASES.values()]
 
     assert len(observations) == len(set(observations))
+    assert len(CASES) == sum(map(len, TOPICS.values())), "a name is that of one case"
 
 
 @pytest.mark.parametrize("name", NAMES)
