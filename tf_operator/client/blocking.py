@@ -113,7 +113,7 @@ class TFJobs:
     ) -> Job:
         """Wait until the job has finished, or until it is in this phase, or ``until`` returns true.
 
-        ``progress``: show the job meanwhile, in a notebook as a table.
+        ``progress``: show its progress, in a notebook as a table.
         """
         return self._run(self._jobs.wait(job, timeout=timeout, until=until, progress=progress))
 
@@ -162,7 +162,7 @@ class TFJobs:
         return self._run(self._jobs.explain(job))
 
     def plan(self, source: "Source") -> "JobPlan":
-        """What the operator would create for a manifest, or a file with one. Asks no cluster."""
+        """What the operator would create for a manifest, or a file with one. Needs no cluster."""
         return self._run(self._jobs.plan(source))
 
     def top(self, job: str | Job) -> "UsageList":
@@ -195,9 +195,9 @@ class TFJobs:
         replace: bool = False,
         on_line: Callable[[LogLine], object] | None = None,
     ) -> "RunResult":
-        """Run a function in each replica, where `run` would; `result` has what that of the chief or worker 0 returned.
+        """Run a function in each replica, where `run` would; `result` is what it returned in the chief or worker 0.
 
-        Only its source is sent: what it uses has to be imported in it, or be in `parameters`, its one argument.
+        Only its source is sent: it has to import what it uses, or get it in `parameters`, its only argument.
         """
         options: TrainOptions = {
             "name": name,
@@ -214,7 +214,7 @@ class TFJobs:
         return self._follow(lambda put: self._jobs.train(train_func, replace=replace, on_line=put, **options), on_line)
 
     def result(self, job: str | Job) -> Any:  # noqa: ANN401 (JSON)
-        """What the function of a job returned that `train` has run."""
+        """What the function that `train` ran has returned."""
         return self._run(self._jobs.result(job))
 
     def suspend(self, job: str | Job) -> Job:

@@ -61,7 +61,7 @@ class Objection:
 
 
 class ClusterNotNamed(NotPossible):
-    """Nobody has named the cluster that would be changed; ``objection`` says more."""
+    """It is unclear which cluster would be changed; ``objection`` says why."""
 
     def __init__(self, objection: Objection) -> None:
         super().__init__(objection.sentence('context="NAME"'))

@@ -195,7 +195,7 @@ class AsyncTFJobs:
         """Wait until the job has finished, or is in another phase, or as ``until`` says.
 
         A job that has finished does not change any more, so it is returned whatever was waited for. ``progress``: show
-        it meanwhile. Raises ``WaitTimeout``, and ``NotFound`` when the job is deleted meanwhile.
+        its progress. Raises ``WaitTimeout``, and ``NotFound`` when the job is deleted meanwhile.
         """
         from tf_operator.client.run import waiting  # noqa: PLC0415 (most commands wait for nothing)
 
@@ -261,7 +261,7 @@ class AsyncTFJobs:
         return checks.explain(await reading.read(self, await self.get(job), self._clock.now()))
 
     async def plan(self, source: "Source") -> "JobPlan":
-        """What the operator would create for a manifest, or for the job in the file at a path. Asks no cluster.
+        """What the operator would create for a manifest, or for the job in the file at a path. Needs no cluster.
 
         ``InvalidManifest`` names each field and its rule.
         """
@@ -318,7 +318,7 @@ class AsyncTFJobs:
         return await self.run(manifest, replace=replace, on_line=on_line)
 
     async def result(self, job: str | Job) -> Any:  # noqa: ANN401 (JSON)
-        """What the function of a job has returned; ``NotPossible`` where nothing is there."""
+        """What the function of a job returned; ``NotPossible``, with the reason, if there is no result."""
         from tf_operator.client.functions import returned  # noqa: PLC0415 (as above)
 
         current = await self.get(job)

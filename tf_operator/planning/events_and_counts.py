@@ -187,7 +187,7 @@ def _nodes(view: JobView, after: JobRecord) -> Iterator[Event]:
     begins = (_is_new(job.record) or job.record.is_idle) and not after.is_idle
     if begins and (reason := avoided_nodes.without_effect(job, snapshot.settings)):
         path = f"{job.profile.words.run_policy}.avoidNodes"
-        yield Event(EventKind.UNUSED_FIELDS, f"{path}: without effect: {reason}", is_warning=True)
+        yield Event(EventKind.UNUSED_FIELDS, f"{path}: no effect: {reason}", is_warning=True)
     previous, current = _avoided(job.record), _avoided(after)
     for node, entry in current.items():
         if node not in previous:
@@ -228,7 +228,7 @@ def _growths(view: JobView, after: JobRecord) -> Iterator[Event]:
 def _unused_oom_policies(snapshot: Snapshot) -> Iterator[Event]:
     for spec in snapshot.job.replicas:
         if spec.oom_policy and (cause := memory_growth.without_effect(spec, snapshot)):
-            yield Event(EventKind.UNUSED_FIELDS, f"{spec.path}.oomPolicy: without effect: {cause}", is_warning=True)
+            yield Event(EventKind.UNUSED_FIELDS, f"{spec.path}.oomPolicy: no effect: {cause}", is_warning=True)
 
 
 def _restart_of_all(view: JobView, after: JobRecord, used: str) -> Event:

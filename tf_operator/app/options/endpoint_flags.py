@@ -5,7 +5,7 @@ from tf_operator.app.options.flag import Flag
 
 SHOW = "Metrics, probes and logs"
 CONVERT = "Conversion of older versions"
-PROGRESS = "Progress of trainings"
+PROGRESS = "Progress of jobs"
 
 FLAGS: tuple[Flag, ...] = (
     Flag(

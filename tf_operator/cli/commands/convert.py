@@ -22,7 +22,7 @@ _OTHERS: Final = ", ".join(str(api.resource) for api in registry.SERVED if api.t
 _DESCRIPTION: Final = f"""\
 Rewrites manifests of {_OLDER},
 {_OTHERS} as TFJobs
-of {registry.DEFAULT.profile.api_version}, and prints all objects of the files as YAML. Asks no cluster. Reports
+of {registry.DEFAULT.profile.api_version}, and prints all objects of the files as YAML. Needs no cluster. Reports
 everything that cannot be converted, or works differently in a TFJob, on standard error, one per line."""
 _EPILOG: Final = """\
 exit codes: 0 success; 1 an object cannot be converted (the others are printed); 2 wrong usage or an unreadable file"""

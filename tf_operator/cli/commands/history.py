@@ -22,7 +22,7 @@ def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "history",
         help="show jobs that have ended",
-        description="Shows jobs that have ended, the last one last: how long they took, what restarts cost, what they"
+        description="Shows jobs that have ended, oldest first: how long they took, what restarts cost, what they"
         " used and what failed first. A cluster has them until they are deleted, the local server the last 1,000 for 30"
         " days, and the log of an operator all.",
         allow_abbrev=False,

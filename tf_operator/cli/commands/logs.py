@@ -14,7 +14,7 @@ def add_command(commands: Commands) -> None:
         "logs",
         help="show the logs of a job's replicas",
         description="Shows the logs of a job's replicas; if there are several, each line starts with the replica."
-        " With --follow also the logs of replacement pods, until the job has ended.",
+        " --follow includes replacement pods, and ends with the job.",
         allow_abbrev=False,
     )
     parser.add_argument("name", metavar="JOB", help="name of the job")

@@ -24,9 +24,9 @@ from tf_operator.planning.snapshot import Settings
 from tf_operator.text import escaped
 
 _DESCRIPTION: Final = """\
-Shows what the operator would create for a TFJob (pods, Services, PodGroup and TF_CONFIG) and what ends the job. Asks no
-cluster: the operator's own code decides. Errors and unknown fields go to standard error, one per line, as 'file: field:
-rule'."""
+Shows what the operator would create for a TFJob (pods, Services, PodGroup and TF_CONFIG) and what ends the job. Needs
+no cluster: the operator's own code decides. Errors and unknown fields go to standard error, one per line, as
+'file: field: rule'."""
 _EPILOG: Final = """\
 exit codes: 0 no errors; 1 a manifest contains errors; 2 wrong usage or an unreadable file"""
 

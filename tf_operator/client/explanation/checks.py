@@ -164,7 +164,7 @@ def _active(situation: Situation) -> Explanation | None:
         hung = (f"tfjob logs {job.name} --tail 5", _STACK)
         chief, is_hung = waits.chief(situation), job.spec.record.progress_clock.is_hung
         return Explanation(
-            f"runs{_since(situation)}{', and hangs' if is_hung else ''}: {_counts(situation)}",
+            f"{_running(situation)}{', and hangs' if is_hung else ''}: {_counts(situation)}",
             reasons=tuple(progress.sentences(job, situation.now)),
             waits=(
                 *waits.missing(situation),
@@ -187,9 +187,11 @@ def _starting(situation: Situation) -> Explanation:
             steps=(f"tfjob scale {situation.job.name} --replicas 2",),
         )
     is_main_there = any(pod.replica == main and pod.phase == "Running" for pod in situation.pods)
-    event = "the operator, to say that it runs" if is_main_there else f"{main}, with which it is Running"
+    event = (
+        "the operator, to report that it is Running" if is_main_there else f"{main}: once it runs, the job is Running"
+    )
     if kind is ReplicaType.WORKER and not is_main_there:
-        event = "a worker, with which it is Running"
+        event = "a worker: once one runs, the job is Running"
     return Explanation(f"is {_word(situation)}: {_counts(situation)}", waits=(event,), steps=("wait a moment",))
 
 
@@ -230,8 +232,9 @@ def _counts(situation: Situation) -> str:
     return f"{running} of {situation.job.spec.pod_count} replicas run{ending}"
 
 
-def _since(situation: Situation) -> str:
-    return f" for {display.lasted(situation.job.started, situation.now)}" if situation.job.started else ""
+def _running(situation: Situation) -> str:
+    started = situation.job.started
+    return f"has been running for {display.lasted(started, situation.now)}" if started else "is running"
 
 
 def _after(situation: Situation) -> str:

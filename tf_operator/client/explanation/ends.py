@@ -123,8 +123,9 @@ def restarts(situation: Situation) -> tuple[str, ...]:
     limit = situation.job.spec.run_policy.backoff_limit
     if number := situation.job.spec.record.counted_restarts:
         field = " (backoffLimit)" if situation.job.spec.profile.words.run_policy else ""
-        of = f" of {limit} that it may have{field}" if limit is not None else f", without a limit{field}"
-        lines.append(f"the job was restarted {_times(number)}{of}")
+        limited = f"the job has used {number} of {limit} restarts{field}"
+        unlimited = f"the job was restarted {_times(number)}, without a limit{field}"
+        lines.append(unlimited if limit is None else limited)
     return tuple(lines)
 
 
@@ -219,4 +220,4 @@ def _failed_pod(situation: Situation) -> tuple[JobPod, MainContainer] | None:
 
 def _last_end(pod: JobPod) -> str:
     end = pod.state.last_termination
-    return _with_cause(ending(end.exit_code or 0, end.reason), end.message) if end else "an end that is not known"
+    return _with_cause(ending(end.exit_code or 0, end.reason), end.message) if end else "an unknown end"

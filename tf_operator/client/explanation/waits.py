@@ -12,7 +12,7 @@ from tf_operator.planning.snapshot import DEFAULT_SETTINGS
 
 _MOST: Final = 3
 """Reasons that are shown one by one."""
-_CLAIM: Final = "kubectl get pvc,storageclass: a claim has no volume: its storage class has to make one"
+_CLAIM: Final = "kubectl get pvc,storageclass: a claim has no volume: its storage class has to create one"
 _PULL: Final = "check the image's name and tag, imagePullSecrets, and whether the nodes reach the registry"
 _LONG: Final = 60
 """Seconds after which programs have found each other."""
@@ -34,8 +34,8 @@ _STEPS: Final[Mapping[str, str]] = {
     "CreateContainerError": "check command, volumeMounts and securityContext of the template",
     "CrashLoopBackOff": "see the log of the container that crashes",
     "no scheduler has taken the pod": "check schedulerName of the template, and that this scheduler runs",
-    "ContainerCreating": "if it lasts: its volumes, Secrets and network; the events of the pod say more",
-    "PodInitializing": "if it lasts: its init containers, whose logs tfjob logs -c NAME shows",
+    "ContainerCreating": "if it lasts: check its volumes, Secrets and network; the pod's events say more",
+    "PodInitializing": "if it lasts: check its init containers, with tfjob logs -c NAME",
     "its node has not started it": "if it lasts: kubectl get nodes",
 }
 

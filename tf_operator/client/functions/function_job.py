@@ -90,18 +90,20 @@ def _parameters(train_func: Callable[..., Any], parameters: object) -> str | Non
     """The parameters as Python reads them; they are the one argument of the function, if there are any."""
     name, arguments = train_func.__name__, [] if parameters is None else [parameters]
     if parameters is not None and not isinstance(parameters, Mapping):
-        raise NotPossible("parameters is a dictionary, which the function has as its one argument")
+        raise NotPossible("parameters is a dictionary, the only argument of the function")
     try:
         inspect.signature(train_func).bind(*arguments)
     except TypeError as error:
         called = f"{name}({'parameters' if arguments else ''})"
-        raise NotPossible(f"the function is called as {called}, but {error}: parameters is its one argument") from error
+        raise NotPossible(
+            f"the function is called as {called}, but {error}: parameters is its only argument"
+        ) from error
     for key, value in (parameters or {}).items():
         if not _is_literal(key) or not _is_literal(value):
             kind = type(value if _is_literal(key) else key).__name__
             raise NotPossible(
-                f"parameters[{key!r}] has a {kind} in it, which cannot be sent: numbers, texts, lists and dictionaries"
-                " of them can"
+                f"parameters[{key!r}] contains a value of type {kind}, which cannot be sent: use numbers, strings,"
+                " lists or dictionaries of them"
             )
     return None if parameters is None else repr(dict(parameters))
 
@@ -195,4 +197,4 @@ def _container(text: str, order: Mapping[str, Any], options: TrainOptions) -> di
 def _check_variables(variables: object) -> None:
     entries = (*variables, *variables.values()) if isinstance(variables, Mapping) else (variables,)
     if not isinstance(variables, Mapping) or not all(isinstance(entry, str) for entry in entries):
-        raise NotPossible('env_vars is a dictionary of texts, as in {"TF_CPP_MIN_LOG_LEVEL": "1"}')
+        raise NotPossible('env_vars is a dictionary of strings, as in {"TF_CPP_MIN_LOG_LEVEL": "1"}')

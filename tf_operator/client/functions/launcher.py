@@ -57,10 +57,10 @@ def message(name: str, returned: object) -> str:
         text = json.dumps({"returned": returned}, default=lambda value: value.tolist())
     except (AttributeError, TypeError, ValueError, RecursionError):
         kind = type(returned).__name__
-        missing = f"{name} has returned a {kind} that is not JSON: return numbers, texts, lists or dictionaries of them"
+        missing = f"{name} returned a {kind}, which is not JSON: return numbers, strings, lists or dictionaries of them"
         return json.dumps({"missing": missing})
     if len(text) > MOST_BYTES:
-        missing = f"{name} has returned {len(text)} bytes of JSON, and {MOST_BYTES} come back: write them to a volume"
+        missing = f"{name} returned {len(text)} bytes of JSON; {MOST_BYTES} can be sent back: write it to a volume"
         return json.dumps({"missing": missing})
     return text
 
@@ -70,7 +70,7 @@ def report(text: str) -> None:
     try:
         Path(os.environ.get(HERE, MESSAGE)).write_text(text, encoding="utf-8")
     except OSError as error:
-        sys.stderr.write(f"what the function has returned cannot be reported: {error}\n")
+        sys.stderr.write(f"the result of the function cannot be reported: {error}\n")
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ from tf_operator.planning.snapshot import DEFAULT_SETTINGS
 
 _CLEAN_UP: Final = {
     CleanPodPolicy.NONE: "nothing is deleted: pods and Services stay",
-    CleanPodPolicy.RUNNING: "pods that still run and all Services are deleted; what has ended stays, for its logs",
+    CleanPodPolicy.RUNNING: "pods that still run and all Services are deleted; other pods stay, for their logs",
     CleanPodPolicy.STOP: "pods that still run are stopped; all pods stay, for their logs, and all Services",
     CleanPodPolicy.ALL: "all pods and Services are deleted",
 }
@@ -77,7 +77,7 @@ def _without_cluster(job: TrainingJob) -> Iterator[tuple[str, str]]:
     if job.is_isolated:
         yield "Network", f"tfjob run without a cluster gives its programs {network.MEANING}"
     if images := _images(job):
-        here = "tfjob run without one takes programs and Python (--python) of this machine"
+        here = "tfjob run without one uses programs and Python (--python) of this machine"
         yield "Images", f"{', '.join(images)} in a cluster; {here}"
 
 
@@ -153,7 +153,7 @@ def _ends_by_template(job: TrainingJob, deciding: DecidingReplica) -> Iterator[t
 
 def _ends_by_policy(job: TrainingJob) -> Iterator[tuple[str, str]]:
     if job.run_policy.restart_scope is RestartScope.JOB:
-        yield "Failures", "a replica that is replaced takes along all others that have not completed: one restart"
+        yield "Failures", "replacing a replica restarts all others that have not completed, which counts as one restart"
     if job.run_policy.restarts_in_place:
         yield "Failures", _in_place(job)
     for policy in RestartPolicy:
@@ -162,7 +162,7 @@ def _ends_by_policy(job: TrainingJob) -> Iterator[tuple[str, str]]:
             yield "Failures", f"{job.profile.words.list_types(kinds)} ({policy}): {_failure(job, policy)}"
     yield from (("Memory", _growth(job, spec)) for spec in job.in_force().replicas if spec.oom_policy)
     if job.profile.failure_scope is FailureScope.DECIDING:
-        yield "Failures", "only that of the replica that decides success fails the job"
+        yield "Failures", "only a failure of the replica that decides success fails the job"
 
 
 def _in_place(job: TrainingJob) -> str:

@@ -31,7 +31,7 @@ class RunResult:
     job: Job
     explanation: Explanation
     message: str = field(default="", repr=False)
-    """What the program of the deciding replica has left behind, if anything."""
+    """The termination message of the deciding replica, if it has one."""
 
     def without_server(self) -> "RunResult":
         """The same where the server has ended with the job."""
@@ -44,7 +44,7 @@ class RunResult:
 
     @property
     def result(self) -> Any:  # noqa: ANN401 (JSON)
-        """What a function that was trained has returned; ``NotPossible``, with the reason, where nothing came back."""
+        """What the function of ``train`` returned; ``NotPossible``, with the reason, if there is no result."""
         return returned.value(self.job, self.message)
 
     def __str__(self) -> str:

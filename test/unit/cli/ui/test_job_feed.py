@@ -284,7 +284,7 @@ async def test_what_may_not_be_read_is_named_and_the_rest_shown_and_a_right_that
     first = read(page)
     notes = "Pods may not be read here: you may not.", "Events may not be read here: you may not."
     assert first["job"]["note"] in {" ".join(notes), " ".join(reversed(notes))}
-    assert (first["job"]["explanation"], first["problem"]) == ("runs: 1 of 2 replicas run", "")
+    assert (first["job"]["explanation"], first["problem"]) == ("is running: 1 of 2 replicas run", "")
     assert first["job"]["waits"] == ["its end: it succeeds when the chief has exited with code 0"]
     assert [row["state"] for row in first["replicas"]["rows"]] == ["may not be read"] * 2
     assert [entry["what"] for entry in first["timeline"]] == ["Running", "Created"]

@@ -74,8 +74,12 @@ def test_the_job_has_the_replicas_resources_and_variables_that_were_named():
         (fit, {}, r"called as fit\(\), but missing a required argument: 'parameters'"),
         (alone, {"parameters": {}}, r"called as alone\(parameters\), but too many positional arguments"),
         (fit, {"parameters": [1]}, "parameters is a dictionary"),
-        (fit, {"parameters": {"a": object()}}, r"parameters\['a'\] has a object in it, which cannot be sent"),
-        (fit, {"parameters": {"a": [float("nan")]}}, r"parameters\['a'\] has a list"),
+        (
+            fit,
+            {"parameters": {"a": object()}},
+            r"parameters\['a'\] contains a value of type object, which cannot be sent",
+        ),
+        (fit, {"parameters": {"a": [float("nan")]}}, r"parameters\['a'\] contains a value of type list"),
         (fit, {"parameters": {"a": "ä" * 20_000}}, "the parameters and packages of fit have more than 100 kB"),
         (alone, {"pip_index_url": ["https://a"]}, r"pip_index_url is \['https://a'\], and has to be a text"),
         (alone, {"base_image": 1}, "base_image is 1, and has to be a text"),
@@ -87,8 +91,8 @@ def test_the_job_has_the_replicas_resources_and_variables_that_were_named():
         (alone, {"num_ps": True}, "num_ps is True"),
         (alone, {"num_workers": 0}, "a job needs a worker or a chief"),
         (alone, {"resources_per_worker": 2}, "resources_per_worker is a dictionary"),
-        (alone, {"env_vars": {"A": 1}}, "env_vars is a dictionary of texts"),
-        (alone, {"env_vars": ["A"]}, "env_vars is a dictionary of texts"),
+        (alone, {"env_vars": {"A": 1}}, "env_vars is a dictionary of strings"),
+        (alone, {"env_vars": ["A"]}, "env_vars is a dictionary of strings"),
         (unnamed, {}, "no job can be called _, as the function is: pass its name"),
         (imports_launcher, {}, "imports tf_operator, which is .* does not go along: put it into an image"),
     ],
@@ -126,12 +130,12 @@ def run(function, parameters, folder, **variables):
     [
         ({"loss": [0.5, None]}, {"returned": {"loss": [0.5, None]}}),
         ((1, "ä"), {"returned": [1, "ä"]}),
-        ("x" * 5000, {"missing": "fit has returned 5016 bytes of JSON, and 4096 come back: write them to a volume"}),
+        ("x" * 5000, {"missing": "fit returned 5016 bytes of JSON; 4096 can be sent back: write it to a volume"}),
         (
             {1, 2},
             {
-                "missing": "fit has returned a set that is not JSON:"
-                " return numbers, texts, lists or dictionaries of them"
+                "missing": "fit returned a set, which is not JSON:"
+                " return numbers, strings, lists or dictionaries of them"
             },
         ),
     ],
@@ -170,4 +174,4 @@ def test_a_message_that_cannot_be_left_ends_no_training(tmp_path):
     done, _ = run(fit, {"result": 1}, tmp_path, **{launcher.HERE: str(tmp_path / "none" / "message")})
 
     assert done.returncode == 0
-    assert "what the function has returned cannot be reported: " in done.stderr
+    assert "the result of the function cannot be reported: " in done.stderr

@@ -30,9 +30,9 @@ def test_a_job_is_summed_up():
         " as when its node is drained; ExitCode and OnFailure survive that\n"
         "  Failures:   Chief (OnFailure): containers are restarted in place; a pod that fails or is lost is replaced\n"
         "  Clean-up:   cleanPodPolicy Running: pods that still run and all Services are deleted;"
-        " what has ended stays, for its logs\n"
+        " other pods stay, for their logs\n"
         "  Images:     training:test in a cluster;"
-        " tfjob run without one takes programs and Python (--python) of this machine\n"
+        " tfjob run without one uses programs and Python (--python) of this machine\n"
     )
 
 

@@ -25,7 +25,7 @@ _READY_WITHIN: Final = 180.0
 _DESCRIPTION: Final = """\
 Installs the operator (CRD, permissions and Deployment), waits until it runs, and prints the findings of tfjob doctor.
 To upgrade, repeat it with all options; objects that are no longer part of it are removed. Nothing is changed if the API
-server would reject any of it, or beside another operator for the same jobs.
+server would reject any of it, or if another operator serves the same jobs.
 
 Helm has more options."""
 

@@ -39,7 +39,7 @@ def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "port-forward",
         help="open a port of a replica on this machine",
-        description="Opens a port on 127.0.0.1 that leads to a port of a replica on this machine, until Ctrl-C. In a"
+        description="Opens a port on 127.0.0.1 that forwards to a port of a replica on this machine, until Ctrl-C. In a"
         " cluster, use kubectl port-forward. Needs Linux.",
         epilog="exit codes: 1 it cannot be opened, or the replica has ended; 130 Ctrl-C",
         allow_abbrev=False,
