@@ -110,7 +110,7 @@ def _job(name: str, entry: Yaml) -> QueueJob:
         workers=workers,
         requested_workers=entry.get("wants", 0),
         requested_servers=entry.get("wantsPs", 0),
-        done=((ReplicaType.WORKER, entry["done"]),) if "done" in entry else (),
+        completions=((ReplicaType.WORKER, entry["done"]),) if "done" in entry else (),
         pods=tuple(BoundPod(ReplicaType.WORKER, index, node, held) for index, node in enumerate(nodes or ()) if node),
         is_admitted=nodes is not None,
         queued_time=_moment(entry["queued"]) if "queued" in entry else None,

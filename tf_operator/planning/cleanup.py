@@ -46,9 +46,9 @@ def is_done(snapshot: Snapshot) -> bool:
     """Whether nothing is left to be cleaned up after the end, and nothing still terminates."""
     if any(after_end(snapshot)):
         return False
-    left = (pod for pod in snapshot.pods if not pod.is_gone)
+    remaining_pods = (pod for pod in snapshot.pods if not pod.is_gone)
     stay = snapshot.job.run_policy.clean_pods is CleanPodPolicy.NONE
-    return stay or not any(pod.is_terminating or _goes_on(pod, snapshot.job) for pod in left)
+    return stay or not any(pod.is_terminating or _goes_on(pod, snapshot.job) for pod in remaining_pods)
 
 
 def while_idle(snapshot: Snapshot, word: str) -> Iterator[Action]:
@@ -65,12 +65,12 @@ def expires_at(job: TrainingJob) -> datetime | None:
 
     A negative time deletes at once, as in 1.9, a job that has run. One that was refused stays, to be read.
     """
-    seconds, ended = job.run_policy.ttl_seconds, job.record.completion_time
+    seconds, end = job.run_policy.ttl_seconds, job.record.completion_time
     is_refused = job.record.failure is FailureCause.INVALID_SPEC
-    if seconds is None or ended is None or (seconds < 0 and is_refused):
+    if seconds is None or end is None or (seconds < 0 and is_refused):
         return None
     try:
-        return ended + timedelta(seconds=max(seconds, 0))
+        return end + timedelta(seconds=max(seconds, 0))
     except OverflowError:
         return None  # past the end of the calendar
 

@@ -129,8 +129,8 @@ def _resizes(view: JobView, after: JobRecord) -> Iterator[Event]:
     replaces_pods = any(change.replaces_pods for change in view.resizes)
     effect = "all pods are replaced"
     if in_place.is_wanted(view.snapshot):
-        replaced = "; pods that cannot are replaced" if any(replica.is_given_up for replica in view.replicas) else ""
-        effect = f"pods start again in place{replaced}"
+        exception = "; pods that cannot are replaced" if any(replica.is_given_up for replica in view.replicas) else ""
+        effect = f"pods start again in place{exception}"
     note = f"; {effect}, because they train in another cluster" if replaces_pods else ""
     job = view.snapshot.job
     yield Event(EventKind.RESIZED, f"{job.profile.kind} {job.key.name}: {', '.join(sizes)}{note}")
@@ -154,25 +154,25 @@ def _restarts(view: JobView, after: JobRecord) -> Iterator[Event]:
 
 
 def _restarts_of_some(view: JobView, after: JobRecord, used: str) -> Iterator[Event]:
-    if failed := _blame(view, PodState.FAILED):
+    if failures := _blame(view, PodState.FAILED):
         when = " when the job goes on" if after.phase is JobPhase.QUEUED else " after the resume"
         when = when if after.is_idle else _when(view, after, PodState.FAILED)
-        yield Event(EventKind.RESTARTING, f"{_list(failed)}; restarting{when}{used}", is_warning=True)
+        yield Event(EventKind.RESTARTING, f"{_list(failures)}; restarting{when}{used}", is_warning=True)
     if after.is_idle:
         return
-    if ended := _blame(view, PodState.ENDED):
-        yield Event(EventKind.RESTARTING, f"{_list(ended)}; restarting{_when(view, after, PodState.ENDED)}{used}")
-    if disrupted := _blame(view, PodState.DISRUPTED):
+    if completions := _blame(view, PodState.ENDED):
+        yield Event(EventKind.RESTARTING, f"{_list(completions)}; restarting{_when(view, after, PodState.ENDED)}{used}")
+    if disruptions := _blame(view, PodState.DISRUPTED):
         when = _when(view, after, PodState.DISRUPTED)
-        message = f"{_list(disrupted)}; replacing{when}; this does not count as a restart"
+        message = f"{_list(disruptions)}; replacing{when}; this does not count as a restart"
         yield Event(EventKind.REPLICA_DISRUPTED, message, is_warning=True)
-    if tolerated := [
+    if losses := [
         failure_evidence.describe(replica.loss)
         for replica in view.replicas
         if replica.loss and _is_newly_tolerated(replica)
     ]:
         policy = " (enableDynamicWorker)" if view.snapshot.job.has_dynamic_workers else ""
-        message = f"{_list(tolerated)}; the job continues without it{policy}"
+        message = f"{_list(losses)}; the job continues without it{policy}"
         yield Event(EventKind.REPLICA_FAILED, message, is_warning=True)
     if in_place := view.restarts_in_place:
         who = [failure_evidence.describe_exit(entry.replica, entry.pod) for entry in in_place]
@@ -194,11 +194,11 @@ def _nodes(view: JobView, after: JobRecord) -> Iterator[Event]:
             message = f"new pods avoid {node}: {avoided_nodes.describe(entry)}"
             yield Event(EventKind.NODE_AVOIDED, message, is_warning=True)
     waiting = [replica.title for replica in avoided_nodes.stranded(snapshot, view.replicas)]
-    allowed = avoided_nodes.allowed_again(snapshot, view.replicas)
+    allowed_node = avoided_nodes.allowed_again(snapshot, view.replicas)
     for node, entry in previous.items():
         if node not in current:
             reason = ": its 24 h are over" if avoided_nodes.is_over(entry.time, snapshot.now) else ""
-            reason = f": no other node has taken {_list(waiting)} for 5 min" if node == allowed else reason
+            reason = f": no other node has taken {_list(waiting)} for 5 min" if node == allowed_node else reason
             yield Event(EventKind.NODE_ALLOWED_AGAIN, f"new pods may be on {node} again{reason}")
 
 
@@ -246,8 +246,8 @@ def _restart_of_all(view: JobView, after: JobRecord, used: str) -> Event:
         pods = f"new pods for it and {others} other replica(s)" if others else "a new pod for it"
         begins += in_place if loss.keeps_pod else f"{_when(view, after, loss.outcome)} with {pods}"
         budget = "; this does not count as a restart" if loss.outcome is PodState.DISRUPTED else used
-    kept = f"; {stay} other replica(s) restart in place" if stay else ""
-    return Event(EventKind.JOB_RESTARTED, f"{first}; {begins}{kept}{budget}", is_warning=True)
+    others_in_place = f"; {stay} other replica(s) restart in place" if stay else ""
+    return Event(EventKind.JOB_RESTARTED, f"{first}; {begins}{others_in_place}{budget}", is_warning=True)
 
 
 def _given_up(view: JobView) -> list[Replica]:
@@ -289,8 +289,8 @@ def _is_newly_tolerated(replica: Replica) -> bool:
 
 def _when(view: JobView, after: JobRecord, kind: PodState) -> str:
     """When the last of the successors may be made, if that is not at once."""
-    replaced = {(loss.type, loss.index) for loss in view.losses if loss.outcome is kind}
-    restart_records = (record for record in after.restart_records if (record.type, record.index) in replaced)
+    places = {(loss.type, loss.index) for loss in view.losses if loss.outcome is kind}
+    restart_records = (record for record in after.restart_records if (record.type, record.index) in places)
     moments = (
         restarts.backoff_ends_at(record, view.snapshot.settings, now=view.snapshot.now) for record in restart_records
     )
@@ -305,8 +305,8 @@ def _blame(view: JobView, kind: PodState) -> list[str]:
 
 def _pending(view: JobView, after: JobRecord) -> Iterator[Event]:
     """Why the job makes no progress; once, and again only when the reason is another."""
-    current, reported = after.pending, view.snapshot.job.record.pending
-    if current and (reported is None or structs.replace(reported, start_time=current.start_time) != current):
+    current, previous = after.pending, view.snapshot.job.record.pending
+    if current and (previous is None or structs.replace(previous, start_time=current.start_time) != current):
         kind = EventKind.CREATE_FAILED if current.kind is PendingKind.REJECTED else EventKind.REPLICA_PENDING
         yield Event(kind, pending.sentence(current, view), is_warning=True)
 
@@ -326,8 +326,8 @@ def _wrong_start(view: JobView, report: JobReport) -> WrongStart | None:
 
     It is stored with whatever else is, and told then.
     """
-    stored, latest = view.snapshot.job.record.progress, _latest(report)
-    return latest.wrong_start if latest and not (stored and stored.run == latest.run) else None
+    previous, latest = view.snapshot.job.record.progress, _latest(report)
+    return latest.wrong_start if latest and not (previous and previous.run == latest.run) else None
 
 
 def _short_grace(view: JobView, report: JobReport) -> Iterator[Event]:
@@ -358,13 +358,13 @@ def _remarks(job: TrainingJob, settings: Settings) -> Iterator[Event]:
     if own := children.types_with_own_tf_config(job):
         message = f"The template of {words.list_types(own)} sets TF_CONFIG itself: it is left as it is"
         yield Event(EventKind.USER_TF_CONFIG, message, is_warning=True)
-    if fixed := children.types_with_restart_policy(job):
-        template = f"the pod template of {words.list_types(fixed)}"
+    if types := children.types_with_restart_policy(job):
+        template = f"the pod template of {words.list_types(types)}"
         message = f"restartPolicy in {template} is overridden by that of the replica type"
         yield Event(EventKind.TEMPLATE_RESTART_POLICY, message, is_warning=True)
-    if unused := gang.unused_fields(job, settings):
+    if fields := gang.unused_fields(job, settings):
         message = (
-            f"{words.scheduling}: {', '.join(unused)}: no effect, because {settings.gang_scheduler} does not support it"
+            f"{words.scheduling}: {', '.join(fields)}: no effect, because {settings.gang_scheduler} does not support it"
         )
         yield Event(EventKind.UNUSED_FIELDS, message, is_warning=True)
     scheduler = gang_schedulers.pods_scheduler(job, settings)

@@ -35,23 +35,25 @@ def ignored(snapshot: Snapshot) -> Snapshot:
     job = snapshot.job
     if not snapshot.is_under_way:
         return snapshot
-    fixed = {} if job.run_policy.is_suspended else dict(_fixed_counts(snapshot))
+    counts = {} if job.run_policy.is_suspended else dict(_fixed_counts(snapshot))
     in_place = _restarts_in_place_still(snapshot)
     mode = job.service_mode if job.run_policy.is_suspended else _mode_of_its_pods(snapshot)
     network = job.network_policy if job.run_policy.is_suspended else _network_of_its_pods(snapshot)
-    problems = (*_not_tolerated(job), *_changes(job, fixed, mode, network, in_place=in_place))
+    problems = (*_not_tolerated(job), *_changes(job, counts, mode, network, in_place=in_place))
     if not problems:
         return snapshot
-    changed = _correct(structs.replace(_with_replicas_of_pods(job, fixed), service_mode=mode, network_policy=network))
+    valid_job = _correct(
+        structs.replace(_with_replicas_of_pods(job, counts), service_mode=mode, network_policy=network)
+    )
     if in_place:
         policy = structs.replace(
-            changed.run_policy, restart_scope=RestartScope.JOB, restart_method=RestartMethod.IN_PLACE
+            valid_job.run_policy, restart_scope=RestartScope.JOB, restart_method=RestartMethod.IN_PLACE
         )
-        changed = structs.replace(changed, run_policy=policy)
+        valid_job = structs.replace(valid_job, run_policy=policy)
     templates = {error for spec in job.replicas for error in validation.template_problems(spec, job.profile)}
-    if not templates.issuperset(_not_tolerated(changed)):
+    if not templates.issuperset(_not_tolerated(valid_job)):
         return snapshot
-    return snapshot.changed(job=changed, ignored=problems)
+    return snapshot.changed(job=valid_job, ignored=problems)
 
 
 def _fixed_counts(snapshot: Snapshot) -> Iterator[tuple[ReplicaType, int]]:
@@ -137,7 +139,7 @@ def _active_pods(snapshot: Snapshot) -> list[Pod]:
 
 def _changes(
     job: TrainingJob,
-    fixed: Mapping[ReplicaType, int],
+    counts: Mapping[ReplicaType, int],
     mode: ServiceMode,
     network: NetworkPolicyMode | None,
     *,
@@ -146,8 +148,8 @@ def _changes(
     word = job.profile.words.suspended
     when = f"can only change while the job is {word}" if word else "cannot change while the job runs"
     for spec in job.replicas:
-        if spec.type in fixed:
-            rule = f"{when}, is {spec.count}, and the job runs with {fixed[spec.type]}"
+        if spec.type in counts:
+            rule = f"{when}, is {spec.count}, and the job runs with {counts[spec.type]}"
             yield FieldError(f"{spec.path}.replicas", rule)
     if in_place:
         yield FieldError("spec.runPolicy.restarts.method", f"{when}, and its pods restart in place")
@@ -158,15 +160,15 @@ def _changes(
         yield FieldError("spec.networkPolicy", f"{when}, is {own}, and the job runs with {network}")
 
 
-def _with_replicas_of_pods(job: TrainingJob, fixed: Mapping[ReplicaType, int]) -> TrainingJob:
+def _with_replicas_of_pods(job: TrainingJob, counts: Mapping[ReplicaType, int]) -> TrainingJob:
     """The job with the replicas that its pods know of, and with their numbers recorded; without types that are new."""
-    if not fixed:
+    if not counts:
         return job
-    specs = (structs.replace(spec, count=fixed.get(spec.type, spec.count)) for spec in job.replicas)
-    sizes = {kind: structs.replace(job.record.of(kind), size=count) for kind, count in fixed.items() if count}
+    specs = (structs.replace(spec, count=counts.get(spec.type, spec.count)) for spec in job.replicas)
+    sizes = {kind: structs.replace(job.record.of(kind), size=count) for kind, count in counts.items() if count}
     record = job.record.changed(replicas={**job.record.replicas, **sizes})
     return structs.replace(
-        job, replicas=tuple(spec for spec in specs if spec.count or spec.type not in fixed), record=record
+        job, replicas=tuple(spec for spec in specs if spec.count or spec.type not in counts), record=record
     )
 
 

@@ -128,8 +128,8 @@ def _hang(snapshot: Snapshot, by_type: Mapping[ReplicaType, tuple[Replica, ...]]
     if hearing is None or not hangs.has_deadline(snapshot):
         return hangs.NO_HANG
     replicas = tuple(replica for group in by_type.values() for replica in group)
-    restarted = {(entry.replica.spec.type, entry.replica.index) for entry in _restarts_in_place(replicas, snapshot)}
-    return hangs.judge(snapshot, hearing, replicas, restarted)
+    places = {(entry.replica.spec.type, entry.replica.index) for entry in _restarts_in_place(replicas, snapshot)}
+    return hangs.judge(snapshot, hearing, replicas, places)
 
 
 def _deciding(
@@ -142,13 +142,13 @@ def _deciding(
 
 
 def _within_limit(
-    by_type: Mapping[ReplicaType, tuple[Replica, ...]], left: int, snapshot: Snapshot
+    by_type: Mapping[ReplicaType, tuple[Replica, ...]], rest: int, snapshot: Snapshot
 ) -> dict[ReplicaType, tuple[Replica, ...]]:
     """The replicas where only so many are restarted, those that ended first; the others stay as they have ended."""
-    ended = [(replica, replica.loss) for group in by_type.values() for replica in group if replica.loss]
-    counted = [(replica, loss) for replica, loss in ended if loss.counts]
-    counted.sort(key=lambda entry: entry[1].ended_at or snapshot.now)
-    past = {id(replica) for replica, _ in counted[max(left, 0) :]}
+    losses = [(replica, replica.loss) for group in by_type.values() for replica in group if replica.loss]
+    restarts = [(replica, loss) for replica, loss in losses if loss.counts]
+    restarts.sort(key=lambda entry: entry[1].ended_at or snapshot.now)
+    past = {id(replica) for replica, _ in restarts[max(rest, 0) :]}
     return {
         kind: tuple(replica.past_limit() if id(replica) in past else replica for replica in group)
         for kind, group in by_type.items()
@@ -164,9 +164,9 @@ def _restarts_in_place(replicas: Iterable[Replica], snapshot: Snapshot) -> Itera
         for pod in (*replica.departed, *([replica.pod] if replica.pod else [])) if not replica.was_completed else ():
             by = snapshot.job.profile.restart_by
             restarts = pod_state.restarts_in_place(pod, replica.spec.restart_policy, by)
-            counted = replica.record.in_place if replica.record and replica.record.uid == pod.uid else 0
+            earlier = replica.record.in_place if replica.record and replica.record.uid == pod.uid else 0
             is_lost = replica.loss is not None and replica.loss.was_restarted
-            if (times := restarts - counted - is_lost) > 0:
+            if (times := restarts - earlier - is_lost) > 0:
                 outgrown = 0 if is_lost else memory_growth.outgrown_restarts(snapshot, replica, pod)
                 yield RestartInPlace(replica, pod.changed(restarts=restarts), times, outgrown)
 

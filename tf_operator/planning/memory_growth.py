@@ -46,8 +46,8 @@ def _judged(replica: Replica, memory: MemoryLimit, by: RestartBy) -> Replica:
     if loss is None or loss.pod is None:
         return replica
     if _is_avoidable(loss.pod, memory):
-        retried = structs.replace(loss, outcome=PodState.FAILED, is_outgrown=True)
-        return structs.replace(replica, outcome=PodState.FAILED, loss=retried)
+        loss_to_retry = structs.replace(loss, outcome=PodState.FAILED, is_outgrown=True)
+        return structs.replace(replica, outcome=PodState.FAILED, loss=loss_to_retry)
     if loss.was_restarted:
         return replica
     judged_loss = structs.replace(loss, at_maximum=at_maximum(replica.spec, loss.pod.main))
@@ -66,16 +66,18 @@ def _killed_in_place(replica: Replica, by: RestartBy) -> ReplicaLoss | None:
     pod, record = replica.pod, replica.record
     if replica.loss or replica.is_completed or pod is None or not pod.is_there or not _was_killed(pod.last_termination):
         return None
-    counted = record if record and record.uid == pod.uid else None
+    restarts_record = record if record and record.uid == pod.uid else None
     restarts = pod_state.restarts_in_place(pod, replica.spec.restart_policy, by)
-    if (counted and counted.replaced) or restarts <= (counted.in_place if counted else 0):
+    if (restarts_record and restarts_record.replaced) or restarts <= (
+        restarts_record.in_place if restarts_record else 0
+    ):
         return None
-    ended = pod.changed(main=pod.last_termination, restarts=restarts)
-    return ReplicaLoss(replica.spec.type, replica.index, replica.name, PodState.FAILED, ended, was_restarted=True)
+    pod_at_end = pod.changed(main=pod.last_termination, restarts=restarts)
+    return ReplicaLoss(replica.spec.type, replica.index, replica.name, PodState.FAILED, pod_at_end, was_restarted=True)
 
 
-def _was_killed(ended: MainContainer | None) -> bool:
-    return ended is not None and ended.reason == OOM_KILLED
+def _was_killed(end: MainContainer | None) -> bool:
+    return end is not None and end.reason == OOM_KILLED
 
 
 def outgrown_restarts(snapshot: Snapshot, replica: Replica, pod: Pod) -> int:
@@ -89,9 +91,9 @@ def outgrown_restarts(snapshot: Snapshot, replica: Replica, pod: Pod) -> int:
     return int(_is_avoidable(pod, memory))
 
 
-def at_maximum(spec: ReplicaSpec, ended: MainContainer | None) -> str:
+def at_maximum(spec: ReplicaSpec, end: MainContainer | None) -> str:
     """For messages: that nothing grows any more after such an end."""
-    if not _was_killed(ended) or spec.memory is None or spec.memory.next:
+    if not _was_killed(end) or spec.memory is None or spec.memory.next:
         return ""
     return f"; it had {spec.memory.policy.maximum}, the maximum of oomPolicy"
 
@@ -106,11 +108,11 @@ def _is_smaller(pod: Pod, memory: MemoryLimit) -> bool:
     return (quantity.parse(pod.memory_limit) or memory.template) < memory.in_force
 
 
-def growths(job: TrainingJob, killed: Iterable[Pod]) -> dict[ReplicaType, Decimal]:
+def growths(job: TrainingJob, pods: Iterable[Pod]) -> dict[ReplicaType, Decimal]:
     """The next limits of the types whose pods were killed with what is in force."""
     memories = {spec.type: spec.memory for spec in job.replicas}
     return {
         pod.type: memory.next
-        for pod in killed
+        for pod in pods
         if (memory := memories[pod.type]) and memory.next and not _is_smaller(pod, memory)
     }

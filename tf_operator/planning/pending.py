@@ -72,11 +72,11 @@ def sentence(record: PendingRecord, view: JobView) -> str:
 
 def next_record(view: JobView) -> PendingRecord | None:
     """What holds the job up now; ``None`` when nothing does, or not for long enough."""
-    rejected = view.snapshot.rejected
-    if rejected is not None:
-        return PendingRecord(PendingKind.REJECTED, rejected.subject, one_line(rejected.message))
-    if reported := _reported_before(view):
-        return reported
+    rejection = view.snapshot.rejected
+    if rejection is not None:
+        return PendingRecord(PendingKind.REJECTED, rejection.subject, one_line(rejection.message))
+    if previous := _reported_before(view):
+        return previous
     stuck = next((stuck for stuck in view.stuck if stuck.reported_at <= view.snapshot.now), None)
     return _record(stuck, view.snapshot.warnings.get(stuck.pod.uid, "")) if stuck else None
 
@@ -86,31 +86,33 @@ def unexplained(view: JobView) -> tuple[Pod, ...]:
     snapshot = view.snapshot
     if snapshot.rejected is not None or _reported_before(view):
         return ()
-    stuck = next((stuck for stuck in view.stuck if stuck.reported_at <= snapshot.now), None)
-    is_unknown = stuck is not None and stuck.kind is PendingKind.STARTING and stuck.pod.uid not in snapshot.warnings
-    return (stuck.pod,) if stuck and is_unknown else ()
+    stuck_pod = next((stuck_pod for stuck_pod in view.stuck if stuck_pod.reported_at <= snapshot.now), None)
+    is_unknown = (
+        stuck_pod is not None and stuck_pod.kind is PendingKind.STARTING and stuck_pod.pod.uid not in snapshot.warnings
+    )
+    return (stuck_pod.pod,) if stuck_pod and is_unknown else ()
 
 
 def wake_ups(view: JobView) -> Iterator[datetime]:
     """When a replica that waits now will have waited for long enough to be reported; one is reported at a time."""
-    return (stuck.reported_at for stuck in view.stuck if stuck.reported_at > view.snapshot.now)
+    return (stuck_pod.reported_at for stuck_pod in view.stuck if stuck_pod.reported_at > view.snapshot.now)
 
 
-def _record(stuck: StuckPod, warning: str) -> PendingRecord:
-    reason = "" if stuck.kind is PendingKind.TERMINATING else one_line(stuck.pod.pending_reason)
-    cause = f" ({one_line(warning)})" if warning and stuck.kind is PendingKind.STARTING else ""
-    return PendingRecord(stuck.kind, stuck.pod.name, reason + cause, stuck.pod.uid, _whole(stuck.since))
+def _record(stuck_pod: StuckPod, warning: str) -> PendingRecord:
+    reason = "" if stuck_pod.kind is PendingKind.TERMINATING else one_line(stuck_pod.pod.pending_reason)
+    cause = f" ({one_line(warning)})" if warning and stuck_pod.kind is PendingKind.STARTING else ""
+    return PendingRecord(stuck_pod.kind, stuck_pod.pod.name, reason + cause, stuck_pod.pod.uid, _whole(stuck_pod.since))
 
 
 def _reported_before(view: JobView) -> PendingRecord | None:
     """What is reported already of a pod that still waits in the same stage, whatever its kubelet says now."""
-    reported = view.snapshot.job.record.pending
-    for replica in view.replicas if reported else ():
+    previous = view.snapshot.job.record.pending
+    for replica in view.replicas if previous else ():
         pod, start = replica.pod, replica.waits_since
-        if reported and pod and start and (pod.uid, _whole(start)) == (reported.uid, reported.start_time):
+        if previous and pod and start and (pod.uid, _whole(start)) == (previous.uid, previous.start_time):
             # The kubelet's own words say more than how long it takes.
             has_words = bool(pod.pending_reason) and not pod.is_starting
-            return None if has_words and reported.kind is PendingKind.STARTING else reported
+            return None if has_words and previous.kind is PendingKind.STARTING else previous
     return None
 
 

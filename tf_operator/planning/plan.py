@@ -39,15 +39,15 @@ from tf_operator.planning.verdict import Phase, Verdict
 
 def make_plan(snapshot: Snapshot) -> Plan:
     """What is to be done for this job now."""
-    followed = invalid_edits.ignored(snapshot)
-    requested = followed.changed(job=followed.job.with_memory())
-    snapshot = protocol.queued(requested).decided()
+    valid_snapshot = invalid_edits.ignored(snapshot)
+    request = valid_snapshot.changed(job=valid_snapshot.job.with_memory())
+    snapshot = protocol.queued(request).decided()
     job = snapshot.job
     if job.is_being_deleted or not job.is_ours:
         return Plan()
     if job.record.is_finished:
         return _after_end(snapshot)
-    digest = pod_needs.digest(requested.job) if snapshot.settings.has_job_queue else ""
+    digest = pod_needs.digest(request.job) if snapshot.settings.has_job_queue else ""
     snapshot = snapshot.changed(hold=snapshot.hold or admission.hold(snapshot), pods_digest=digest)
     snapshot = snapshot.changed(rejected=_refusal(snapshot))
     view = _in_queue(job_view.view(snapshot))
@@ -62,9 +62,9 @@ def make_plan(snapshot: Snapshot) -> Plan:
     after = job_report.record
     return Plan(
         report=job_report,
-        status_first=not report.is_progress(view, followed.job.record, after),
-        actions=(*_actions(view, decision, after), *_extras(view, decision, requested)),
-        resumes_job=protocol.resumes(requested),
+        status_first=not report.is_progress(view, valid_snapshot.job.record, after),
+        actions=(*_actions(view, decision, after), *_extras(view, decision, request)),
+        resumes_job=protocol.resumes(request),
         events=tuple(events_and_counts.events(view, job_report)),
         counts=tuple(events_and_counts.counts(view, job_report)),
         requeue_after=_soonest(snapshot.now, _moments(view, decision, after)),
@@ -109,21 +109,21 @@ def _actions(view: JobView, decision: Verdict, after: JobRecord) -> tuple[Action
         )
     if decision.phase is not Phase.ACTIVE:
         return tuple(cleanup.after_end(view.snapshot))
-    rejected, is_waiting = view.snapshot.rejected, rejections.is_waiting(view.snapshot.rejected, view.snapshot.now)
-    if is_waiting and rejected and rejected.cause is not Cause.UNCHANGED:
+    rejection, is_waiting = view.snapshot.rejected, rejections.is_waiting(view.snapshot.rejected, view.snapshot.now)
+    if is_waiting and rejection and rejection.cause is not Cause.UNCHANGED:
         return tuple(_removals(view, after))
     # A group, or a pod, that stays as it was holds up nothing else.
-    told = in_place.actions(view.snapshot, view.replicas, after)
-    changes = () if is_waiting else (*gang.actions(view.snapshot), *told)
+    restarts = in_place.actions(view.snapshot, view.replicas, after)
+    changes = () if is_waiting else (*gang.actions(view.snapshot), *restarts)
     return (*_removals(view, after), *changes, *_creations(view, after))
 
 
-def _extras(view: JobView, decision: Verdict, requested: Snapshot) -> Iterator[Action]:
-    """What the job has beside its replicas, also while it is suspended. It is queued as it was ``requested``."""
+def _extras(view: JobView, decision: Verdict, request: Snapshot) -> Iterator[Action]:
+    """What the job has beside its replicas, also while it is suspended. It is queued as it was ``request``."""
     has_ended = decision.phase in {Phase.SUCCEEDED, Phase.FAILED}
     if decision.is_malformed:
         return
-    yield from () if has_ended else protocol.actions(requested)
+    yield from () if has_ended else protocol.actions(request)
     yield from life.actions(view.snapshot, is_active=decision.phase is Phase.ACTIVE, has_ended=has_ended)
 
 

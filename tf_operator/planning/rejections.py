@@ -16,28 +16,28 @@ LONGEST: Final = timedelta(seconds=60)
 UNSERVED: Final = timedelta(seconds=5)
 
 
-def is_final(rejected: RejectedWrite) -> bool:
+def is_final(rejection: RejectedWrite) -> bool:
     """Whether the same would be refused again, whenever it is tried. What is there already does its work as it is."""
-    return rejected.code in FINAL_CODES and rejected.cause is not Cause.UNCHANGED
+    return rejection.code in FINAL_CODES and rejection.cause is not Cause.UNCHANGED
 
 
-def retry_at(rejected: RejectedWrite) -> datetime:
+def retry_at(rejection: RejectedWrite) -> datetime:
     """When to try again what was refused; the wait doubles with each attempt."""
-    match rejected.cause:
+    match rejection.cause:
         case Cause.NAMESPACE_ENDS | Cause.UNAVAILABLE:
-            return rejected.at + LONGEST
+            return rejection.at + LONGEST
         case Cause.NOT_SERVED:
-            return rejected.at + UNSERVED
+            return rejection.at + UNSERVED
         case _:
-            return rejected.at + min(timedelta(seconds=2 ** min(rejected.attempts - 1, 10)), LONGEST)
+            return rejection.at + min(timedelta(seconds=2 ** min(rejection.attempts - 1, 10)), LONGEST)
 
 
-def is_waiting(rejected: RejectedWrite | None, now: datetime) -> bool:
-    return rejected is not None and retry_at(rejected) > now and not is_ahead(rejected.at, now)
+def is_waiting(rejection: RejectedWrite | None, now: datetime) -> bool:
+    return rejection is not None and retry_at(rejection) > now and not is_ahead(rejection.at, now)
 
 
-def tells_more(rejected: RejectedWrite, reported: RejectedWrite) -> bool:
+def tells_more(rejection: RejectedWrite, previous: RejectedWrite) -> bool:
     """Of two of one attempt: what is final, or else the first by kind and name, so that each time it is the same."""
-    if is_final(rejected) is not is_final(reported):
-        return is_final(rejected)
-    return (rejected.resource, rejected.name) < (reported.resource, reported.name)
+    if is_final(rejection) is not is_final(previous):
+        return is_final(rejection)
+    return (rejection.resource, rejection.name) < (previous.resource, previous.name)

@@ -330,8 +330,8 @@ def _loss(
 
 def _as_ended(pod: Pod, policy: Policy) -> Pod:
     """The pod as it was when its container ended for good, if the kubelet has started it again since."""
-    ended = pod_state.end_before_restart(pod, policy) if policy.judges_restarts else None
-    return pod.changed(main=ended) if ended else pod
+    end = pod_state.end_before_restart(pod, policy) if policy.judges_restarts else None
+    return pod.changed(main=end) if end else pod
 
 
 def _assess(loss: ReplicaLoss, rules: ReplicaRules, *, had_run: bool) -> ReplicaLoss:

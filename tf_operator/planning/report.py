@@ -186,11 +186,11 @@ def _all_created(view: JobView) -> bool:
     )
 
 
-def _reset(view: JobView, kind: ReplicaType, recorded: ReplicaRecord) -> ReplicaRecord:
+def _reset(view: JobView, kind: ReplicaType, replica_record: ReplicaRecord) -> ReplicaRecord:
     """What counts after a suspension or in a queue: what has completed is not run again, unless it always is."""
     is_final = not any(replica.spec.restart_policy is RestartPolicy.ALWAYS for replica in view.of(kind))
-    completed = recorded.completed if is_final else NO_INDEXES
-    return structs.replace(recorded, started=NO_INDEXES, failed=NO_INDEXES, completed=completed, size=None)
+    completed = replica_record.completed if is_final else NO_INDEXES
+    return structs.replace(replica_record, started=NO_INDEXES, failed=NO_INDEXES, completed=completed, size=None)
 
 
 def _progress_of(view: JobView, kind: ReplicaType, recorded: ReplicaRecord) -> ReplicaRecord:
@@ -211,10 +211,10 @@ def _progress_of(view: JobView, kind: ReplicaType, recorded: ReplicaRecord) -> R
     )
 
 
-def _size(view: JobView, kind: ReplicaType, recorded: ReplicaRecord) -> int | None:
+def _size(view: JobView, kind: ReplicaType, replica_record: ReplicaRecord) -> int | None:
     """For how many replicas the pods are made; of a type that may not be resized, as long as an edit had tried it."""
     job = view.snapshot.job
-    return resizing.sizes(job).get(kind) if resizing.may_change(job, kind) else recorded.size
+    return resizing.sizes(job).get(kind) if resizing.may_change(job, kind) else replica_record.size
 
 
 def _going_on(view: JobView, record: JobRecord) -> JobRecord:
@@ -280,25 +280,25 @@ def _is_being_replaced(view: JobView, replica: Replica) -> bool:
 
 def _restarting(view: JobView, record: JobRecord) -> Restarting:
     """What restarts, and why. It stays until more is restarted."""
-    recorded = record.restarting
-    begun = [loss for loss in view.losses if not loss.is_permanent]
+    previous = record.restarting
+    new_losses = [loss for loss in view.losses if not loss.is_permanent]
     themselves = view.restarts_in_place if view.snapshot.job.run_policy.restarts_in_place else ()
     gives_up = any(replica.is_given_up for replica in view.replicas)
     goes_on = view.snapshot.job.run_policy.restarts_in_place or not gives_up
-    if recorded and goes_on and not (begun or themselves):
-        return recorded
-    is_whole = bool(begun or themselves) and whole_job.starts_again(view.snapshot.job)
-    replaced = [entry.replica for entry in themselves] + [
+    if previous and goes_on and not (new_losses or themselves):
+        return previous
+    is_whole = bool(new_losses or themselves) and whole_job.starts_again(view.snapshot.job)
+    restarts = [entry.replica for entry in themselves] + [
         replica
         for replica in view.replicas
         if _is_lost_for_now(replica) or (not is_whole and (replica.is_given_up or _is_being_replaced(view, replica)))
     ]
     # 1.9 does not say which; then it is what does not run.
-    restarting = replaced or [replica for replica in view.replicas if replica.is_waited_for]
+    restarting = restarts or [replica for replica in view.replicas if replica.is_waited_for]
     types = tuple(dict.fromkeys(replica.spec.type for replica in restarting))
-    was_failure = recorded.after_failure if recorded else _has_restarted_before(view, types)
-    is_failure = was_failure or bool(themselves) or any(loss.outcome is PodState.FAILED for loss in begun)
-    return Restarting(types, is_failure, after_resize=gives_up and not (begun or recorded or themselves))
+    was_failure = previous.after_failure if previous else _has_restarted_before(view, types)
+    is_failure = was_failure or bool(themselves) or any(loss.outcome is PodState.FAILED for loss in new_losses)
+    return Restarting(types, is_failure, after_resize=gives_up and not (new_losses or previous or themselves))
 
 
 def _has_restarted_before(view: JobView, types: tuple[ReplicaType, ...]) -> bool:
@@ -316,8 +316,8 @@ def _first_failure(view: JobView, record: JobRecord) -> FirstFailure | None:
     """The first failure is written down also where it does not end the job: its pod, or its end, will be gone."""
     if record.first_failure:
         return record.first_failure
-    lost = (failure_evidence.of_loss(loss, view) for loss in view.losses if loss.has_failed)
-    restarted = (
+    of_losses = (failure_evidence.of_loss(loss, view) for loss in view.losses if loss.has_failed)
+    of_restarts = (
         failure_evidence.of_restart(replica, pod, view)
         for replica, pod, *_ in view.restarts_in_place
         if pod.last_termination
@@ -325,7 +325,7 @@ def _first_failure(view: JobView, record: JobRecord) -> FirstFailure | None:
         # Whose exit that was, and with which code, its kubelet does not keep.
         and pod.last_termination.reason != restart_rules.RESTARTING_ALL
     )
-    return min(chain(lost, restarted), key=lambda failure: failure.time or view.snapshot.now, default=None)
+    return min(chain(of_losses, of_restarts), key=lambda failure: failure.time or view.snapshot.now, default=None)
 
 
 # --- The counts and the replicas -----------------------------------------------------------------------------------

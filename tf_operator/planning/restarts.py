@@ -156,11 +156,11 @@ class RestartTracker:
         themselves = whole_job.started_again(entries) if is_in_place else frozenset()
         for replica, pod, *_ in entries:
             self.note(replica, uid=pod.uid, in_place=pod.restarts)
-            key, ended = (replica.spec.type, replica.index), pod.last_termination
+            key, end = (replica.spec.type, replica.index), pod.last_termination
             if pod.uid in themselves and not attempts.is_told(self._record, pod):
                 self._records[key] = structs.replace(self._records[key], time=self._record.attempt_time)
             elif not (self._snapshot.job.run_policy.restarts_in_place or self._records[key].replaced):
-                self._records[key] = structs.replace(self._records[key], time=ended.finished_at if ended else None)
+                self._records[key] = structs.replace(self._records[key], time=end.finished_at if end else None)
 
     def replace_pod(self, loss: ReplicaLoss) -> None:
         key = (loss.type, loss.index)
@@ -213,10 +213,10 @@ def _limit(restart_records: list[RestartRecord], snapshot: Snapshot) -> tuple[Re
     What was counted is in the sums. The record of a pod that is still there stays, so that it counts once.
     """
     present = {pod.uid for pod in snapshot.pods}
-    gone = [record for record in restart_records if record.uid not in present]
-    gone.sort(key=lambda record: record.time.timestamp() if record.time else 0)
-    dropped = {(entry.type, entry.index) for entry in gone[: max(len(restart_records) - MOST_RECORDS, 0)]}
-    return tuple(record for record in restart_records if (record.type, record.index) not in dropped)
+    past_records = [record for record in restart_records if record.uid not in present]
+    past_records.sort(key=lambda record: record.time.timestamp() if record.time else 0)
+    places = {(entry.type, entry.index) for entry in past_records[: max(len(restart_records) - MOST_RECORDS, 0)]}
+    return tuple(record for record in restart_records if (record.type, record.index) not in places)
 
 
 def _whole(moment: datetime) -> datetime:

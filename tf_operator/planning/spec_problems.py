@@ -43,8 +43,8 @@ def remark(view: JobView) -> str:
     if view.snapshot.ignored:
         return f"Its spec is invalid, and what is wrong with it is ignored: {text(view.snapshot.ignored)}."
     if view.snapshot.is_under_way and (problems := fatal(view)):
-        left = "until it is corrected, its pods stay as they are, and the job does not end"
-        return f"Its spec is invalid: {text(problems)}; {left}."
+        effect = "until it is corrected, its pods stay as they are, and the job does not end"
+        return f"Its spec is invalid: {text(problems)}; {effect}."
     return ""
 
 

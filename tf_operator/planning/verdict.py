@@ -123,10 +123,10 @@ def _had_failed(view: JobView) -> Verdict | None:
 
     A disruption ends no job that is suspended: its pods are deleted anyway. A success is remembered until the resume.
     """
-    failed = [loss for loss in view.losses if not _is_lost(loss)]
-    if not (failed or view.restarts_in_place) or _has_succeeded(view):
+    failures = [loss for loss in view.losses if not _is_lost(loss)]
+    if not (failures or view.restarts_in_place) or _has_succeeded(view):
         return None
-    return _failed_for_good(view, failed) or _has_no_worker_left(view) or _is_past_backoff_limit(view)
+    return _failed_for_good(view, failures) or _has_no_worker_left(view) or _is_past_backoff_limit(view)
 
 
 def _has_succeeded(view: JobView) -> Verdict | None:
@@ -143,10 +143,10 @@ def _has_succeeded(view: JobView) -> Verdict | None:
 
 
 def _is_refused_for_good(view: JobView) -> Verdict | None:
-    rejected = view.snapshot.rejected
-    if rejected is None or not rejections.is_final(rejected):
+    rejection = view.snapshot.rejected
+    if rejection is None or not rejections.is_final(rejection):
         return None
-    ending = JobEnding(EndReason.CHILD_REJECTED, f"{rejected.subject} was rejected: {rejected.message}")
+    ending = JobEnding(EndReason.CHILD_REJECTED, f"{rejection.subject} was rejected: {rejection.message}")
     return Verdict(Phase.FAILED, ending, FailureCause.INVALID_SPEC)
 
 
@@ -197,10 +197,10 @@ def _is_past_backoff_limit(view: JobView) -> Verdict | None:
     is_over = not is_whole and count.in_place > 0 and used >= max(limit, 1)
     if not is_over and used + count.failures <= limit:
         return None
-    failed = failure_evidence.first(
+    failure = failure_evidence.first(
         (loss for loss in view.losses if loss.outcome is PodState.FAILED and loss.counts), view
     )
-    cause, evidence = (f": {failure_evidence.describe(failed)}", None) if failed else _restarted_most(view)
+    cause, evidence = (f": {failure_evidence.describe(failure)}", None) if failure else _restarted_most(view)
     return _past_limit(view, cause, evidence)
 
 

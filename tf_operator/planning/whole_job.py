@@ -49,10 +49,10 @@ def restarted(snapshot: Snapshot, groups: Groups, restarts: Restarts) -> tuple[G
         return _restarted_in_place(snapshot, groups, restarts)
     if not (starts_again(job) and _has_losses(groups)):
         return groups, restarts
-    lost, first = _with_first_loss(job, groups, snapshot.now)
+    new_groups, first = _with_first_loss(job, groups, snapshot.now)
     if first is None or first.is_permanent:
         return groups, restarts
-    return _each(lost, lambda replica: replica if replica.loss is first else replica.restarted()), restarts
+    return _each(new_groups, lambda replica: replica if replica.loss is first else replica.restarted()), restarts
 
 
 def _restarted_in_place(snapshot: Snapshot, groups: Groups, restarts: Restarts) -> tuple[Groups, Restarts]:
@@ -63,7 +63,7 @@ def _restarted_in_place(snapshot: Snapshot, groups: Groups, restarts: Restarts) 
     causes = tuple(entry for entry in restarts if _is_cause(job.record, entry))
     if not (causes or _has_losses(groups)):
         return groups, ()
-    lost, first = _with_first_loss(job, groups, now)
+    new_groups, first = _with_first_loss(job, groups, now)
     restart = min(causes, key=lambda entry: _first_end(entry, now), default=None)
     if restart and first and _order(first, now) < (_first_end(restart, now), False):
         restart = None
@@ -83,7 +83,7 @@ def _restarted_in_place(snapshot: Snapshot, groups: Groups, restarts: Restarts) 
         return replica.restarted()
 
     # However often it was restarted meanwhile, that is one attempt.
-    return _each(lost, next_of), (restart._replace(times=1, outgrown=0),) if restart else ()
+    return _each(new_groups, next_of), (restart._replace(times=1, outgrown=0),) if restart else ()
 
 
 def started_again(restarts: Iterable[RestartInPlace]) -> frozenset[str]:
@@ -111,8 +111,8 @@ def is_awaited(job: TrainingJob, replica: Replica) -> bool:
 
 def _is_cause(record: JobRecord, restart: RestartInPlace) -> bool:
     """Whether its program failed after it had begun the attempt, and was not restarted with all of its pod since."""
-    ended = restart.pod.last_termination
-    is_of_all = ended is not None and ended.reason == RESTARTING_ALL
+    end = restart.pod.last_termination
+    is_of_all = end is not None and end.reason == RESTARTING_ALL
     return not is_of_all and _has_begun(record, restart.replica, restart.pod)
 
 
@@ -164,9 +164,9 @@ def _has_losses(groups: Groups) -> bool:
 
 def _with_first_loss(job: TrainingJob, groups: Groups, now: datetime) -> tuple[Groups, ReplicaLoss | None]:
     """The replicas, of which some are lost because somebody deletes their pods; and what was lost first."""
-    lost = _each(groups, lambda replica: _lost_if_stopped(replica, job))
-    losses = (replica.loss for group in lost.values() for replica in group if replica.loss)
-    return lost, min(losses, key=lambda loss: _order(loss, now), default=None)
+    new_groups = _each(groups, lambda replica: _lost_if_stopped(replica, job))
+    losses = (replica.loss for group in new_groups.values() for replica in group if replica.loss)
+    return new_groups, min(losses, key=lambda loss: _order(loss, now), default=None)
 
 
 def _each(groups: Groups, change: Callable[[Replica], Replica]) -> Groups:

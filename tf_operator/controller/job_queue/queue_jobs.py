@@ -170,7 +170,7 @@ class QueueJobs:
             workers=workers.count if workers else 0,
             requested_workers=0 if is_outgrown else _requested_workers(snapshot.job, is_resized=resizable is not None),
             requested_servers=0 if is_outgrown else _requested_servers(snapshot.job),
-            done=tuple(done),
+            completions=tuple(done),
             is_admitted=not waits,
             queued_time=record.queue.queued_time,
             admitted_time=record.queue.admitted_time,

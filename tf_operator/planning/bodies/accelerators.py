@@ -58,10 +58,10 @@ def _add_accelerators(spec: ReplicaSpec, container: str, accelerators: Iterable[
     original = next(iter(main_containers(spec, container)), None)
     if original is None:
         return spec
-    requested = {name for amounts in _resources(original).values() if isinstance(amounts, Mapping) for name in amounts}
+    resources = {name for amounts in _resources(original).values() if isinstance(amounts, Mapping) for name in amounts}
     pod, main = spec.template["spec"], original
     for accelerator in accelerators:
-        if accelerator.resource in requested:
+        if accelerator.resource in resources:
             pod, main = _add_accelerator(accelerator, pod, main)
     if main is original and pod is spec.template["spec"]:
         return spec
@@ -75,10 +75,12 @@ def _add_accelerator(accelerator: Accelerator, pod: Body, main: Body) -> tuple[B
     It is also left out if a container of the user mounts that name: this mount would reach the node, and could write.
     The API server then rejects the pod, as it does without an operator.
     """
-    named, places = _volume_names(pod), _texts(main.get("volumeMounts"), "mountPath")
-    added = [volume for volume in accelerator.volumes if volume.name not in named and volume.mount_path not in places]
-    pod = _extend(pod, "volumes", [entry.volume for entry in added])
-    main = _extend(main, "volumeMounts", [entry.mount for entry in added])
+    names, places = _volume_names(pod), _texts(main.get("volumeMounts"), "mountPath")
+    new_volumes = [
+        volume for volume in accelerator.volumes if volume.name not in names and volume.mount_path not in places
+    ]
+    pod = _extend(pod, "volumes", [entry.volume for entry in new_volumes])
+    main = _extend(main, "volumeMounts", [entry.mount for entry in new_volumes])
     main = _extend(main, "env", [{"name": name, "value": value} for name, value in accelerator.variables])
     if accelerator.replacement:
         main = {**main, "resources": _replace(_resources(main), accelerator.resource, accelerator.replacement)}
@@ -88,15 +90,15 @@ def _add_accelerator(accelerator: Accelerator, pod: Body, main: Body) -> tuple[B
 def _volume_names(pod: Body) -> set[str]:
     containers = [entry for field in ("initContainers", "containers") for entry in objects_of(pod.get(field))]
     lists = [pod.get("volumes"), *(entry.get("volumeMounts") for entry in containers)]
-    return {name for listed in lists for name in _texts(listed, "name")}
+    return {name for volumes in lists for name in _texts(volumes, "name")}
 
 
 def _extend(body: Body, field: str, entries: Iterable[Body]) -> Body:
     """The body with the entries whose names are not in the list yet; as it is, if the user has no list there."""
-    listed = [] if body.get(field) is None else body[field]
-    names = _texts(listed, "name")
-    added = [entry for entry in entries if entry["name"] not in names]
-    return {**body, field: [*listed, *added]} if added and isinstance(listed, list) else body
+    elements = [] if body.get(field) is None else body[field]
+    names = _texts(elements, "name")
+    additions = [entry for entry in entries if entry["name"] not in names]
+    return {**body, field: [*elements, *additions]} if additions and isinstance(elements, list) else body
 
 
 def _replace(resources: Body, old: str, new: str) -> dict[str, Any]:

@@ -197,14 +197,14 @@ def _explaining_failures(pod: dict[str, Any], container: str) -> dict[str, Any]:
     Only where the template does not choose. It is no part of the job's own template: whatever is compared with that, as
     the Workload of a job that runs, is the same as before.
     """
-    explained = {
+    lists = {
         "initContainers": [_falling_back(entry) for entry in list_of(pod.get("initContainers"))],
         "containers": [
             _falling_back(entry) if isinstance(entry, Mapping) and entry.get("name") == container else entry
             for entry in list_of(pod.get("containers"))
         ],
     }
-    return pod | {field: entries for field, entries in explained.items() if entries}
+    return pod | {field: entries for field, entries in lists.items() if entries}
 
 
 def _falling_back(container: object) -> object:
@@ -217,13 +217,13 @@ def _override(pod: dict[str, Any], change: Override, container: str) -> dict[str
     """The pod with another program in the container of this name."""
     program = {"command": change.command, "args": change.args}
     fields = {name: list(value) for name, value in program.items() if value is not None}
-    dropped = _PROBES if change.drops_probes else frozenset[str]()
-    listed = pod.get("containers")
+    probes = _PROBES if change.drops_probes else frozenset[str]()
+    elements = pod.get("containers")
     containers = [
-        {name: value for name, value in entry.items() if name not in dropped} | fields
+        {name: value for name, value in entry.items() if name not in probes} | fields
         if isinstance(entry, Mapping) and entry.get("name") == container
         else entry
-        for entry in (listed if isinstance(listed, list) else ())
+        for entry in (elements if isinstance(elements, list) else ())
     ]
     rest = {name: value for name, value in pod.items() if name != "initContainers" or not change.skips_init_containers}
     return rest | {"containers": containers}
@@ -267,17 +267,17 @@ def _service_ports(specs: Iterable[ReplicaSpec], profile: Profile) -> list[dict[
             own = profile.service_port_name or own
         if isinstance(number, int) and isinstance(protocol, str):
             by_port.setdefault((number, protocol), own if isinstance(own, str) else "")
-    taken = {name for name in by_port.values() if name}
+    names = {name for name in by_port.values() if name}
     ports: list[dict[str, Any]] = []
     for (number, protocol), own in sorted(by_port.items(), key=lambda entry: entry[0]):
         is_free = bool(own) and all(port["name"] != own for port in ports)
-        name = own if is_free else _free_name(number, protocol, taken)
-        taken.add(name)
+        name = own if is_free else _free_name(number, protocol, names)
+        names.add(name)
         ports.append({"name": name, "port": number, "protocol": protocol})
     return ports
 
 
-def _free_name(number: int, protocol: str, taken: Collection[object]) -> str:
+def _free_name(number: int, protocol: str, names: Collection[object]) -> str:
     """The name of a port without one, which no other port has."""
     name = f"port-{number}" if protocol == "TCP" else f"port-{number}-{protocol}".lower()
-    return next(free for free in chain([name], (f"{name}-{more}" for more in count(2))) if free not in taken)
+    return next(free for free in chain([name], (f"{name}-{more}" for more in count(2))) if free not in names)

@@ -103,10 +103,10 @@ def _everybody(job: TrainingJob) -> _Cluster:
 
 def _sparse(job: TrainingJob, kind: ReplicaType, index: int) -> _Cluster:
     """A replica knows itself and the chief, and all PS unless it is one: as in training with parameter servers."""
-    shared = {ReplicaType.CHIEF, ReplicaType.MASTER} | ({ReplicaType.PS} - {kind})
+    types = {ReplicaType.CHIEF, ReplicaType.MASTER} | ({ReplicaType.PS} - {kind})
     return {
         spec.type.label: _Members(spec, range(spec.count))
-        if spec.type in shared
+        if spec.type in types
         else _Members(spec, range(index, index + 1) if spec.type is kind else _NOBODY, _Form.MAP)
         for spec in _alphabetical(job)
     }

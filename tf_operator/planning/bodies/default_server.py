@@ -99,8 +99,8 @@ def _with_command(container: Mapping[str, Any], images: Mapping[str, str]) -> di
 
 
 def _with_entry(value: object, entry: Mapping[str, Any]) -> list[object]:
-    listed = value if isinstance(value, list) else []
-    return [*(other for other in listed if not isinstance(other, Mapping) or other.get("name") != VOLUME), entry]
+    entries = value if isinstance(value, list) else []
+    return [*(other for other in entries if not isinstance(other, Mapping) or other.get("name") != VOLUME), entry]
 
 
 def _body(job: TrainingJob, name: str, program: str) -> dict[str, Any]:

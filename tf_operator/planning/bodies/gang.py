@@ -52,9 +52,9 @@ def _is_old(snapshot: Snapshot) -> bool:
 
 def unavailable(snapshot: Snapshot) -> str:
     """The gang scheduler that the job asks for and does not have: it is not installed, or not for its operator."""
-    requested, current = snapshot.job.run_policy.scheduling.scheduler, snapshot.settings.gang_scheduler
-    is_missing = requested not in {"", constants.NO_GANG_SCHEDULER} and not gang_schedulers.is_meant(requested, current)
-    return requested if is_missing else ""
+    choice, current = snapshot.job.run_policy.scheduling.scheduler, snapshot.settings.gang_scheduler
+    is_missing = choice not in {"", constants.NO_GANG_SCHEDULER} and not gang_schedulers.is_meant(choice, current)
+    return choice if is_missing else ""
 
 
 def unused_fields(job: TrainingJob, settings: Settings) -> list[str]:
@@ -80,10 +80,10 @@ def actions(snapshot: Snapshot) -> tuple[Action, ...]:
     spec = gang.spec_of(children.as_made(job, snapshot.settings), group)
     if group is None:
         return (Create(gang.resource, job.key.name, "PodGroup", partial(_body, job, spec)),)
-    changed = _difference(group.spec or {}, spec, gang.fields)
-    if not changed or group.is_terminating:
+    patch = _difference(group.spec or {}, spec, gang.fields)
+    if not patch or group.is_terminating:
         return ()
-    return (Patch(gang.resource, group.name, group.uid, "the change of its PodGroup", {"spec": changed}),)
+    return (Patch(gang.resource, group.name, group.uid, "the change of its PodGroup", {"spec": patch}),)
 
 
 def removal(snapshot: Snapshot) -> tuple[Action, ...]:
@@ -95,17 +95,17 @@ def removal(snapshot: Snapshot) -> tuple[Action, ...]:
 
 def _difference(current: Mapping[str, Any], target: Mapping[str, Any], fields: Iterable[str]) -> dict[str, Any]:
     """The merge patch to what is wanted, of the fields that are ours; ``None`` takes away what an edit took away."""
-    changed = {name: target.get(name) for name in fields if current.get(name) != target.get(name)}
-    resources, current_resources = changed.get("minResources"), current.get("minResources")
+    patch = {name: target.get(name) for name in fields if current.get(name) != target.get(name)}
+    resources, current_resources = patch.get("minResources"), current.get("minResources")
     if resources and isinstance(current_resources, Mapping):
-        changed["minResources"] = _resource_changes(current_resources, resources)
-    return {name: value for name, value in changed.items() if value != {}}
+        patch["minResources"] = _resource_changes(current_resources, resources)
+    return {name: value for name, value in patch.items() if value != {}}
 
 
 def _resource_changes(current: Mapping[str, Any], target: Mapping[str, Any]) -> dict[str, Any]:
     """The amounts that differ. Schedulers write quantities in their own form: 2G and 2000000000 are the same."""
-    changed = {name: amount for name, amount in target.items() if not _is_same(current.get(name), amount)}
-    return dict.fromkeys(current.keys() - target.keys()) | changed
+    changes = {name: amount for name, amount in target.items() if not _is_same(current.get(name), amount)}
+    return dict.fromkeys(current.keys() - target.keys()) | changes
 
 
 def _is_same(one: object, other: object) -> bool:

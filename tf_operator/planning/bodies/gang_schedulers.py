@@ -90,7 +90,7 @@ def _volcano_marks(job: TrainingJob, kind: ReplicaType) -> dict[str, str]:
     return {constants.VOLCANO_GROUP_ANNOTATION: job.key.name, constants.VOLCANO_TASK_ANNOTATION: kind.label}
 
 
-def _plugins_spec(job: TrainingJob, members: int, _found: Spec) -> dict[str, Any]:
+def _plugins_spec(job: TrainingJob, members: int, _spec: Spec) -> dict[str, Any]:
     seconds = job.run_policy.scheduling.timeout_seconds
     return _members(job, members) | ({} if seconds is None else {"scheduleTimeoutSeconds": seconds})
 
@@ -99,7 +99,7 @@ def _plugins_marks(job: TrainingJob, _kind: ReplicaType) -> dict[str, str]:
     return {constants.POD_GROUP_LABEL: job.key.name}
 
 
-def _t9k_spec(job: TrainingJob, members: int, _found: Spec) -> dict[str, Any]:
+def _t9k_spec(job: TrainingJob, members: int, _spec: Spec) -> dict[str, Any]:
     policy = job.run_policy.scheduling
     return {"minMember": members, "queue": policy.queue or constants.T9K_DEFAULT_QUEUE, "priority": policy.priority}
 
@@ -110,13 +110,13 @@ def _t9k_marks(job: TrainingJob, kind: ReplicaType) -> dict[str, str]:
     return {f"{constants.T9K_LABELS}/{name}": value for name, value in marks.items()}
 
 
-def _native_spec(job: TrainingJob, members: int, _found: Spec) -> dict[str, Any]:
+def _native_spec(job: TrainingJob, members: int, _spec: Spec) -> dict[str, Any]:
     """The group has a priority of its own, which has to be that of all its pods."""
     name = job.run_policy.scheduling.priority_class or _priority_class_of_templates(job)
-    return _native_alpha_spec(job, members, _found) | ({"priorityClassName": name} if name else {})
+    return _native_alpha_spec(job, members, _spec) | ({"priorityClassName": name} if name else {})
 
 
-def _native_alpha_spec(_job: TrainingJob, members: int, _found: Spec) -> dict[str, Any]:
+def _native_alpha_spec(_job: TrainingJob, members: int, _spec: Spec) -> dict[str, Any]:
     return {"schedulingPolicy": {"gang": {"minCount": members}}}
 
 
@@ -206,9 +206,9 @@ def versions(name: str) -> tuple[str, ...]:
     return (NATIVE.name, NATIVE_ALPHA.name) if name == NATIVE.name else ()
 
 
-def is_meant(requested: str, name: str) -> bool:
+def is_meant(choice: str, name: str) -> bool:
     """Whether a job that asks for one scheduler, in lower case, has it in this one, or in a version of it."""
-    return bool(name) and (requested == name.lower() or name in versions(requested))
+    return bool(name) and (choice == name.lower() or name in versions(choice))
 
 
 def size_of(spec: Body) -> int | None:
@@ -239,10 +239,10 @@ def _members(job: TrainingJob, members: int) -> dict[str, Any]:
 def _least_resources(job: TrainingJob, members: int) -> dict[str, str]:
     """What the first ``members`` pods ask for, in the order in which they are made."""
     total: dict[str, Decimal] = {}
-    left = members
+    rest = members
     for spec in job.replicas:
-        count = min(spec.count, left)
-        left -= count
+        count = min(spec.count, rest)
+        rest -= count
         for name, amount in _requests(spec).items():
             total[name] = total.get(name, Decimal(0)) + amount * count
     return {name: quantity.text(amount) for name, amount in sorted(total.items()) if amount}

@@ -143,10 +143,10 @@ def _with_source(container: Mapping[str, Any], config: str) -> dict[str, Any]:
 
 def _sidecar(main: Mapping[str, Any]) -> dict[str, Any]:
     """What restarts the others. It may do what the training may, and runs nothing but a shell and ``sleep``."""
-    inherited = {name: main[name] for name in ("image", "imagePullPolicy", "securityContext") if name in main}
+    fields = {name: main[name] for name in ("image", "imagePullPolicy", "securityContext") if name in main}
     return {
         "name": SIDECAR,
-        **inherited,
+        **fields,
         "command": ["/bin/sh", "-c", _SCRIPT],
         "restartPolicy": "Always",
         "restartPolicyRules": [

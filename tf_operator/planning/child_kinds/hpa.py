@@ -16,14 +16,14 @@ _SCALED: Final = "Worker"
 
 def _spec(job: TrainingJob) -> dict[str, Any] | None:
     metrics = list(job.elastic.metrics) if job.elastic else []
-    allowed = job.elastic.range_of(ReplicaType.WORKER) if job.elastic else None
-    if not metrics or allowed is None or _problem(job):
+    elastic_range = job.elastic.range_of(ReplicaType.WORKER) if job.elastic else None
+    if not metrics or elastic_range is None or _problem(job):
         return None
     target = {"apiVersion": job.profile.api_version, "kind": job.profile.kind, "name": job.key.name}
     return {
         "scaleTargetRef": target,
-        "minReplicas": allowed.least,
-        "maxReplicas": allowed.most,
+        "minReplicas": elastic_range.least,
+        "maxReplicas": elastic_range.most,
         "metrics": metrics,
     }
 

@@ -38,16 +38,16 @@ class _Child(NamedTuple):
     @property
     def refusal(self) -> str:
         """Why it is not as it is to be; empty when it is, or is about to be."""
-        rejected = self.state.rejected if self.is_behind else None
-        return self.state.unserved or (one_line(rejected.message, most=LONGEST_MESSAGE) if rejected else "")
+        rejection = self.state.rejected if self.is_behind else None
+        return self.state.unserved or (one_line(rejection.message, most=LONGEST_MESSAGE) if rejection else "")
 
     @property
     def is_waiting(self) -> bool:
         """Whether it is too early to try again; what is invalid is tried again when the job has been edited."""
-        rejected, job = self.state.rejected, self.snapshot.job
-        if rejected is None or job.generation != job.record.observed_generation:
+        rejection, job = self.state.rejected, self.snapshot.job
+        if rejection is None or job.generation != job.record.observed_generation:
             return False
-        return rejections.is_final(rejected) or rejections.is_waiting(rejected, self.snapshot.now)
+        return rejections.is_final(rejection) or rejections.is_waiting(rejection, self.snapshot.now)
 
 
 def actions(snapshot: Snapshot, *, is_active: bool, has_ended: bool = False) -> Iterator[Action]:
@@ -165,12 +165,12 @@ def _children(snapshot: Snapshot, *, is_active: bool) -> Iterator[_Child]:
 
 def _merge_patch(current: Body, target: Body) -> dict[str, Any]:
     """``null`` for what is not wanted any more; what is there as a whole, because it may have fewer fields."""
-    changed = {name: value for name, value in target.items() if current.get(name) != value}
-    for name, value in changed.items():
+    patch = {name: value for name, value in target.items() if current.get(name) != value}
+    for name, value in patch.items():
         current_value = current.get(name)
         if isinstance(current_value, Mapping) and isinstance(value, Mapping):
-            changed[name] = _merge_patch(current_value, value)
-    return dict.fromkeys(sorted(current.keys() - target.keys())) | changed
+            patch[name] = _merge_patch(current_value, value)
+    return dict.fromkeys(sorted(current.keys() - target.keys())) | patch
 
 
 def _annotations(spec: Body) -> dict[str, Any]:

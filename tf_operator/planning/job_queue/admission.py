@@ -59,8 +59,8 @@ def _unfit_sentence(unfit: UnfitRecord, words: Words) -> str:
 
 def is_outgrown(snapshot: Snapshot) -> bool:
     """Whether the job's pods ask for something else than what it was admitted with."""
-    admitted = snapshot.job.record.queue.admitted_pods
-    return bool(admitted and snapshot.pods_digest) and admitted != snapshot.pods_digest
+    digest = snapshot.job.record.queue.admitted_pods
+    return bool(digest and snapshot.pods_digest) and digest != snapshot.pods_digest
 
 
 def requeued(snapshot: Snapshot, *, needs_pods: bool) -> Hold | None:
@@ -93,8 +93,8 @@ def recorded(snapshot: Snapshot, record: JobRecord) -> JobRecord:
     if record.is_idle or record.is_finished:
         return record
     pods = queue.admitted_pods or snapshot.pods_digest
-    admitted = with_room(queue, snapshot.job if has_job_queue else None, pods=pods if has_job_queue else "")
-    return record.changed(queue=admitted) if admitted != queue else record
+    next_queue = with_room(queue, snapshot.job if has_job_queue else None, pods=pods if has_job_queue else "")
+    return record.changed(queue=next_queue) if next_queue != queue else record
 
 
 def with_room(queue: QueueRecord, job: TrainingJob | None, *, pods: str) -> QueueRecord:
@@ -106,9 +106,9 @@ def with_room(queue: QueueRecord, job: TrainingJob | None, *, pods: str) -> Queu
 
 def near(pod: dict[str, Any], node: str) -> dict[str, Any]:
     """The pod's spec, with a preference for this node. It is no more: the scheduler may know better."""
-    preferred = "preferredDuringSchedulingIgnoredDuringExecution"
+    field = "preferredDuringSchedulingIgnoredDuringExecution"
     affinity = mapping_of(pod.get("affinity"))
     of_nodes = mapping_of(affinity.get("nodeAffinity"))
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
-    terms = [*list_of(of_nodes.get(preferred)), {"weight": _MOST_WEIGHT, "preference": term}]
-    return {**pod, "affinity": {**affinity, "nodeAffinity": {**of_nodes, preferred: terms}}}
+    terms = [*list_of(of_nodes.get(field)), {"weight": _MOST_WEIGHT, "preference": term}]
+    return {**pod, "affinity": {**affinity, "nodeAffinity": {**of_nodes, field: terms}}}

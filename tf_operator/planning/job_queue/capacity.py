@@ -40,7 +40,7 @@ class Group(NamedTuple):
     """They go to the node with most of the others: parameter servers to that with most workers."""
 
 
-class Placed(NamedTuple):
+class Placement(NamedTuple):
     """So many pods of one shape on one node."""
 
     node: int
@@ -63,12 +63,12 @@ class FreeCapacity:
             for name, amount in node.used:
                 self._column(name)[index] -= amount
         self._total = {name: sum(column) for name, column in self._free.items()}
-        self._allowed: dict[Places, list[int]] = {}
+        self._nodes_by_places: dict[Places, list[int]] = {}
         self._without_room: set[tuple[Group, ...]] = set()
 
     def copy(self) -> Self:
         other = object.__new__(type(self))
-        other._nodes, other._index, other._allowed = self._nodes, self._index, self._allowed
+        other._nodes, other._index, other._nodes_by_places = self._nodes, self._index, self._nodes_by_places
         other._most = self._most
         other._free = {name: list(column) for name, column in self._free.items()}
         other._total, other._without_room = dict(self._total), set(self._without_room)
@@ -77,28 +77,28 @@ class FreeCapacity:
     def name_of(self, index: int) -> str:
         return self._nodes[index].name
 
-    def place(self, groups: Sequence[Group], *, at: str = "") -> tuple[Placed, ...] | None:
+    def place(self, groups: Sequence[Group], *, at: str = "") -> tuple[Placement, ...] | None:
         """Take room for all these pods: on one node if one can hold them (this one, if it can), else on the first.
 
         ``None``, and nothing is taken, if there is no room for all of them.
         """
-        needed = tuple(group for group in groups if group.number)
-        if not needed:
+        groups_with_pods = tuple(group for group in groups if group.number)
+        if not groups_with_pods:
             return ()
-        if needed in self._without_room:
+        if groups_with_pods in self._without_room:
             return None
-        placed = self._together(needed, self._index.get(at))
-        if placed is None:
-            placed = self._spread(needed)
-        if placed is None:
-            self._without_room.add(needed)
-        return placed
+        placements = self._together(groups_with_pods, self._index.get(at))
+        if placements is None:
+            placements = self._spread(groups_with_pods)
+        if placements is None:
+            self._without_room.add(groups_with_pods)
+        return placements
 
-    def place_some(self, group: Group, *, at: str = "") -> tuple[Placed, ...]:
+    def place_some(self, group: Group, *, at: str = "") -> tuple[Placement, ...]:
         """Take room for as many of these pods as there is, first on this node."""
-        placed = tuple(self._first_fit(group, self._index.get(at)))
-        self._move(*placed)
-        return placed
+        placements = tuple(self._first_fit(group, self._index.get(at)))
+        self._move(*placements)
+        return placements
 
     def place_next(self, shape: Shape, full: dict[Shape, int], *, at: str = "") -> bool:
         """Take room for one pod, as ``place`` does, for callers that place thousands.
@@ -106,24 +106,24 @@ class FreeCapacity:
         ``full`` begins empty: of each shape, how many nodes have no room for it. Nothing is given back meanwhile.
         """
         nodes, needs = self.nodes_for(shape.places), self._scarcest_first(shape.requests)
-        preferred, first = self._index.get(at), full.get(shape, 0)
-        if preferred is not None and self._has_room(preferred, needs) and preferred in nodes:
-            self._move(Placed(preferred, shape, 1))
+        preferred_node, first = self._index.get(at), full.get(shape, 0)
+        if preferred_node is not None and self._has_room(preferred_node, needs) and preferred_node in nodes:
+            self._move(Placement(preferred_node, shape, 1))
             return True
         while first < len(nodes) and not self._has_room(nodes[first], needs):
             first += 1
         full[shape] = first
         if first < len(nodes):
-            self._move(Placed(nodes[first], shape, 1))
+            self._move(Placement(nodes[first], shape, 1))
         return first < len(nodes)
 
     def has_room_for(self, groups: Sequence[Group]) -> bool:
         """Whether ``place`` would take room for all these pods."""
-        placed = self.place(groups)
-        self._move(*(part._replace(number=-part.number) for part in placed or ()))
-        return placed is not None
+        placements = self.place(groups)
+        self._move(*(part._replace(number=-part.number) for part in placements or ()))
+        return placements is not None
 
-    def place_soonest(self, groups: Sequence[Group], later: Self) -> tuple[Placed, ...]:
+    def place_soonest(self, groups: Sequence[Group], later: Self) -> tuple[Placement, ...]:
         """Take room for as many of these pods as will fit in the end, where the least has to be given back for it.
 
         ``later`` is what is left in the end. The room is taken from both, whether it is already there or not.
@@ -134,16 +134,16 @@ class FreeCapacity:
             nodes = [index for index in self.nodes_for(shape.places) if later.missing(index, requests) <= 0]
             heap = [(max(self.missing(index, requests), 0.0), index) for index in nodes]
             heapq.heapify(heap)
-            left = number
-            while heap and left:
+            rest = number
+            while heap and rest:
                 _, index = heapq.heappop(heap)
                 numbers[index, shape] += 1
-                left -= 1
+                rest -= 1
                 for capacity in (self, later):
-                    capacity.keep((Placed(index, shape, 1),))
+                    capacity.keep((Placement(index, shape, 1),))
                 if later.missing(index, requests) <= 0:
                     heapq.heappush(heap, (max(self.missing(index, requests), 0.0), index))
-        return tuple(Placed(index, shape, number) for (index, shape), number in numbers.items())
+        return tuple(Placement(index, shape, number) for (index, shape), number in numbers.items())
 
     def missing(self, node: int, requests: Amounts) -> float:
         """How much a node lacks of what is asked for, in parts of that; not above zero if it has it."""
@@ -163,21 +163,21 @@ class FreeCapacity:
         """The number of a node, if it is one that counts."""
         return self._index.get(node)
 
-    def keep(self, placed: Iterable[Placed]) -> None:
+    def keep(self, placements: Iterable[Placement]) -> None:
         """Take room, whether there is any or not: what is given back there later is taken, too."""
-        self._move(*placed)
+        self._move(*placements)
 
-    def give_all(self, placed: Iterable[Placed]) -> None:
+    def give_all(self, placements: Iterable[Placement]) -> None:
         """All this is given up; of no node there is more than it can allocate, whatever its pods say they had."""
-        for node, shape, count in placed:
+        for node, shape, count in placements:
             for name, amount in shape.requests:
                 column, most = self._column(name), self._most.get(name)
                 column[node] = min(column[node] + amount * count, most[node] if most else 0)
         self._without_room.clear()
 
-    def take(self, placed: Iterable[Placed]) -> None:
+    def take(self, placements: Iterable[Placement]) -> None:
         """Take room, whether there is any or not: no more than all of it."""
-        for node, shape, count in placed:
+        for node, shape, count in placements:
             for name, amount in shape.requests:
                 column = self._column(name)
                 column[node] = max(column[node] - amount * count, min(column[node], 0))
@@ -186,10 +186,10 @@ class FreeCapacity:
         """A pod of this shape on this node is given up, if the node is one that counts."""
         index = self._index.get(node)
         if index is not None:
-            self._move(Placed(index, shape, -1))
+            self._move(Placement(index, shape, -1))
             self._without_room.clear()
 
-    def _together(self, groups: Sequence[Group], first: int | None) -> tuple[Placed, ...] | None:
+    def _together(self, groups: Sequence[Group], first: int | None) -> tuple[Placement, ...] | None:
         total: dict[str, int] = {}
         for group in groups:
             for name, amount in group.shape.requests:
@@ -197,42 +197,42 @@ class FreeCapacity:
         needs = self._scarcest_first(total.items())
         lists = {group.shape.places: self.nodes_for(group.shape.places) for group in groups}
         candidates, *others = sorted(lists.values(), key=len) or [[]]
-        allowed = [set(other) for other in others]
+        node_sets = [set(other) for other in others]
         for index in _with_room(([first] if first in candidates else []) + candidates, needs):
-            if self._has_room(index, needs) and all(index in some for some in allowed):
-                placed = tuple(Placed(index, group.shape, group.number) for group in groups)
-                self._move(*placed)
-                return placed
+            if self._has_room(index, needs) and all(index in some for some in node_sets):
+                placements = tuple(Placement(index, group.shape, group.number) for group in groups)
+                self._move(*placements)
+                return placements
         return None
 
-    def _spread(self, groups: Sequence[Group]) -> tuple[Placed, ...] | None:
+    def _spread(self, groups: Sequence[Group]) -> tuple[Placement, ...] | None:
         """First fit over the nodes; what follows goes to the node with most of the others, if it can."""
-        placed: list[Placed] = []
+        placements: list[Placement] = []
         for group in sorted(groups, key=lambda group: group.follows):
-            parts = self._first_fit(group, most_on(placed) if group.follows else None)
+            parts = self._first_fit(group, most_on(placements) if group.follows else None)
             if sum(part.number for part in parts) < group.number:
-                self._move(*(part._replace(number=-part.number) for part in placed))
+                self._move(*(part._replace(number=-part.number) for part in placements))
                 return None
             self._move(*parts)
-            placed += parts
-        return tuple(placed)
+            placements += parts
+        return tuple(placements)
 
-    def _first_fit(self, group: Group, preferred: int | None) -> list[Placed]:
-        shape, left, placed = group.shape, group.number, list[Placed]()
+    def _first_fit(self, group: Group, preferred_node: int | None) -> list[Placement]:
+        shape, rest, placements = group.shape, group.number, list[Placement]()
         needs = self._scarcest_first(shape.requests)
         nodes = _with_room(self.nodes_for(shape.places), needs)
-        if preferred in nodes:
-            nodes = [preferred, *(index for index in nodes if index != preferred)]
+        if preferred_node in nodes:
+            nodes = [preferred_node, *(index for index in nodes if index != preferred_node)]
         for index in nodes:
-            number = left
+            number = rest
             for column, amount in needs:
                 number = min(number, column[index] // amount)
             if number > 0:
-                placed.append(Placed(index, shape, number))
-                left -= number
-                if not left:
+                placements.append(Placement(index, shape, number))
+                rest -= number
+                if not rest:
                     break
-        return placed
+        return placements
 
     @staticmethod
     def _has_room(index: int, needs: list[tuple[list[int], int]]) -> bool:
@@ -245,18 +245,18 @@ class FreeCapacity:
 
     def nodes_for(self, places: Places) -> list[int]:
         """The nodes on which such pods may run."""
-        if places not in self._allowed:
-            self._allowed[places] = [
+        if places not in self._nodes_by_places:
+            self._nodes_by_places[places] = [
                 index for index, node in enumerate(self._nodes) if places.accept(node.labels, node.name, node.taints)
             ]
-        return self._allowed[places]
+        return self._nodes_by_places[places]
 
     def _column(self, name: str) -> list[int]:
         if name not in self._free:
             self._free[name] = [0] * len(self._nodes)
         return self._free[name]
 
-    def _move(self, *parts: Placed) -> None:
+    def _move(self, *parts: Placement) -> None:
         for node, shape, count in parts:
             for name, amount in shape.requests:
                 self._column(name)[node] -= amount * count
@@ -270,9 +270,9 @@ def _with_room(nodes: list[int], needs: list[tuple[list[int], int]]) -> list[int
     return [index for index in nodes if column[index] >= amount]
 
 
-def most_on(placed: Iterable[Placed]) -> int | None:
+def most_on(placements: Iterable[Placement]) -> int | None:
     """The node with most pods, the first of several; ``None`` for no pods."""
     counts = Counter[int]()
-    for part in placed:
+    for part in placements:
         counts[part.node] += part.number
     return max(counts, key=lambda node: counts[node], default=None)

@@ -54,7 +54,7 @@ class QueueJob:
     """How many its user wants who has changed their number while it has room."""
     requested_servers: int = 0
     """The same of parameter servers."""
-    done: tuple[tuple[ReplicaType, int], ...] = ()
+    completions: tuple[tuple[ReplicaType, int], ...] = ()
     """How many replicas of a type need no pod any more."""
     pods: tuple[BoundPod, ...] = ()
     is_admitted: bool = False
@@ -111,14 +111,14 @@ class QueueJob:
     @property
     def unplaced(self) -> tuple[Group, ...]:
         """Those of its pods that are to come, or are on no node yet."""
-        bound = {(pod.type, pod.ordinal) for pod in self.pods}
-        done = dict(self.done)
+        places = {(pod.type, pod.ordinal) for pod in self.pods}
+        completions = dict(self.completions)
         groups = []
         for need in self.needs:
             total = self.workers if need.type is ReplicaType.WORKER else need.number
-            here = sum(kind is need.type and ordinal < total for kind, ordinal in bound)
-            left = max(total - here - done.get(need.type, 0), 0)
-            groups.append(Group(need.shape, left, need.type is ReplicaType.PS))
+            here = sum(kind is need.type and ordinal < total for kind, ordinal in places)
+            missing = max(total - here - completions.get(need.type, 0), 0)
+            groups.append(Group(need.shape, missing, need.type is ReplicaType.PS))
         return tuple(group for group in groups if group.number)
 
     @property

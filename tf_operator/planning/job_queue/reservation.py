@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple, Self
 
 from tf_operator.job.record import ReplicaType
-from tf_operator.planning.job_queue.capacity import FreeCapacity, Group, Placed
+from tf_operator.planning.job_queue.capacity import FreeCapacity, Group, Placement
 from tf_operator.planning.job_queue.jobs import BoundPod, QueueJob
 from tf_operator.planning.job_queue.shapes import Shape
 
@@ -25,18 +25,18 @@ MOST_PODS: Final = 10_000
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 
 
-class Held(NamedTuple):
+class Occupancy(NamedTuple):
     """Where the pods of a job are that has room, and where they will be."""
 
     job: QueueJob
-    placed: tuple[Placed, ...]
+    placements: tuple[Placement, ...]
 
 
 class Reservation(NamedTuple):
     """Room that is kept for a job, some of which others still have."""
 
     job: QueueJob
-    placed: tuple[Placed, ...]
+    placements: tuple[Placement, ...]
     until: datetime | None
     """When it is there at the latest, by the deadlines of those that have it; ``None`` if nobody knows."""
     holds_up_equals: bool
@@ -53,7 +53,7 @@ class Room:
         self._reservation = reservation
         if reservation:
             self._rest = free.copy()
-            self._rest.keep(reservation.placed)
+            self._rest.keep(reservation.placements)
 
     def copy(self) -> Self:
         other = object.__new__(type(self))
@@ -68,41 +68,41 @@ class Room:
     def name_of(self, index: int) -> str:
         return self._free.name_of(index)
 
-    def place(self, job: QueueJob, workers: int) -> tuple[Placed, ...] | None:
+    def place(self, job: QueueJob, workers: int) -> tuple[Placement, ...] | None:
         """Take room for a job with so many workers; ``None`` if there is none for it."""
         groups = job.groups(workers)
         for capacity in self._open_to(job):
-            placed = capacity.place(groups)
-            if placed is not None:
-                self._take_beside(capacity, placed)
-                return placed
+            placements = capacity.place(groups)
+            if placements is not None:
+                self._take_beside(capacity, placements)
+                return placements
         return None
 
     def more(self, job: QueueJob, kind: ReplicaType, number: int, *, least: int) -> int:
         """Take room for so many more replicas of a job, or as many as there is, if it is for ``least``; how many."""
-        taken, left, shape = list[Placed](), number, job.shape_of(kind) or Shape()
+        parts, rest, shape = list[Placement](), number, job.shape_of(kind) or Shape()
         for capacity in self._open_to(job):
-            placed = capacity.place_some(Group(shape, left), at=job.node)
-            self._take_beside(capacity, placed)
-            taken += placed
-            left -= sum(part.number for part in placed)
-        if number - left >= least:
-            return number - left
-        back = [part._replace(number=-part.number) for part in taken]
+            placements = capacity.place_some(Group(shape, rest), at=job.node)
+            self._take_beside(capacity, placements)
+            parts += placements
+            rest -= sum(part.number for part in placements)
+        if number - rest >= least:
+            return number - rest
+        back = [part._replace(number=-part.number) for part in parts]
         self._free.keep(back)
         self._take_beside(self._free, back)
         return 0
 
-    def _take_beside(self, capacity: FreeCapacity, placed: Iterable[Placed]) -> None:
+    def _take_beside(self, capacity: FreeCapacity, placements: Iterable[Placement]) -> None:
         """What was taken from one of the two is gone from the other, too."""
         if self._reservation:
-            (self._rest if capacity is self._free else self._free).keep(placed)
+            (self._rest if capacity is self._free else self._free).keep(placements)
 
-    def take(self, placed: tuple[Placed, ...]) -> None:
+    def take(self, placements: tuple[Placement, ...]) -> None:
         """Take room, whether there is any or not: no more than all of it."""
-        self._free.take(placed)
+        self._free.take(placements)
         if self._reservation:
-            self._rest.take(placed)
+            self._rest.take(placements)
 
     def give(self, pod: BoundPod) -> None:
         self._free.give(pod.node, pod.shape)
@@ -129,7 +129,7 @@ def _has_precedence(job: QueueJob, other: QueueJob) -> bool:
 
 def find(
     free: FreeCapacity,
-    held: Sequence[Held],
+    occupancies: Sequence[Occupancy],
     waiting: Iterable[tuple[QueueJob, datetime]],
     *,
     now: datetime,
@@ -149,7 +149,7 @@ def find(
         groups = job.groups(job.least)
         if job.key.namespace in namespaces or now - since < after or free.has_room_for(groups):
             continue
-        later = later or _when_all_have_ended(free, held)
+        later = later or _when_all_have_ended(free, occupancies)
         if not later.has_room_for(groups):
             continue
         namespaces.add(job.key.namespace)
@@ -161,58 +161,60 @@ def find(
     groups = best.job.groups(best.job.least)
     first = _soonest(free, later, groups)
     more = _more(free, later, first, groups, (now - best.since) // after - 1)
-    until = _until(free, held, first, now)
+    until = _until(free, occupancies, first, now)
     return Reservation(best.job, (*first, *more), until, best.holds_up_equals, best.ends_at)
 
 
-def _when_all_have_ended(free: FreeCapacity, held: Sequence[Held]) -> FreeCapacity:
+def _when_all_have_ended(free: FreeCapacity, occupancies: Sequence[Occupancy]) -> FreeCapacity:
     """What is left without the jobs that have room."""
     later = free.copy()
-    for other in held:
-        later.give_all(other.placed)
+    for other in occupancies:
+        later.give_all(other.placements)
     return later
 
 
-def _soonest(free: FreeCapacity, later: FreeCapacity, groups: Sequence[Group]) -> tuple[Placed, ...]:
+def _soonest(free: FreeCapacity, later: FreeCapacity, groups: Sequence[Group]) -> tuple[Placement, ...]:
     """Where all these pods will fit, and the least has to be given back for it."""
-    placed = free.copy().place_soonest(groups, later.copy())
-    if sum(part.number for part in placed) == sum(group.number for group in groups):
-        return placed
+    placements = free.copy().place_soonest(groups, later.copy())
+    if sum(part.number for part in placements) == sum(group.number for group in groups):
+        return placements
     return later.copy().place(groups) or ()  # of pods that may be on few nodes others have taken the place
 
 
 def _more(
-    free: FreeCapacity, later: FreeCapacity, first: tuple[Placed, ...], groups: Sequence[Group], times: int
-) -> tuple[Placed, ...]:
+    free: FreeCapacity, later: FreeCapacity, first: tuple[Placement, ...], groups: Sequence[Group], times: int
+) -> tuple[Placement, ...]:
     one, other = free.copy(), later.copy()
     for capacity in (one, other):
         capacity.keep(first)
     return one.place_soonest([group._replace(number=min(group.number * times, MOST_PODS)) for group in groups], other)
 
 
-def _until(free: FreeCapacity, held: Sequence[Held], placed: tuple[Placed, ...], now: datetime) -> datetime | None:
+def _until(
+    free: FreeCapacity, occupancies: Sequence[Occupancy], placements: tuple[Placement, ...], now: datetime
+) -> datetime | None:
     """When all this room is there at the latest, by the deadlines of the jobs that have it."""
     needs = defaultdict[tuple[int, str], int](int)
-    for node, shape, number in placed:
+    for node, shape, number in placements:
         for name, amount in shape.requests:
             needs[node, name] += amount * number
-    deadlines = ((holder.job.ends_at(now), holder.placed) for holder in held)
-    ends = sorted(((end, placed) for end, placed in deadlines if end), key=lambda entry: entry[0])
+    deadlines = ((holder.job.ends_at(now), holder.placements) for holder in occupancies)
+    ends = sorted(((end, placements) for end, placements in deadlines if end), key=lambda entry: entry[0])
     moments = [_moment(amount - free.left(*place), place, ends) for place, amount in needs.items()]
     certain = [moment for moment in moments if moment]
     return max(certain, default=None) if len(certain) == len(moments) else None
 
 
 def _moment(
-    missing: int, place: tuple[int, str], ends: Sequence[tuple[datetime, tuple[Placed, ...]]]
+    missing: int, place: tuple[int, str], ends: Sequence[tuple[datetime, tuple[Placement, ...]]]
 ) -> datetime | None:
     """When so much more is left on a node of one resource; ``None`` if nobody knows."""
     moment: datetime | None = _LONG_AGO
     node, name = place
-    for end, placed in ends:
+    for end, placements in ends:
         if missing <= 0:
             break
-        missing -= sum(dict(part.shape.requests).get(name, 0) * part.number for part in placed if part.node == node)
+        missing -= sum(dict(part.shape.requests).get(name, 0) * part.number for part in placements if part.node == node)
         moment = end
     return moment if missing <= 0 else None
 

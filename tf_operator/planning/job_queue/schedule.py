@@ -16,10 +16,10 @@ from typing import Final, NamedTuple
 
 from tf_operator.job.record import ReplicaType, UnfitRecord
 from tf_operator.planning.job_queue import reservation
-from tf_operator.planning.job_queue.capacity import FreeCapacity, Node, Placed, most_on
+from tf_operator.planning.job_queue.capacity import FreeCapacity, Node, Placement, most_on
 from tf_operator.planning.job_queue.jobs import Admit, BoundPod, Decision, FitNote, QueueJob, Resize, Schedule
 from tf_operator.planning.job_queue.limits import Limits
-from tf_operator.planning.job_queue.reservation import Held, Reservation, Room
+from tf_operator.planning.job_queue.reservation import Occupancy, Reservation, Room
 from tf_operator.planning.job_queue.shapes import MOST_RULES, Places, Shape
 from tf_operator.planning.snapshot import is_ahead
 
@@ -73,23 +73,23 @@ def make_schedule(cluster: Cluster) -> Schedule:
         nodes = tuple(node.counting(prefixes) for node in cluster.nodes)
         cluster = replace(cluster, nodes=nodes, jobs=tuple(job.counting(prefixes) for job in cluster.jobs))
     running = sorted((job for job in cluster.jobs if job.is_admitted), key=_rank)
-    considered = list(_candidates(cluster))
-    waiting = [job for job, _ in considered]
+    candidates = list(_candidates(cluster))
+    waiting = [job for job, _ in candidates]
     free = FreeCapacity(cluster.nodes)
-    held = [Held(job, (*_bound_places(free, job), *_reserve(free, job))) for job in running]
-    reserved = _find_reservation(cluster, free, held, waiting)
-    room = Room(free, cluster.now, reserved)
-    decided = list(_admissions(cluster, room, running, waiting))
-    starting = {decision.job.uid for decision in decided}
-    left = [job for job in waiting if job.uid not in starting]
+    occupancies = [Occupancy(job, (*_bound_places(free, job), *_reserve(free, job))) for job in running]
+    kept_room = _find_reservation(cluster, free, occupancies, waiting)
+    room = Room(free, cluster.now, kept_room)
+    admissions = list(_admissions(cluster, room, running, waiting))
+    starting = {decision.job.uid for decision in admissions}
+    rest = [job for job in waiting if job.uid not in starting]
     schedule = Schedule(
-        tuple(decided),
-        tuple(FitNote(job, unfit) for job, unfit in considered if job.uid not in starting and unfit != job.unfit),
+        tuple(admissions),
+        tuple(FitNote(job, unfit) for job, unfit in candidates if job.uid not in starting and unfit != job.unfit),
         waiting=sum(not job.is_admitted for job in cluster.jobs if job.uid not in starting),
-        wake_at=reserved.changes_at if reserved else None,
-        kept_for=reserved.job if reserved and reserved.job.uid not in starting else None,
+        wake_at=kept_room.changes_at if kept_room else None,
+        kept_for=kept_room.job if kept_room and kept_room.job.uid not in starting else None,
     )
-    return _with_resizes(cluster, room, running, left, schedule) if cluster.rules.resizes else schedule
+    return _with_resizes(cluster, room, running, rest, schedule) if cluster.rules.resizes else schedule
 
 
 def _with_resizes(
@@ -101,11 +101,13 @@ def _with_resizes(
     moments = [moment + rules.resize_interval for moment in resizes_at.values()]
     moments += [schedule.wake_at] if schedule.wake_at else []
     if not schedule.decisions and not any(_leaves(job, cluster) for job in running):
-        due = [job for job in waiting if _due(job, cluster) <= now]
-        pressing = _yielding(cluster, room, running, due)
-        is_held = pressing is not None and _is_held(cluster, room, running, due, pressing)
+        claimants = [job for job in waiting if _due(job, cluster) <= now]
+        pressing = _yielding(cluster, room, running, claimants)
+        is_held = pressing is not None and _is_held(cluster, room, running, claimants, pressing)
         resizes = list(pressing.resizes) if pressing and not is_held else []
-        moments += [now + _LOOKED_AT_EVERY, *(_due(job, cluster) + SAVES_WITHIN for job in due)] if is_held else []
+        moments += (
+            [now + _LOOKED_AT_EVERY, *(_due(job, cluster) + SAVES_WITHIN for job in claimants)] if is_held else []
+        )
         may_come = None if pressing else _yielding(cluster, room, running, waiting)
         grows_at = _last_start(running, now) + rules.grow_after
         if not (may_come or resizes) and grows_at <= now:
@@ -146,30 +148,30 @@ def _fewest_workers(job: QueueJob, cluster: Cluster) -> int:
     return job.least if cluster.rules.resizes else job.workers
 
 
-def _bound_places(free: FreeCapacity, job: QueueJob) -> Iterator[Placed]:
+def _bound_places(free: FreeCapacity, job: QueueJob) -> Iterator[Placement]:
     for pod in job.pods:
         node = free.index_of(pod.node)
         if node is not None:
-            yield Placed(node, pod.shape, 1)
+            yield Placement(node, pod.shape, 1)
 
 
-def _reserve(free: FreeCapacity, job: QueueJob) -> Iterator[Placed]:
+def _reserve(free: FreeCapacity, job: QueueJob) -> Iterator[Placement]:
     groups = job.unplaced if job.is_reserved else ()
-    placed = free.place(groups, at=job.node)
-    if placed is not None:
-        yield from placed
+    placements = free.place(groups, at=job.node)
+    if placements is not None:
+        yield from placements
         return
     for group in groups:
         yield from free.place_some(group)
 
 
 def _find_reservation(
-    cluster: Cluster, free: FreeCapacity, held: Sequence[Held], waiting: Iterable[QueueJob]
+    cluster: Cluster, free: FreeCapacity, occupancies: Sequence[Occupancy], waiting: Iterable[QueueJob]
 ) -> Reservation | None:
     """The room that is kept for one that has waited for long."""
     after, now = cluster.rules.reserve_after, cluster.now
     since = ((job, _waits_since(job, now)) for job in waiting)
-    return reservation.find(free, held, since, now=now, after=after) if after else None
+    return reservation.find(free, occupancies, since, now=now, after=after) if after else None
 
 
 def _admissions(
@@ -180,13 +182,13 @@ def _admissions(
     First comes the job for which others are just giving up workers: nobody takes its room.
     """
     leaving = [job for job in running if _leaves(job, cluster)]
-    favoured, placed = _job_to_make_room_for(cluster, room, leaving, waiting) if leaving else (None, ())
-    if favoured and (start := _start(cluster, room, favoured)):
+    recipient, placements = _job_to_make_room_for(cluster, room, leaving, waiting) if leaving else (None, ())
+    if recipient and (start := _start(cluster, room, recipient)):
         yield start
     else:
-        room.take(placed)
+        room.take(placements)
     for job in sorted([*waiting, *(job for job in running if job.growth)], key=_rank):
-        decision = None if job is favoured else (_more if job.is_admitted else _start)(cluster, room, job)
+        decision = None if job is recipient else (_more if job.is_admitted else _start)(cluster, room, job)
         if decision is not None:
             yield decision
 
@@ -203,9 +205,9 @@ def _more(cluster: Cluster, room: Room, job: QueueJob) -> Resize | None:
 def _start(cluster: Cluster, room: Room, job: QueueJob) -> Admit | None:
     """With all that it asks for, or with the fewest workers that it starts with."""
     for workers in dict.fromkeys((job.workers, _fewest_workers(job, cluster))):
-        placed = room.place(job, workers)
-        if placed is not None:
-            node = most_on(part for part in placed if job.worker in {None, part.shape})
+        placements = room.place(job, workers)
+        if placements is not None:
+            node = most_on(part for part in placements if job.worker in {None, part.shape})
             return Admit(job, workers, "" if node is None else room.name_of(node))
     return None
 
@@ -218,16 +220,16 @@ def _leaves(job: QueueJob, cluster: Cluster) -> bool:
 
 def _job_to_make_room_for(
     cluster: Cluster, room: Room, leaving: Sequence[QueueJob], waiting: Sequence[QueueJob]
-) -> tuple[QueueJob | None, tuple[Placed, ...]]:
+) -> tuple[QueueJob | None, tuple[Placement, ...]]:
     """For whom workers are given up, as far as the queue is still the same, and its room when they are gone."""
     later = room.copy()
     for other in leaving:
         for pod in other.leaving:
             later.give(pod)
     for job in _by_claim((job for job in waiting if _due(job, cluster) <= cluster.now), cluster):
-        placed = later.place(job, job.least)
-        if placed is not None:
-            return job, placed
+        placements = later.place(job, job.least)
+        if placements is not None:
+            return job, placements
     return None, ()
 
 
@@ -260,7 +262,7 @@ def _yielding(cluster: Cluster, room: Room, running: Sequence[QueueJob], waiting
 
 
 def _is_held(
-    cluster: Cluster, room: Room, running: Sequence[QueueJob], due: Sequence[QueueJob], pressing: _Yield
+    cluster: Cluster, room: Room, running: Sequence[QueueJob], claimants: Sequence[QueueJob], pressing: _Yield
 ) -> bool:
     """Whether workers stay until their job has saved its work.
 
@@ -270,7 +272,7 @@ def _is_held(
     now = cluster.now
     if not any(_has_unsaved_work(resize.job, now) for resize in pressing.resizes):
         return False
-    overdue = [job for job in due if now >= _due(job, cluster) + SAVES_WITHIN]
+    overdue = [job for job in claimants if now >= _due(job, cluster) + SAVES_WITHIN]
     return not (overdue and _yielding(cluster, room, running, overdue))
 
 
@@ -299,8 +301,8 @@ def _steps(givers: Sequence[QueueJob]) -> Iterator[_Step]:
 
 def _cost(job: QueueJob) -> tuple[int, int, float, str]:
     """Who gives up workers first has the least: of jobs with as much to spare, who has saved its work last."""
-    saved = job.checkpoint_time.timestamp() if job.checkpoint_time else 0.0
-    return job.priority, job.least - job.workers, -saved, job.uid
+    checkpoint_at = job.checkpoint_time.timestamp() if job.checkpoint_time else 0.0
+    return job.priority, job.least - job.workers, -checkpoint_at, job.uid
 
 
 def _after(room: Room, steps: Iterable[_Step]) -> Room:
@@ -320,13 +322,13 @@ def _fewest(room: Room, steps: Sequence[_Step], job: QueueJob) -> Iterator[Resiz
             few = middle + 1
         else:
             enough = middle
-    taken = list(steps[:enough])
-    givers = {step.job.uid: step.job for step in taken}
+    choice = list(steps[:enough])
+    givers = {step.job.uid: step.job for step in choice}
     for uid in list(givers)[:-1][:MOST_SPARED]:
-        without = [step for step in taken if step.job.uid != uid]
+        without = [step for step in choice if step.job.uid != uid]
         if _after(room, without).place(job, job.least) is not None:
-            taken = without
-    lowest = {step.job.uid: step for step in taken}
+            choice = without
+    lowest = {step.job.uid: step for step in choice}
     return (Resize(step.job, step.workers, step.job.servers) for step in lowest.values())
 
 

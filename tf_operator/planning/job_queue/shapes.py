@@ -216,8 +216,8 @@ def _requirements(term: Body) -> Iterator[Requirement]:
     for name, is_field in (("matchExpressions", False), ("matchFields", True)):
         for entry in objects_of(term.get(name)):
             values = entry.get("values")
-            listed = tuple(map(str, values)) if isinstance(values, list) else ()
-            yield Requirement(str(entry.get("key")), str(entry.get("operator")), listed, is_field)
+            texts = tuple(map(str, values)) if isinstance(values, list) else ()
+            yield Requirement(str(entry.get("key")), str(entry.get("operator")), texts, is_field)
 
 
 def _tolerations(pod: Body) -> Iterator[Toleration]:

@@ -105,12 +105,12 @@ def _change(template: Body, change: Body) -> dict[str, Any]:
 
 
 def _merge(part: Body, change: Body, field: str) -> dict[str, Any]:
-    current, added = part.get(field) or {}, texts(change.get(field))
-    return {field: {**current, **added}} if added and isinstance(current, Mapping) else {}
+    current, additions = part.get(field) or {}, texts(change.get(field))
+    return {field: {**current, **additions}} if additions and isinstance(current, Mapping) else {}
 
 
 def _extend(part: Body, change: Body, field: str) -> dict[str, Any]:
-    current, added = part.get(field) or [], objects_of(change.get(field))
-    if not isinstance(current, list) or not added:
+    current, additions = part.get(field) or [], objects_of(change.get(field))
+    if not isinstance(current, list) or not additions:
         return {}
-    return {field: [*current, *(entry for entry in added if entry not in current)]}
+    return {field: [*current, *(entry for entry in additions if entry not in current)]}

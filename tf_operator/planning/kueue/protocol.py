@@ -44,8 +44,8 @@ def queued(snapshot: Snapshot) -> Snapshot:
             return _with_hold(snapshot, unknown)
         # What runs was admitted, as far as anybody knows: it goes on, and nothing is added to it.
         resource = str(state.workloads(kueue.version))
-        rejected = RejectedWrite(WHAT, unknown, snapshot.now, cause=Cause.NOT_SERVED, resource=resource)
-        return snapshot.changed(job=_as_it_runs(snapshot.job), rejected=snapshot.rejected or rejected)
+        rejection = RejectedWrite(WHAT, unknown, snapshot.now, cause=Cause.NOT_SERVED, resource=resource)
+        return snapshot.changed(job=_as_it_runs(snapshot.job), rejected=snapshot.rejected or rejection)
     if reason := _waits_for(snapshot.job, kueue):
         return _with_hold(snapshot, reason)
     current = kueue.workload
@@ -100,8 +100,8 @@ def retry_at(snapshot: Snapshot) -> datetime | None:
 
 def _was_refused(snapshot: Snapshot, kueue: KueueState) -> bool:
     """Whether a write to the Workload was refused a moment ago. What else was refused keeps no quota from anybody."""
-    rejected, resource = snapshot.rejected, str(state.workloads(kueue.version))
-    return rejected is not None and rejected.resource == resource and rejections.is_waiting(rejected, snapshot.now)
+    rejection, resource = snapshot.rejected, str(state.workloads(kueue.version))
+    return rejection is not None and rejection.resource == resource and rejections.is_waiting(rejection, snapshot.now)
 
 
 def _with_hold(snapshot: Snapshot, message: str) -> Snapshot:
@@ -145,9 +145,9 @@ def _not_admitted(current: Workload) -> str:
         return f"Its Workload {current.name} is not active."
     if current.is_reserved:
         return f"Queue {queue} has quota for it, and its admission checks are not done."
-    reserved = current.condition("QuotaReserved")
-    if reserved.get("reason") in _MISTAKES:
-        return _sentence(f"It waits in queue {queue}", reserved)
+    quota = current.condition("QuotaReserved")
+    if quota.get("reason") in _MISTAKES:
+        return _sentence(f"It waits in queue {queue}", quota)
     # What quota it lacks changes with each job that begins or ends, and would be a write for each that waits.
     return f"It waits in queue {queue}; its Workload {current.name} says for what."
 
@@ -220,8 +220,8 @@ def _status_change(snapshot: Snapshot, current: Workload) -> dict[str, Any]:
 
 
 def _given_back(snapshot: Snapshot, current: Workload) -> dict[str, Any]:
-    evicted = current.condition("Evicted")
-    reason, message = text_of(evicted, "reason"), text_of(evicted, "message")
+    eviction = current.condition("Evicted")
+    reason, message = text_of(eviction, "reason"), text_of(eviction, "message")
     changes = {
         "Requeued": ("True" if reason in _REQUEUED else "False", reason, message),
         "QuotaReserved": ("False", "Pending", message),
@@ -250,14 +250,14 @@ def _all_run(job: TrainingJob) -> bool:
 
 def _reclaimable(job: TrainingJob, current: Workload) -> list[dict[str, Any]]:
     """How many pods of each set have done their work, if these are more than is said; they never get fewer."""
-    reported = {entry.get("name"): entry.get("count") for entry in objects_of(current.status.get("reclaimablePods"))}
-    done = {spec.type.label: len(job.record.of(spec.type).completed.below(spec.count)) for spec in job.replicas}
-    if not any(count > (reported.get(name) or 0) for name, count in done.items()):
+    previous = {entry.get("name"): entry.get("count") for entry in objects_of(current.status.get("reclaimablePods"))}
+    counts = {spec.type.label: len(job.record.of(spec.type).completed.below(spec.count)) for spec in job.replicas}
+    if not any(count > (previous.get(name) or 0) for name, count in counts.items()):
         return []
     return [
         {"name": name, "count": most}
-        for name, count in done.items()
-        if (most := max(count, reported.get(name) or 0)) or name in reported
+        for name, count in counts.items()
+        if (most := max(count, previous.get(name) or 0)) or name in previous
     ]
 
 

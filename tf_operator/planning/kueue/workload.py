@@ -45,8 +45,8 @@ def priority_class(job: TrainingJob) -> str:
     """The PriorityClass of the job's pods, as far as it names one; for Workloads that name none of Kueue's."""
     if job.run_policy.scheduling.priority_class:
         return job.run_policy.scheduling.priority_class
-    named = (templates.pod_of(spec).get("priorityClassName") for spec in _in_order(job))
-    return next((name for name in named if name and isinstance(name, str)), "")
+    names = (templates.pod_of(spec).get("priorityClassName") for spec in _in_order(job))
+    return next((name for name in names if name and isinstance(name, str)), "")
 
 
 def digest(job: TrainingJob) -> str:

@@ -33,9 +33,9 @@ def remark(view: JobView) -> str:
     names = [pod.name for pod in _unwatched(view)]
     if not names:
         return ""
-    listed = ", ".join(names[:_MOST_NAMES]) + (f" and {len(names) - _MOST_NAMES} more" if names[_MOST_NAMES:] else "")
+    listing = ", ".join(names[:_MOST_NAMES]) + (f" and {len(names) - _MOST_NAMES} more" if names[_MOST_NAMES:] else "")
     label = f"{OPERATOR_LABEL}={view.snapshot.job.profile.labels.operator_name}"
-    return f"Without the label {label}, pod {listed} cannot be watched; put the label back."
+    return f"Without the label {label}, pod {listing} cannot be watched; put the label back."
 
 
 def is_to_look_again(view: JobView) -> bool:

@@ -58,10 +58,10 @@ def next_records(
             entry = _add_failure(nodes, loss.pod.host.node, cause, snapshot.now)
             is_avoided = entry.is_avoided or loss.pod.host.has_unhealthy_device
             nodes[entry.node] = structs.replace(entry, is_avoided=is_avoided)
-    judged = [
+    records = [
         structs.replace(entry, is_avoided=entry.is_avoided or entry.failures >= limit) for entry in nodes.values()
     ]
-    return tuple(judged[-MOST_AVOIDED:])
+    return tuple(records[-MOST_AVOIDED:])
 
 
 def allowed_again(snapshot: Snapshot, replicas: Iterable[Replica]) -> str | None:
@@ -72,11 +72,11 @@ def allowed_again(snapshot: Snapshot, replicas: Iterable[Replica]) -> str | None
 
 def stranded(snapshot: Snapshot, replicas: Sequence[Replica]) -> Iterator[Replica]:
     """The replicas without a node whose pods are made again, because new ones may be where those must not be."""
-    allowed = allowed_again(snapshot, replicas)
-    in_force = set(names(snapshot.job, snapshot.job.record.avoided_nodes)) - {allowed}
+    allowed_node = allowed_again(snapshot, replicas)
+    in_force = set(names(snapshot.job, snapshot.job.record.avoided_nodes)) - {allowed_node}
     for replica in replicas:
-        outdated = _avoided_by(replica) - in_force
-        if allowed in outdated or (outdated and _has_waited(replica, snapshot.now)):
+        nodes = _avoided_by(replica) - in_force
+        if allowed_node in nodes or (nodes and _has_waited(replica, snapshot.now)):
             yield replica
 
 
@@ -152,20 +152,20 @@ def avoiding(pod: dict[str, Any], nodes: Iterable[str]) -> dict[str, Any]:
     A term without requirements accepts no node, and stays so. What is not of the type that it should be is left to the
     API server.
     """
-    unwanted = [{"key": _NAME, "operator": "NotIn", "values": [node]} for node in nodes]
+    exclusions = [{"key": _NAME, "operator": "NotIn", "values": [node]} for node in nodes]
     affinity = pod.get("affinity") or {}
     of_nodes = mapping_of(affinity).get("nodeAffinity") or {}
-    required = mapping_of(of_nodes).get(_REQUIRED)
-    terms = [{}] if required is None else mapping_of(required).get("nodeSelectorTerms")
-    is_understood = all(isinstance(part, dict) for part in (affinity, of_nodes, required or {}))
-    if not unwanted or not is_understood or not isinstance(terms, list) or fixed_by(pod):
+    affinity_required = mapping_of(of_nodes).get(_REQUIRED)
+    terms = [{}] if affinity_required is None else mapping_of(affinity_required).get("nodeSelectorTerms")
+    is_understood = all(isinstance(part, dict) for part in (affinity, of_nodes, affinity_required or {}))
+    if not exclusions or not is_understood or not isinstance(terms, list) or fixed_by(pod):
         return pod
-    narrowed = [_exclude_nodes(term, unwanted, accepts_none=required is not None) for term in terms]
-    required = {**(required or {}), "nodeSelectorTerms": narrowed}
-    return {**pod, "affinity": {**affinity, "nodeAffinity": {**of_nodes, _REQUIRED: required}}}
+    new_terms = [_exclude_nodes(term, exclusions, accepts_none=affinity_required is not None) for term in terms]
+    affinity_required = {**(affinity_required or {}), "nodeSelectorTerms": new_terms}
+    return {**pod, "affinity": {**affinity, "nodeAffinity": {**of_nodes, _REQUIRED: affinity_required}}}
 
 
-def _exclude_nodes(term: object, unwanted: Sequence[Body], *, accepts_none: bool) -> object:
+def _exclude_nodes(term: object, exclusions: Sequence[Body], *, accepts_none: bool) -> object:
     """The term, of which an empty one ``accepts_none``, without these nodes."""
     if not isinstance(term, dict):
         return term
@@ -173,15 +173,15 @@ def _exclude_nodes(term: object, unwanted: Sequence[Body], *, accepts_none: bool
     is_empty = not (fields or term.get("matchExpressions"))
     if (is_empty and accepts_none) or not isinstance(fields, list):
         return term
-    return {**term, "matchFields": [*fields, *unwanted]}
+    return {**term, "matchFields": [*fields, *exclusions]}
 
 
 def fixed_by(pod: Body) -> str:
     """What decides alone on which node a pod runs, in words; empty if it may be on others."""
     if any(gate.get("name") == admission.TOPOLOGY_GATE for gate in objects_of(pod.get("schedulingGates"))):
         return "Kueue's topology names the node of each pod"
-    required = mapping_of(mapping_of(mapping_of(pod.get("affinity")).get("nodeAffinity")).get(_REQUIRED))
-    nodes = {_only_name(term) for term in objects_of(required.get("nodeSelectorTerms"))}
+    affinity = mapping_of(mapping_of(mapping_of(pod.get("affinity")).get("nodeAffinity")).get(_REQUIRED))
+    nodes = {_only_name(term) for term in objects_of(affinity.get("nodeSelectorTerms"))}
     has_host_name = bool(mapping_of(pod.get("nodeSelector")).get(_HOST_NAME))
     if pod.get("nodeName") or has_host_name or (len(nodes) == 1 and "" not in nodes):
         return "the template names the node"
@@ -207,5 +207,5 @@ def _limit(job: TrainingJob, settings: Settings) -> int | None:
 def _only_name(term: Body) -> str:
     """The node that a term names; empty if it accepts others."""
     fields = (entry for entry in objects_of(term.get("matchFields")) if entry.get("key") == _NAME)
-    named = [list_of(entry.get("values")) for entry in fields if entry.get("operator") == "In"]
-    return str(named[0][0]) if named and len(named[0]) == 1 else ""
+    name_lists = [list_of(entry.get("values")) for entry in fields if entry.get("operator") == "In"]
+    return str(name_lists[0][0]) if name_lists and len(name_lists[0]) == 1 else ""

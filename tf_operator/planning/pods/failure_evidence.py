@@ -53,14 +53,14 @@ def of_hang(view: JobView) -> FirstFailure:
 
 def of_restart(replica: Replica, pod: Pod, view: JobView) -> FirstFailure:
     """What is kept of a failure after which the kubelet started the container again."""
-    ended = pod.last_termination or MainContainer()
+    termination = pod.last_termination or MainContainer()
     return FirstFailure(
         pod=pod.name,
         container=view.snapshot.job.profile.container if pod.last_termination else "",
-        exit_code=None if ended.reason == restart_rules.RESTARTING_ALL else ended.exit_code,
-        reason=ended.reason,
-        message=termination_message.end(ended.message) or describe_restarts(replica, pod),
-        time=ended.finished_at or view.snapshot.now,
+        exit_code=None if termination.reason == restart_rules.RESTARTING_ALL else termination.exit_code,
+        reason=termination.reason,
+        message=termination_message.end(termination.message) or describe_restarts(replica, pod),
+        time=termination.finished_at or view.snapshot.now,
     )
 
 

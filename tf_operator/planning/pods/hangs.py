@@ -47,26 +47,28 @@ class Hang(NamedTuple):
 NO_HANG: Final = Hang()
 
 
-def judge(snapshot: Snapshot, hearing: Hearing, replicas: Sequence[Replica], restarted: Collection[Place]) -> Hang:
-    """Look at the clock. ``restarted``: the replicas whose containers were started again, which is not recorded yet."""
+def judge(
+    snapshot: Snapshot, hearing: Hearing, replicas: Sequence[Replica], restarted_places: Collection[Place]
+) -> Hang:
+    """Look at the clock. ``restarted_places``: where containers were started again, which is not recorded yet."""
     job, old = snapshot.job, snapshot.job.record.progress_clock
     reporter = next((replica for replica in replicas if _place(replica) == job.main_replica), None)
-    is_same_run = reporter is not None and _runs(job, reporter) and job.main_replica not in restarted
-    moved, ran_since = hearing.moved, snapshot.noted(old.running_since)
-    is_heard = moved is not None and ran_since is not None and moved > ran_since
+    is_same_run = reporter is not None and _runs(job, reporter) and job.main_replica not in restarted_places
+    moved_at, ran_since = hearing.moved, snapshot.noted(old.running_since)
+    is_heard = moved_at is not None and ran_since is not None and moved_at > ran_since
     has_reported = is_same_run and (old.has_reported or is_heard)
     is_idle = job.run_policy.is_suspended or snapshot.hold is not None
     if is_idle or not is_same_run or not all(_runs(job, replica) for replica in replicas):
         return Hang(ProgressClock(None, has_reported, last_hang=old.last_hang))
-    since = (None if restarted else ran_since) or _whole(snapshot.now)
+    since = (None if restarted_places else ran_since) or _whole(snapshot.now)
     deadline = _deadline(job)
     if not has_reported:
         # Its first report is looked for from time to time: it may wake nobody up.
         waits = (snapshot.now - since) // deadline + 1
         return Hang(ProgressClock(since, last_hang=old.last_hang), look_at=since + waits * deadline)
-    end = max(since, hearing.since, moved or since) + deadline
+    end = max(since, hearing.since, moved_at or since) + deadline
     is_over = end <= snapshot.now
-    was_hung = old.is_hung and moved is None and since == old.running_since
+    was_hung = old.is_hung and moved_at is None and since == old.running_since
     clock = ProgressClock(since, has_reported=True, is_hung=is_over or was_hung, last_hang=old.last_hang)
     return _hang(snapshot, clock, end) if clock.is_hung else Hang(clock, look_at=end)
 

@@ -70,26 +70,26 @@ class Policy:
         by_template = self.profile.restart_by is RestartBy.TEMPLATE
         object.__setattr__(self, "judges_restarts", self.ends_job and by_template)
 
-    def is_final(self, ended: MainContainer | None) -> bool:
+    def is_final(self, end: MainContainer | None) -> bool:
         """Whether a failure that ended so is not tried again."""
         match self.profile.restart_by, self.restart:
             case RestartBy.TEMPLATE, _:
-                return self.ends_job and self._has_final_code(ended)
+                return self.ends_job and self._has_final_code(end)
             case _, RestartPolicy.NEVER:
                 return True
             case _, RestartPolicy.EXIT_CODE:
-                return self._has_final_code(ended)
+                return self._has_final_code(end)
         return False
 
-    def _has_final_code(self, ended: MainContainer | None) -> bool:
-        if ended is None or ended.exit_code is None:
+    def _has_final_code(self, end: MainContainer | None) -> bool:
+        if end is None or end.exit_code is None:
             return False
-        return not self.profile.exit_codes.are_retryable(ended.exit_code, ended.reason)
+        return not self.profile.exit_codes.are_retryable(end.exit_code, end.reason)
 
 
 def state_of(pod: Pod, policy: Policy) -> PodState:
-    if policy.judges_restarts and (ended := end_before_restart(pod, policy)):
-        return PodState.PERMANENT_FAILURE if ended.exit_code else PodState.SUCCEEDED
+    if policy.judges_restarts and (end := end_before_restart(pod, policy)):
+        return PodState.PERMANENT_FAILURE if end.exit_code else PodState.SUCCEEDED
     if _has_succeeded(pod, policy):
         return PodState.SUCCEEDED
     if pod.is_gone or pod.is_terminating:
@@ -105,15 +105,15 @@ def end_before_restart(pod: Pod, policy: Policy) -> MainContainer | None:
     A rule of the container's own says that it goes on after this very exit code; a policy knows no codes.
     """
     ends = (pod.last_termination, pod.main if pod.is_there and not is_disrupted(pod) else None)
-    judged = (ended for ended in ends if ended and not _is_by_rule(pod, ended))
-    return next((ended for ended in judged if ended.exit_code == 0 or policy.is_final(ended)), None)
+    candidates = (end for end in ends if end and not _is_by_rule(pod, end))
+    return next((end for end in candidates if end.exit_code == 0 or policy.is_final(end)), None)
 
 
-def _is_by_rule(pod: Pod, ended: MainContainer) -> bool:
+def _is_by_rule(pod: Pod, end: MainContainer) -> bool:
     """Whether a rule starts the container again after this end, or has."""
-    if ended.reason == restart_rules.RESTARTING_ALL:
+    if end.reason == restart_rules.RESTARTING_ALL:
         return True
-    return pod.restart_rules is not None and ended.exit_code is not None and pod.restart_rules.has_rule(ended.exit_code)
+    return pod.restart_rules is not None and end.exit_code is not None and pod.restart_rules.has_rule(end.exit_code)
 
 
 def kubelet_policy(of_replica: RestartPolicy, by: RestartBy) -> RestartPolicy:

@@ -9,17 +9,17 @@ from tf_operator.planning.snapshot import Snapshot
 
 def recorded(snapshot: Snapshot, record: JobRecord) -> JobRecord:
     """The record with what was reported last, if that may wait no longer."""
-    reported = snapshot.reported
-    if reported is None or reported.due is None:
+    report = snapshot.reported
+    if report is None or report.due is None:
         return record
-    is_written = record.is_finished or reported.due <= snapshot.now
-    return record.changed(progress=reported.latest) if is_written else record
+    is_written = record.is_finished or report.due <= snapshot.now
+    return record.changed(progress=report.latest) if is_written else record
 
 
 def waiting(snapshot: Snapshot, record: JobRecord) -> Progress | None:
     """What was reported and is not in the record yet."""
-    reported = snapshot.reported
-    return reported.latest if reported and reported.due and reported.latest != record.progress else None
+    report = snapshot.reported
+    return report.latest if report and report.due and report.latest != record.progress else None
 
 
 def due(snapshot: Snapshot, record: JobRecord) -> datetime | None:

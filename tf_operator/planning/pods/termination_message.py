@@ -42,12 +42,12 @@ def _cause(lines: list[str]) -> str:
     """
     headers = [number for number, line in enumerate(lines) if line.strip() == _TRACEBACK]
     after = range(headers[-1] + 1 if headers else 0, len(lines))
-    raised = [number for number in after if _EXCEPTION.fullmatch(lines[number].rstrip())]
-    if headers and not raised:
-        raised = [number for number in after if not lines[number].startswith(" ")]
-    if not raised:
+    numbers = [number for number in after if _EXCEPTION.fullmatch(lines[number].rstrip())]
+    if headers and not numbers:
+        numbers = [number for number in after if not lines[number].startswith(" ")]
+    if not numbers:
         return lines[-1] if lines else ""
-    first = raised[0] if headers else raised[-1]
+    first = numbers[0] if headers else numbers[-1]
     last = first
     while lines[last].rstrip().endswith(":") and last + 1 < len(lines):  # what is wrong is on the next line
         last += 1

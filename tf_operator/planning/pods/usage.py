@@ -115,14 +115,14 @@ def _has_same_runs(view: JobView, before: JobRecord, record: JobRecord) -> bool:
 def _ended(view: JobView, before: JobRecord, after: JobRecord) -> Iterator[Run]:
     """With their pod, or with the job."""
     earlier = _replaced(before.restart_records)
-    replaced = _replaced(after.restart_records) - earlier
+    uids = _replaced(after.restart_records) - earlier
     stops = after.phase in ENDS | IDLE
     for replica in view.replicas:
         pod = replica.loss.pod if replica.loss and replica.loss.pod else replica.last_pod
         if pod is None or replica.was_completed or pod.uid in earlier or is_from_before(pod, before):
             continue
         is_completed = replica.index in after.of(replica.spec.type).completed
-        if stops or is_completed or pod.uid in replaced:
+        if stops or is_completed or pod.uid in uids:
             place = (replica.spec.type, replica.index)
             yield from _run(pod, place, view, is_interrupted=not (stops or is_completed))
     for pod in view.surplus:
@@ -133,18 +133,18 @@ def _ended(view: JobView, before: JobRecord, after: JobRecord) -> Iterator[Run]:
 
 def _ended_in_place(view: JobView, before: JobRecord) -> Iterator[Run]:
     """Of several restarts since the last step the kubelet keeps the last one."""
-    counted = {entry.uid: entry.time for entry in before.restart_records}
+    times = {entry.uid: entry.time for entry in before.restart_records}
     for entry in (*view.restarts_in_place, *view.consequences):
-        ended = entry.pod.last_termination
-        if ended and ended.started_at and ended.finished_at and _is_new(ended.finished_at, counted.get(entry.pod.uid)):
+        end = entry.pod.last_termination
+        if end and end.started_at and end.finished_at and _is_new(end.finished_at, times.get(entry.pod.uid)):
             place = (entry.replica.spec.type, entry.replica.index)
             longest = _longest(entry.pod, view)
-            yield Run(place, ended.started_at, ended.finished_at, longest, is_interrupted=True)
+            yield Run(place, end.started_at, end.finished_at, longest, is_interrupted=True)
 
 
-def _is_new(end: datetime, counted: datetime | None) -> bool:
+def _is_new(end: datetime, counted_until: datetime | None) -> bool:
     """A sidecar that is restarted leaves the last end of the program as it was."""
-    return counted is None or end > counted
+    return counted_until is None or end > counted_until
 
 
 def _replaced(restart_records: tuple[RestartRecord, ...]) -> frozenset[str]:
@@ -226,9 +226,13 @@ def _work_lost(view: JobView, runs: tuple[Run, ...]) -> int:
     """What the program that reports did after its last checkpoint: from there it goes on."""
     snapshot = view.snapshot
     progress = snapshot.reported.latest if snapshot.reported else snapshot.job.record.progress
-    saved = progress.checkpoint.time if progress and progress.checkpoint else None
-    lost = [run for run in runs if run.is_interrupted and run.place == snapshot.job.main_replica]
-    return sum(run._replace(start=max(saved, run.start)).seconds for run in lost) if saved else 0
+    checkpoint_time = progress.checkpoint.time if progress and progress.checkpoint else None
+    interruptions = [run for run in runs if run.is_interrupted and run.place == snapshot.job.main_replica]
+    return (
+        sum(run._replace(start=max(checkpoint_time, run.start)).seconds for run in interruptions)
+        if checkpoint_time
+        else 0
+    )
 
 
 def _time_lost(view: JobView, before: JobRecord, after: JobRecord) -> int:
@@ -239,13 +243,13 @@ def _time_lost(view: JobView, before: JobRecord, after: JobRecord) -> int:
         return max(round((end - since) / _SECOND), 0) if since else 0
     if after.phase is JobPhase.RESTARTING:
         return 0
-    counted = {entry.uid: entry.time for entry in before.restart_records}
-    return max((_pause(entry, counted.get(entry.pod.uid), view) for entry in view.restarts_in_place), default=0)
+    times = {entry.uid: entry.time for entry in before.restart_records}
+    return max((_pause(entry, times.get(entry.pod.uid), view) for entry in view.restarts_in_place), default=0)
 
 
-def _pause(entry: RestartInPlace, counted: datetime | None, view: JobView) -> int:
+def _pause(entry: RestartInPlace, counted_until: datetime | None, view: JobView) -> int:
     end, start = entry.ended_at, entry.pod.main.started_at if entry.pod.main else None
-    if start is None or end is None or not _is_new(end, counted):
+    if start is None or end is None or not _is_new(end, counted_until):
         return 0
     return max(round(min(start - end, _longest(entry.pod, view)) / _SECOND), 0)
 
@@ -262,14 +266,14 @@ def _cause(view: JobView, before: JobRecord, after: JobRecord) -> LossCause:
 
 def _interruption(view: JobView) -> LossCause:
     """What begins with this step."""
-    failed = [loss for loss in view.losses if loss.outcome is not PodState.DISRUPTED]
-    ends = [loss.pod.main for loss in failed if loss.pod]
+    failures = [loss for loss in view.losses if loss.outcome is not PodState.DISRUPTED]
+    ends = [loss.pod.main for loss in failures if loss.pod]
     ends += [entry.pod.last_termination for entry in view.restarts_in_place]
-    if any(loss.hang for loss in failed):
+    if any(loss.hang for loss in failures):
         return LossCause.HUNG
     if any(_is_oom(end) for end in ends):
         return LossCause.OUT_OF_MEMORY
-    if ends or failed:
+    if ends or failures:
         return LossCause.FAILED
     return LossCause.DISRUPTED if view.losses else LossCause.RESIZED
 

@@ -27,7 +27,7 @@ def bound(*ordinals):
     ids=["none is there", "two are", "one needs none any more", "one that leaves is", "all are"],
 )
 def test_a_pod_is_still_to_be_placed_if_it_has_no_node_and_is_needed(pods, done, workers):
-    job = replace(JOB, pods=bound(*pods), done=((ReplicaType.WORKER, done),))
+    job = replace(JOB, pods=bound(*pods), completions=((ReplicaType.WORKER, done),))
 
     assert job.unplaced == (*[Group(WORKER, workers)] * bool(workers), Group(SERVER, 1, follows=True))
 

@@ -8,9 +8,9 @@ import pytest
 from tf_operator.job.record import ReplicaType
 from tf_operator.meta import ObjectKey
 from tf_operator.planning.job_queue import reservation
-from tf_operator.planning.job_queue.capacity import FreeCapacity, Node, Placed
+from tf_operator.planning.job_queue.capacity import FreeCapacity, Node, Placement
 from tf_operator.planning.job_queue.jobs import BoundPod, QueueJob, ReplicaNeed
-from tf_operator.planning.job_queue.reservation import Held, Reservation, Room
+from tf_operator.planning.job_queue.reservation import Occupancy, Reservation, Room
 from tf_operator.planning.job_queue.shapes import Shape
 
 NOW = datetime(2026, 3, 1, 8, tzinfo=UTC)
@@ -32,20 +32,22 @@ OLD, BIG, YOUNG = job("a", 2), job("b", 2), job("c", 2)
 def room():
     """Two nodes for two pods each, of which the second is kept."""
     nodes = FreeCapacity(Node(name, (("slot", 2),)) for name in ("node-0", "node-1"))
-    return Room(nodes, NOW, Reservation(BIG, (Placed(1, SLOT, 2),), None, holds_up_equals=True, changes_at=NOW + HOUR))
+    return Room(
+        nodes, NOW, Reservation(BIG, (Placement(1, SLOT, 2),), None, holds_up_equals=True, changes_at=NOW + HOUR)
+    )
 
 
 def test_what_one_job_takes_no_other_gets_whether_room_is_kept_from_it_or_not(room):
-    assert room.place(YOUNG, 2) == (Placed(0, SLOT, 2),)
+    assert room.place(YOUNG, 2) == (Placement(0, SLOT, 2),)
     assert room.place(YOUNG, 1) is None
-    assert room.place(OLD, 2) == (Placed(1, SLOT, 2),)
+    assert room.place(OLD, 2) == (Placement(1, SLOT, 2),)
     assert room.place(OLD, 1) is None
 
 
 def test_a_later_job_does_not_get_what_an_earlier_one_has_taken(room):
-    assert room.place(OLD, 1) == (Placed(0, SLOT, 1),)
+    assert room.place(OLD, 1) == (Placement(0, SLOT, 1),)
     assert room.place(YOUNG, 2) is None
-    assert room.place(YOUNG, 1) == (Placed(0, SLOT, 1),)
+    assert room.place(YOUNG, 1) == (Placement(0, SLOT, 1),)
 
 
 def test_workers_that_are_too_few_for_a_job_leave_their_room_to_others(room):
@@ -55,21 +57,21 @@ def test_workers_that_are_too_few_for_a_job_leave_their_room_to_others(room):
 
 
 def test_room_that_is_taken_or_given_up_is_so_for_all(room):
-    room.take((Placed(0, SLOT, 2),))
+    room.take((Placement(0, SLOT, 2),))
     assert room.place(YOUNG, 1) is None
 
     room.give(BoundPod(WORKER, 0, "node-0", SLOT.requests))
     assert room.place(YOUNG, 2) is None
-    assert room.place(YOUNG, 1) == (Placed(0, SLOT, 1),)
-    assert room.place(OLD, 2) == (Placed(1, SLOT, 2),)
+    assert room.place(YOUNG, 1) == (Placement(0, SLOT, 1),)
+    assert room.place(OLD, 2) == (Placement(1, SLOT, 2),)
 
 
 def test_without_a_reservation_all_room_is_open_to_all():
     nodes = FreeCapacity([Node("node-0", (("slot", 2),))])
     room = Room(nodes, NOW, None)
-    room.take((Placed(0, SLOT, 1),))
+    room.take((Placement(0, SLOT, 1),))
     room.give(BoundPod(WORKER, 0, "node-0", SLOT.requests))
-    assert room.place(YOUNG, 2) == (Placed(0, SLOT, 2),)
+    assert room.place(YOUNG, 2) == (Placement(0, SLOT, 2),)
 
 
 @pytest.mark.parametrize(
@@ -86,13 +88,14 @@ def test_room_is_there_when_enough_jobs_have_reached_their_deadlines(held, worke
     """Of each that runs: how many pods it has, and after how many hours it ends."""
     full = FreeCapacity([Node("node-0", (("slot", 3),), (("slot", 3),))])
     running = [
-        Held(
-            job(str(end), pods, is_admitted=True, start_time=NOW, longest=end and end * HOUR), (Placed(0, SLOT, pods),)
+        Occupancy(
+            job(str(end), pods, is_admitted=True, start_time=NOW, longest=end and end * HOUR),
+            (Placement(0, SLOT, pods),),
         )
         for pods, end in held
     ]
-    other = Placed(0, Shape((("other", 1),)), 9)
-    running.append(Held(job("other", 9, is_admitted=True, start_time=NOW, longest=HOUR / 2), (other,)))
+    other = Placement(0, Shape((("other", 1),)), 9)
+    running.append(Occupancy(job("other", 9, is_admitted=True, start_time=NOW, longest=HOUR / 2), (other,)))
     waiting = replace(job("z", workers), queued_time=NOW - HOUR)
     result = reservation.find(full, running, [(waiting, NOW - HOUR)], now=NOW, after=AFTER)
 
@@ -112,7 +115,7 @@ def test_room_is_there_when_enough_jobs_have_reached_their_deadlines(held, worke
 )
 def test_a_job_and_the_others_of_its_priority_take_turns(waited, is_own, changes_in):
     full = FreeCapacity([Node("node-0", (("slot", 2),), (("slot", 2),))])
-    running = [Held(job("a", 2, is_admitted=True), (Placed(0, SLOT, 2),))]
+    running = [Occupancy(job("a", 2, is_admitted=True), (Placement(0, SLOT, 2),))]
     result = reservation.find(full, running, [(BIG, NOW - waited)], now=NOW, after=AFTER)
 
     assert result.holds_up_equals is is_own
