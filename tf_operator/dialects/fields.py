@@ -41,8 +41,8 @@ class Fields:
         value = self.body.get(name)
         if value is not None and not isinstance(value, list):
             self.wrong(name, f"must be a list, is {kind_of(value)}")
-        listed = value if isinstance(value, list) else []
-        places = type(self)({f"{name}[{index}]": item for index, item in enumerate(listed)}, self.path, self.problems)
+        elements = value if isinstance(value, list) else []
+        places = type(self)({f"{name}[{index}]": item for index, item in enumerate(elements)}, self.path, self.problems)
         return [places.below(place) for place in places.body]
 
     def text(self, name: str, default: str = "") -> str:
@@ -76,12 +76,12 @@ class Fields:
         value = self.body.get(name)
         if value is None:
             return default
-        allowed = list(kinds)
-        if value in allowed:
-            return next(kind for kind in allowed if kind == value)
-        listed = ", ".join(repr(kind.value) for kind in allowed)
+        choices = list(kinds)
+        if value in choices:
+            return next(kind for kind in choices if kind == value)
+        names = ", ".join(repr(kind.value) for kind in choices)
         is_tolerated = other is not None and isinstance(value, str)
-        self.wrong(name, f"must be one of {listed}, is {kind_of(value)}", is_tolerated=is_tolerated)
+        self.wrong(name, f"must be one of {names}, is {kind_of(value)}", is_tolerated=is_tolerated)
         return other if is_tolerated and other is not None else default
 
 

@@ -15,7 +15,7 @@ def portable(metadata: Body) -> dict[str, Any]:
     return {name: metadata[name] for name in _PORTABLE if name in metadata}
 
 
-def job_of(metadata: Body, stored: object, profile: Profile) -> TrainingJob:
+def job_of(metadata: Body, stored_status: object, profile: Profile) -> TrainingJob:
     """A job with this metadata, and with the status that is stored; its spec and its record are yet to be read."""
     annotations, generation = metadata.get("annotations"), metadata.get("generation")
     return TrainingJob(
@@ -27,5 +27,5 @@ def job_of(metadata: Body, stored: object, profile: Profile) -> TrainingJob:
         labels=labels_of({"metadata": metadata}),
         generation=generation if isinstance(generation, int) else 0,
         is_being_deleted=metadata.get("deletionTimestamp") is not None,
-        stored_status=stored if isinstance(stored, Mapping) else {},
+        stored_status=stored_status if isinstance(stored_status, Mapping) else {},
     )

@@ -48,9 +48,9 @@ _POSITION: Final = ("step", "progressPercentage")
 _QUEUE_FIELDS: Final = frozenset({"queuedTime", "admittedTime", _WORKERS, _SERVERS, "admittedPodsDigest", "node"})
 
 
-def read(stored: object) -> JobRecord:
+def read(stored_status: object) -> JobRecord:
     """The record, as far as it can be understood."""
-    body = mapping_of(stored)
+    body = mapping_of(stored_status)
     replicas = object_of(body, "replicas")
     return JobRecord(
         phase=one_of(JobPhase, body.get("phase")) or JobPhase.NEW,
@@ -142,17 +142,17 @@ def read_usage(body: Body) -> dict[str, int]:
     return {name: amount for name, amount in list(amounts.items())[:MOST_RESOURCES] if amount}
 
 
-def read_restarting(stored: object) -> Restarting | None:
-    if not isinstance(stored, Mapping):
+def read_restarting(body: object) -> Restarting | None:
+    if not isinstance(body, Mapping):
         return None
-    types = stored.get("types")
-    listed = types if isinstance(types, list) else []
+    types = body.get("types")
+    names = types if isinstance(types, list) else []
     return Restarting(
-        tuple(kind for kind in ReplicaType if kind in listed),
-        after_failure=stored.get("afterFailure") is True,
-        after_resize=stored.get("afterResize") is True,
-        since=parse_time(stored.get("startTime")),
-        cause=one_of(LossCause, stored.get("cause")),
+        tuple(kind for kind in ReplicaType if kind in names),
+        after_failure=body.get("afterFailure") is True,
+        after_resize=body.get("afterResize") is True,
+        since=parse_time(body.get("startTime")),
+        cause=one_of(LossCause, body.get("cause")),
     )
 
 
@@ -170,10 +170,10 @@ def write_restarting(restarting: Restarting | None) -> dict[str, Any] | None:
 
 def read_restart_records(body: Body) -> tuple[RestartRecord, ...]:
     """The records one by one, and those in the compact form."""
-    listed = (_read_restart_record(entry) for entry in objects_of(body.get("restartRecords")))
+    records = (_read_restart_record(entry) for entry in objects_of(body.get("restartRecords")))
     compact = object_of(body, "compactRestartRecords")
     texts = (compact_records.read(kind, compact[kind]) for kind in ReplicaType if kind in compact)
-    return (*(record for record in listed if record), *chain.from_iterable(texts))
+    return (*(record for record in records if record), *chain.from_iterable(texts))
 
 
 def write_restart_records(records: tuple[RestartRecord, ...]) -> dict[str, Any]:
@@ -215,8 +215,8 @@ def _write_restart_record(record: RestartRecord) -> dict[str, Any]:
 def read_avoided_nodes(body: Body) -> tuple[NodeRecord, ...]:
     """The nodes with failures, but for what is no name of a node: the API server would refuse all pods for it."""
     entries = {text_of(entry, "node"): entry for entry in objects_of(body.get("avoidedNodes"))}
-    named = [(node, entry) for node, entry in entries.items() if _NODE_NAME.fullmatch(node)]
-    return tuple(_read_avoided_node(node, entry) for node, entry in named[-MOST_AVOIDED:])
+    valid_entries = [(node, entry) for node, entry in entries.items() if _NODE_NAME.fullmatch(node)]
+    return tuple(_read_avoided_node(node, entry) for node, entry in valid_entries[-MOST_AVOIDED:])
 
 
 def _read_avoided_node(node: str, entry: Body) -> NodeRecord:

@@ -157,8 +157,8 @@ def _tensorboard_volumes(fields: Fields) -> Iterator[Body]:
     for volume in fields.items("volumes"):
         for source in volume.body:
             if source not in _TENSORBOARD_VOLUMES and volume.body[source] is not None:
-                allowed = ", ".join(sorted(_TENSORBOARD_VOLUMES - {"name"}))
-                volume.wrong(source, f"is no volume of a TensorBoard; those are {allowed}")
+                kinds = ", ".join(sorted(_TENSORBOARD_VOLUMES - {"name"}))
+                volume.wrong(source, f"is no volume of a TensorBoard; those are {kinds}")
         yield volume.body
 
 
@@ -209,8 +209,8 @@ def with_default_server(template: Body, image: str) -> dict[str, Any]:
     spec = template.get("spec")
     pod: Body = spec if spec and isinstance(spec, Mapping) else {"restartPolicy": RestartPolicy.ON_FAILURE.value}
     containers = pod.get("containers")
-    listed = containers if isinstance(containers, list) else []
-    return {**template, "spec": {**pod, "containers": [*listed, server]}}
+    elements = containers if isinstance(containers, list) else []
+    return {**template, "spec": {**pod, "containers": [*elements, server]}}
 
 
 def is_default_server(template: Body) -> bool:
@@ -220,8 +220,8 @@ def is_default_server(template: Body) -> bool:
     main = next(
         (container for container in objects_of(spec.get("containers")) if container.get("name") == CONTAINER), {}
     )
-    brought = [volume.get("name") for volume in objects_of(spec.get("volumes"))]
-    return _SERVER_FILES in objects_of(main.get("volumeMounts")) and _SERVER_FILES["name"] not in brought
+    names = [volume.get("name") for volume in objects_of(spec.get("volumes"))]
+    return _SERVER_FILES in objects_of(main.get("volumeMounts")) and _SERVER_FILES["name"] not in names
 
 
 def _without_files(template: Body) -> dict[str, Any]:

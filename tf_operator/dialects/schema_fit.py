@@ -53,22 +53,22 @@ class _Fitting:
 
     def object_(self, value: Body, schema: Body, field: str) -> dict[str, Any]:
         """The object without the fields that do not fit, and with those that it needs."""
-        fitted: dict[str, Any] = {}
+        result: dict[str, Any] = {}
         properties, others = schema.get("properties", {}), schema.get("additionalProperties")
         for name, part in value.items():
             field_schema, place = properties.get(name, others), _below(field, name)
             if field_schema is None or part is None:
-                fitted[name] = part
-            elif len(fitted) == schema.get("maxProperties"):
-                self.misfits.append(Misfit(place, f"is beyond the most, which is {len(fitted)}", part))
+                result[name] = part
+            elif len(result) == schema.get("maxProperties"):
+                self.misfits.append(Misfit(place, f"is beyond the most, which is {len(result)}", part))
             else:
-                self._put(fitted, name, part, schema=field_schema, place=place)
+                self._put(result, name, part, schema=field_schema, place=place)
         for name in schema.get("required", ()):
-            if fitted.get(name) is None:
+            if result.get(name) is None:
                 if value.get(name) is None:
                     self.misfits.append(Misfit(_below(field, name), "is required"))
-                fitted[name] = _least(properties[name])
-        return fitted
+                result[name] = _least(properties[name])
+        return result
 
     def _put(self, fields: dict[str, Any], name: str, part: object, *, schema: Body, place: str) -> None:
         if rule := _broken(part, schema):
@@ -92,14 +92,14 @@ class _Fitting:
             if rule := _broken(item, item_schema):
                 self.misfits.append(Misfit(at, rule, item))
                 continue
-            fitted = self._fitting_part(item, item_schema, at)
-            identity = _identity(fitted, keys) if keys else str(index).encode()
+            part = self._fitting_part(item, item_schema, at)
+            identity = _identity(part, keys) if keys else str(index).encode()
             if identity in items:
                 self.misfits.append(Misfit(at, f"has the {' and '.join(keys)} of an earlier item", item))
             elif len(items) == schema.get("maxItems"):
                 self.misfits.append(Misfit(at, f"is beyond the most, which is {len(items)}", item))
             else:
-                items[identity] = fitted
+                items[identity] = part
         return list(items.values())
 
 

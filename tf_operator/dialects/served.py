@@ -151,8 +151,8 @@ class ServedAPI:
 
     def in_own_version(self, body: Body) -> dict[str, Any]:
         """An object of the API in the version that is reconciled; raises ``ConversionError``."""
-        converted = self.conversion.convert(body, self.resource.version, is_written=True)
-        return self.conversion.without_notes(converted) if converted["apiVersion"] != body["apiVersion"] else converted
+        result = self.conversion.convert(body, self.resource.version, is_written=True)
+        return self.conversion.without_notes(result) if result["apiVersion"] != body["apiVersion"] else result
 
     def read_object(self, body: Body) -> TrainingJob:
         return self.read(metadata_of(body), body.get("spec"), body.get("status"))
@@ -161,15 +161,15 @@ class ServedAPI:
         """What to merge into the stored status so that it says what is reported; empty when it says so already."""
         if report is None:
             return {}
-        stored = report.job.stored_status
-        return merge_patch.difference(stored, self.write_status(report, stored))
+        stored_status = report.job.stored_status
+        return merge_patch.difference(stored_status, self.write_status(report, stored_status))
 
     def decision_patch(self, job: TrainingJob, queue: QueueRecord, elastic: ElasticRecord) -> dict[str, Any]:
         """What to merge into the stored status so that only what the job queue decides is another."""
         status = job.stored_status
-        stored = object_of(status, self.record_in) if self.record_in else status
+        fields = object_of(status, self.record_in) if self.record_in else status
         after = present(queue=record.write_queue(queue), elastic=record.write_elastic(elastic))
-        patch = merge_patch.difference({name: stored[name] for name in _DECIDED if name in stored}, after)
+        patch = merge_patch.difference({name: fields[name] for name in _DECIDED if name in fields}, after)
         return {self.record_in: patch} if self.record_in else patch
 
     def is_stored(self, report: JobReport, job: TrainingJob) -> bool:

@@ -33,10 +33,10 @@ class _Status(msgspec.Struct, frozen=True, gc=False):
 _STATUS: Final = msgspec.json.Decoder(_Status)
 
 
-def summarize(metadata: Mapping[str, Any], stored: bytes, end_in: Callable[[Body], JobPhase]) -> JobSummary:
+def summarize(metadata: Mapping[str, Any], stored_status: bytes, end_in: Callable[[Body], JobPhase]) -> JobSummary:
     """Where a job stands; ``end_in`` reads ``phase`` and ``state`` of a status without a record."""
     try:
-        status = _STATUS.decode(stored)
+        status = _STATUS.decode(stored_status)
     except (msgspec.DecodeError, RecursionError):
         return JobSummary()
     record = status.operator or _Record(str(end_in({"phase": status.phase, "state": status.state})))

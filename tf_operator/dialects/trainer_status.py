@@ -58,13 +58,13 @@ def read_report(body: bytes, now: datetime) -> Progress | FieldError:
 def _checkpoint(fields: Fields) -> Checkpoint | None:
     if fields.body.get("checkpoint") is None:
         return None
-    saved = fields.below("checkpoint")
-    path = saved.text("path")
+    checkpoint = fields.below("checkpoint")
+    path = checkpoint.text("path")
     if len(path) > LONGEST_PATH or not path.isprintable():
-        saved.wrong("path", f"must be up to {LONGEST_PATH} printable characters")
-    if saved.body.get("step") is None:
-        saved.wrong("step", "is required")
-    return Checkpoint(_integer(saved, "step", MOST_STEPS) or 0, _time(saved, "time"), path)
+        checkpoint.wrong("path", f"must be up to {LONGEST_PATH} printable characters")
+    if checkpoint.body.get("step") is None:
+        checkpoint.wrong("step", "is required")
+    return Checkpoint(_integer(checkpoint, "step", MOST_STEPS) or 0, _time(checkpoint, "time"), path)
 
 
 def _time(fields: Fields, name: str) -> datetime | None:
@@ -83,12 +83,12 @@ def _integer(fields: Fields, name: str, most: int) -> int | None:
 
 
 def _metrics(fields: Fields) -> Iterator[Metric]:
-    listed = fields.items("metrics")
-    if len(listed) > MOST_METRICS:
-        fields.wrong("metrics", f"must be at most {MOST_METRICS}, are {len(listed)}")
+    entries = fields.items("metrics")
+    if len(entries) > MOST_METRICS:
+        fields.wrong("metrics", f"must be at most {MOST_METRICS}, are {len(entries)}")
         return
     size = 0
-    for entry in listed:
+    for entry in entries:
         metric = Metric(_text(entry, "name"), _text(entry, "value"))
         size += sum(len(text.encode(errors="replace")) for text in metric)
         if size <= MOST_BYTES:
@@ -104,20 +104,22 @@ def _text(entry: Fields, name: str) -> str:
 
 def read(status: Body) -> Progress | None:
     """What is stored in a status; ``None`` if nothing is."""
-    stored = status.get(_FIELD)
-    if not isinstance(stored, Mapping) or not stored:
+    body = status.get(_FIELD)
+    if not isinstance(body, Mapping) or not body:
         return None
-    fields, others = Fields(stored), Fields(status)
-    saved = others.below("checkpoint")
-    step = saved.integer("step")
-    metrics = (Metric(text_of(entry, "name"), text_of(entry, "value")) for entry in objects_of(stored.get("metrics")))
+    fields, others = Fields(body), Fields(status)
+    checkpoint_fields = others.below("checkpoint")
+    step = checkpoint_fields.integer("step")
+    metrics = (Metric(text_of(entry, "name"), text_of(entry, "value")) for entry in objects_of(body.get("metrics")))
     return Progress(
         percentage=fields.integer("progressPercentage"),
         remaining=fields.integer("estimatedRemainingSeconds"),
         step=fields.integer("step"),
         metrics=tuple(metrics),
-        time=parse_time(stored.get("lastUpdatedTime")),
-        checkpoint=None if step is None else Checkpoint(step, parse_time(saved.body.get("time")), saved.text("path")),
+        time=parse_time(body.get("lastUpdatedTime")),
+        checkpoint=None
+        if step is None
+        else Checkpoint(step, parse_time(checkpoint_fields.body.get("time")), checkpoint_fields.text("path")),
         resumed_from=others.integer("resumedFromStep"),
         longest_save=others.integer("longestSaveSeconds"),
         run=others.text("reportedBy"),

@@ -77,9 +77,9 @@ class Curves:
         if self._restored_until and report.time <= self._restored_until:  # it is in the copy
             return False
         self._last = report.time
-        saved = report.checkpoint
-        if saved and not (self.checkpoints and self.checkpoints[-1].step == saved.step):
-            self.checkpoints.append(Saved(saved.time or report.time, saved.step))
+        checkpoint = report.checkpoint
+        if checkpoint and not (self.checkpoints and self.checkpoints[-1].step == checkpoint.step):
+            self.checkpoints.append(Saved(checkpoint.time or report.time, checkpoint.step))
         values = _numbers(report)
         self.names += [name for name in values if name not in self.names][: MOST_CURVES - len(self.names)]
         values_in_order = [values.get(name) for name in self.names]

@@ -36,10 +36,10 @@ def _with_port(spec: ReplicaSpec, profile: Profile) -> Body:
     if not isinstance(pod, Mapping) or not isinstance(containers, list):
         return template
     uses_host = pod.get("hostNetwork") is True
-    opened = [
+    new_containers = [
         _open_port(entry, port, uses_host=uses_host) if _is_main(entry, profile) else entry for entry in containers
     ]
-    return template if opened == containers else {**template, "spec": {**pod, "containers": opened}}
+    return template if new_containers == containers else {**template, "spec": {**pod, "containers": new_containers}}
 
 
 def _is_main(container: object, profile: Profile) -> bool:
@@ -51,11 +51,11 @@ def _open_port(container: Mapping[str, Any], port: Body, *, uses_host: bool) -> 
     ports = container.get("ports") or []
     if not isinstance(ports, list):
         return container
-    declared = [entry for entry in ports if isinstance(entry, Mapping)]
-    if any(entry.get("name") == port["name"] or (uses_host and _is_same(entry, port)) for entry in declared):
+    entries = [entry for entry in ports if isinstance(entry, Mapping)]
+    if any(entry.get("name") == port["name"] or (uses_host and _is_same(entry, port)) for entry in entries):
         return container
     return {**container, "ports": [*ports, port]}
 
 
-def _is_same(declared: Mapping[str, Any], port: Body) -> bool:
-    return declared.get("containerPort") == port["containerPort"] and (declared.get("protocol") or "TCP") == "TCP"
+def _is_same(entry: Mapping[str, Any], port: Body) -> bool:
+    return entry.get("containerPort") == port["containerPort"] and (entry.get("protocol") or "TCP") == "TCP"

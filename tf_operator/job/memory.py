@@ -67,11 +67,11 @@ class MemoryLimit(NamedTuple):
     def path(self) -> tuple[Decimal, ...]:
         """The limits that it has had, as far as nobody has edited policy or template in between."""
         limits = self.policy.limits(self.template)
-        passed = tuple(limit for limit in limits if limit <= self.in_force)
-        return passed if passed[-1] == self.in_force else (self.template, self.in_force)
+        steps = tuple(limit for limit in limits if limit <= self.in_force)
+        return steps if steps[-1] == self.in_force else (self.template, self.in_force)
 
     @classmethod
-    def of(cls, policy: OOMPolicy, template: Body, container: str, recorded: str) -> Self | None:
+    def of(cls, policy: OOMPolicy, template: Body, container: str, recorded_limit: str) -> Self | None:
         """The recorded limit is in force if it is above that of the template, up to the maximum of today.
 
         ``None`` where the template has no limit that could grow: a node was full then, and not the pod. Nor does a
@@ -82,7 +82,7 @@ class MemoryLimit(NamedTuple):
         limit = quantity.parse(_amounts(main, "limits").get("memory"))
         if not limit or limit < 0 or "memory" in _amounts(pod, "limits"):
             return None
-        most, grown = quantity.parse(policy.maximum), quantity.parse(recorded)
+        most, grown = quantity.parse(policy.maximum), quantity.parse(recorded_limit)
         return cls(policy, limit, max(limit, min(grown, most)) if most and grown else limit)
 
     def applied(self, template: Body, container: str) -> dict[str, Any]:

@@ -96,8 +96,12 @@ class Progress:
             return replace(self, checkpoint=checkpoint, resumed_from=resumed_from, run=run, wrong_start=start)
         if self.begin is None:
             return replace(self, checkpoint=checkpoint, run=earlier.run, wrong_start=earlier.wrong_start)
-        saved = earlier.checkpoint
-        start = WrongStart(self.begin, saved) if saved and self.begin < saved.step else None
+        checkpoint_before = earlier.checkpoint
+        start = (
+            WrongStart(self.begin, checkpoint_before)
+            if checkpoint_before and self.begin < checkpoint_before.step
+            else None
+        )
         return replace(self, checkpoint=checkpoint, run=run, wrong_start=start)
 
     def _longest_save(self, earlier: "Progress") -> int | None:
@@ -109,8 +113,8 @@ class Progress:
 
         A kubelet reports a restart a moment late, and by then the program may have saved again.
         """
-        step, saved = self.resumed_from, earlier.checkpoint
-        return step is not None and step != earlier.resumed_from and (saved is None or step >= saved.step)
+        step, checkpoint = self.resumed_from, earlier.checkpoint
+        return step is not None and step != earlier.resumed_from and (checkpoint is None or step >= checkpoint.step)
 
     @property
     def position(self) -> "Position":
@@ -124,8 +128,8 @@ class Progress:
 
 
 def _with_next(run: str) -> str:
-    pod, _, ended = run.partition("/")
-    return f"{pod}/{ended.removesuffix(_NEXT_IS_KNOWN)}{_NEXT_IS_KNOWN}"
+    pod, _, end = run.partition("/")
+    return f"{pod}/{end.removesuffix(_NEXT_IS_KNOWN)}{_NEXT_IS_KNOWN}"
 
 
 def _is_next(earlier: str, run: str) -> bool:
@@ -139,8 +143,8 @@ def _has_begun_after(earlier: str, run: str) -> bool:
     Nobody knows it of a program whose pod is not there. Caches may be older than a status, and a kubelet may forget how
     a container ended.
     """
-    (pod_before, _, ended_before), (pod, _, ended) = earlier.partition("/"), run.partition("/")
-    return bool(earlier and run) and (pod != pod_before or ended > ended_before)
+    (pod_before, _, end_before), (pod, _, end) = earlier.partition("/"), run.partition("/")
+    return bool(earlier and run) and (pod != pod_before or end > end_before)
 
 
 class HangAction(StrEnum):

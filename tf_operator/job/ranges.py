@@ -30,12 +30,12 @@ class Indexes(msgspec.Struct, frozen=True):
         if not text:
             return cls()
         union: set[int] = set()
-        left = MOST_REPLICAS  # as many as there can be; a text that repeats itself must not cost more
+        rest = MOST_REPLICAS  # as many as there can be; a text that repeats itself must not cost more
         for part in text.split(",") if isinstance(text, str) else ():
-            if left > 0 and (match := _RANGE.fullmatch(part.strip())):
+            if rest > 0 and (match := _RANGE.fullmatch(part.strip())):
                 first = int(match[1])
                 indexes = range(first, min(int(match[2] or first), MOST_REPLICAS - 1) + 1)
-                left -= len(indexes)
+                rest -= len(indexes)
                 union.update(indexes)
         return cls(frozenset(union))
 

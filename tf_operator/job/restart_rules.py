@@ -56,11 +56,11 @@ def read(container: Body) -> RestartRules | None:
     policy = _POLICIES.get(str(container.get("restartPolicy", "")))
     if policy is None:
         return None
-    left, by_action = _CODES, {_ONE: NO_INDEXES, _ALL: NO_INDEXES}
+    rest, by_action = _CODES, {_ONE: NO_INDEXES, _ALL: NO_INDEXES}
     for action, codes in _rules(container.get("restartPolicyRules")):
         if action in by_action:
-            by_action[action] |= Indexes(left & codes)
-        left -= codes
+            by_action[action] |= Indexes(rest & codes)
+        rest -= codes
     return RestartRules(policy, by_action[_ONE], by_action[_ALL])
 
 
@@ -70,8 +70,8 @@ def _rules(entries: object) -> Iterator[tuple[str, frozenset[int]]]:
         exits = rule.get("exitCodes")
         if isinstance(exits, Mapping):
             # What is beyond the codes of programs is in no rule of "In", and in all of "NotIn".
-            listed = frozenset(code for code in list_of(exits.get("values")) if isinstance(code, int)) - {_OTHER}
-            about = {"In": _CODES & listed, "NotIn": _CODES - listed}
+            codes = frozenset(code for code in list_of(exits.get("values")) if isinstance(code, int)) - {_OTHER}
+            about = {"In": _CODES & codes, "NotIn": _CODES - codes}
             yield str(rule.get("action")), about.get(str(exits.get("operator")), frozenset())
 
 

@@ -318,21 +318,25 @@ class TrainingJob(msgspec.Struct, frozen=True):
     def without_room(self) -> Mapping[ReplicaType, int]:
         """How many replicas of which types wait for room in the queue that has admitted the others."""
         specs, queue = self._as_decided().replicas, self.record.queue
-        admitted = ((spec, queue.admitted_of(spec.type)) for spec in specs)
-        return {spec.type: spec.count - most for spec, most in admitted if most is not None and spec.count > most}
+        limits = ((spec, queue.admitted_of(spec.type)) for spec in specs)
+        return {spec.type: spec.count - most for spec, most in limits if most is not None and spec.count > most}
 
     def _as_decided(self) -> Self:
         elastic, workers = self.record.elastic, self.spec_of(ReplicaType.WORKER)
         if elastic.workers is None or workers is None:
             return self
         if elastic.asked_for is not None and workers.count != elastic.asked_for:
-            undecided = structs.replace(elastic, workers=None, asked_for=None)
-            return structs.replace(self, record=self.record.changed(elastic=undecided))
-        allowed = self.elastic.range_of(ReplicaType.WORKER) if self.elastic and not self.elastic.metrics else None
-        if allowed is None:
+            elastic_record = structs.replace(elastic, workers=None, asked_for=None)
+            return structs.replace(self, record=self.record.changed(elastic=elastic_record))
+        elastic_range = self.elastic.range_of(ReplicaType.WORKER) if self.elastic and not self.elastic.metrics else None
+        if elastic_range is None:
             return self
-        changed = structs.replace(workers, count=min(max(elastic.workers, allowed.least), allowed.most))
-        return structs.replace(self, replicas=tuple(changed if spec is workers else spec for spec in self.replicas))
+        resized_spec = structs.replace(
+            workers, count=min(max(elastic.workers, elastic_range.least), elastic_range.most)
+        )
+        return structs.replace(
+            self, replicas=tuple(resized_spec if spec is workers else spec for spec in self.replicas)
+        )
 
     @property
     def leader(self) -> ReplicaSpec | None:

@@ -121,7 +121,7 @@ def test_a_job_is_progressing_until_it_ends_or_is_stopped(job, moves, status, me
     ],
 )
 def test_a_tensorboard_is_healthy_when_it_runs(phase, problem, expected):
-    status = tensorboard.status(phase, url="http://t.team.svc", message=problem, stored={})
+    status = tensorboard.status(phase, url="http://t.team.svc", message=problem, stored_status={})
 
     assert health({"apiVersion": "tensorstack.dev/v1beta1", "kind": "TensorBoard", "status": status}) == expected
 

@@ -200,7 +200,7 @@ class TensorBoardWorld:
         if self.bound.is_job:
             return state.status
         stored = dict(zip(("phase", "url", "message"), state.status, strict=True))
-        written = v1beta1.status(plan.phase, url=plan.url, message=plan.message, stored=stored)
+        written = v1beta1.status(plan.phase, url=plan.url, message=plan.message, stored_status=stored)
         return tuple(str(written.get(name, "")) for name in ("phase", "url", "message"))
 
     def _acted(self, state: State, action: Action) -> tuple[State, str, tuple[str, ...]]:

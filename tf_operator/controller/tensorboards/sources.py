@@ -103,7 +103,7 @@ class TensorBoardObjects:
     async def report(self, item: CachedExtra, plan: TensorBoardPlan, writer: Writer) -> None:
         """Write the status, if it says anything new."""
         stored = as_object(item.status)
-        status = v1beta1.status(plan.phase, url=plan.url, message=plan.message, stored=stored)
+        status = v1beta1.status(plan.phase, url=plan.url, message=plan.message, stored_status=stored)
         change = merge_patch.difference(stored, status)
         if change:
             owner = OwnerKey(item.metadata.key, item.metadata.uid)

@@ -74,14 +74,14 @@ def find(conditions: Iterable[Condition], kind: ConditionType) -> Condition | No
     return next((entry for entry in conditions if entry.type == kind), None)
 
 
-def after(report: JobReport, stored: Conditions) -> Conditions:
+def after(report: JobReport, previous: Conditions) -> Conditions:
     """The conditions of a report, made from the stored ones."""
     phase = report.record.phase
     if phase is JobPhase.NEW:
-        return stored
+        return previous
     update = _at_end if phase in ENDS else _while_idle if phase in IDLE else _while_active
-    added = update(report, _at_start(report, stored))
-    return in_order(added, _TYPES[phase])
+    entries = update(report, _at_start(report, previous))
+    return in_order(entries, _TYPES[phase])
 
 
 def _at_start(report: JobReport, conditions: Conditions) -> Conditions:
@@ -92,14 +92,14 @@ def _at_start(report: JobReport, conditions: Conditions) -> Conditions:
         conditions = with_condition(
             conditions, ConditionType.CREATED, reason=Reason.CREATED, message=message, now=report.now
         )
-    suspended = find(conditions, ConditionType.SUSPENDED)
-    if resumed_time and (suspended is None or suspended.is_true):
+    suspension = find(conditions, ConditionType.SUSPENDED)
+    if resumed_time and (suspension is None or suspension.is_true):
         kind, message = ConditionType.SUSPENDED, words.turned(job, "resumed")
         conditions = with_condition(
             conditions, kind, is_true=False, reason=Reason.RESUMED, message=message, now=resumed_time
         )
-    queued = find(conditions, ConditionType.QUEUED)
-    if dequeued_time and (queued is None or queued.is_true):
+    queue_condition = find(conditions, ConditionType.QUEUED)
+    if dequeued_time and (queue_condition is None or queue_condition.is_true):
         kind, message = ConditionType.QUEUED, words.turned(job, "admitted")
         conditions = with_condition(
             conditions, kind, is_true=False, reason=Reason.ADMITTED, message=message, now=dequeued_time
@@ -110,8 +110,8 @@ def _at_start(report: JobReport, conditions: Conditions) -> Conditions:
 def _while_active(report: JobReport, conditions: Conditions) -> Conditions:
     """The current state, with the note; and Created without a note that is over."""
     job, phase, put = report.job, report.record.phase, partial(with_condition, now=report.now)
-    created = words.turned(job, "created") + (report.note if phase is JobPhase.CREATED else "")
-    conditions = put(conditions, ConditionType.CREATED, reason=Reason.CREATED, message=created)
+    text = words.turned(job, "created") + (report.note if phase is JobPhase.CREATED else "")
+    conditions = put(conditions, ConditionType.CREATED, reason=Reason.CREATED, message=text)
     if phase is JobPhase.RUNNING:
         return put(conditions, ConditionType.RUNNING, reason=Reason.RUNNING, message=words.running(job) + report.note)
     if phase is JobPhase.RESTARTING:
@@ -148,23 +148,23 @@ def with_condition(
     conditions: Conditions, kind: ConditionType, *, is_true: bool = True, reason: str, message: str, now: datetime
 ) -> Conditions:
     """The list after a condition has been set. Saying the same again changes nothing, also no time."""
-    stored = find(conditions, kind)
-    if stored and (stored.is_true, stored.reason) == (is_true, reason):
-        if stored.message == message:
+    previous = find(conditions, kind)
+    if previous and (previous.is_true, previous.reason) == (is_true, reason):
+        if previous.message == message:
             return conditions
-        changed = structs.replace(stored, message=message, last_update=now)
-        return tuple(changed if entry is stored else entry for entry in conditions)
-    since = stored.last_transition if stored and stored.is_true == is_true else now
+        successor = structs.replace(previous, message=message, last_update=now)
+        return tuple(successor if entry is previous else entry for entry in conditions)
+    since = previous.last_transition if previous and previous.is_true == is_true else now
     fresh = Condition(kind, is_true, reason, message, now, since)
-    others = tuple(entry for entry in conditions if entry is not stored and entry.type != _REPLACES.get(kind))
+    others = tuple(entry for entry in conditions if entry is not previous and entry.type != _REPLACES.get(kind))
     return (*(_without_current(others, now) if kind in _ENDS else others), fresh)
 
 
 def in_order(conditions: Conditions, current: ConditionType) -> Conditions:
     """Created first and the current state last; ``kubectl get`` and dashboards show the type of the last one."""
     ours = [entry for entry in conditions if entry.type in _OURS]
-    ordered = iter(sorted(ours, key=lambda entry: (entry.type == current, entry.type != ConditionType.CREATED)))
-    return tuple(next(ordered) if entry.type in _OURS else entry for entry in conditions)
+    entries = iter(sorted(ours, key=lambda entry: (entry.type == current, entry.type != ConditionType.CREATED)))
+    return tuple(next(entries) if entry.type in _OURS else entry for entry in conditions)
 
 
 def _without_current(conditions: Conditions, now: datetime) -> Conditions:

@@ -20,9 +20,9 @@ RESOURCE: Final = structs.replace(v1.RESOURCE, version="hub")
 
 def convert(body: Body, version: str, *, is_written: bool | None = None) -> dict[str, Any]:
     """As for v1, which is in no object here."""
-    renamed = _rename(body, RESOURCE, v1.RESOURCE)
-    converted = v1.API.conversion.convert(renamed, _version(version), is_written=is_written)
-    return _rename(converted, v1.RESOURCE, RESOURCE)
+    v1_body = _rename(body, RESOURCE, v1.RESOURCE)
+    result = v1.API.conversion.convert(v1_body, _version(version), is_written=is_written)
+    return _rename(result, v1.RESOURCE, RESOURCE)
 
 
 def _version(name: str) -> str:
@@ -37,8 +37,8 @@ def _rename(body: Body, old: GroupVersionResource, new: GroupVersionResource) ->
 def _under_this_name(api: ServedAPI) -> ServedAPI:
     profiles = {profile: replace(profile, api_version=RESOURCE.api_version) for profile in api.profiles}
 
-    def read(metadata: Body, spec: object, stored: object) -> TrainingJob:
-        job = api.read(metadata, spec, stored)
+    def read(metadata: Body, spec: object, stored_status: object) -> TrainingJob:
+        job = api.read(metadata, spec, stored_status)
         return structs.replace(job, profile=profiles[job.profile])
 
     return replace(

@@ -62,9 +62,9 @@ _COUNTS: Final = frozenset(
 )
 
 
-def read(stored: object) -> JobRecord:
+def read(stored_status: object) -> JobRecord:
     """What is remembered in a status, as far as it can be understood."""
-    body = stored if isinstance(stored, Mapping) else _NOTHING
+    body = stored_status if isinstance(stored_status, Mapping) else _NOTHING
     stored_conditions = _read_conditions(body)
     replicas = object_of(body, "replicaStatuses")
     record = JobRecord(
@@ -96,23 +96,23 @@ def read(stored: object) -> JobRecord:
     return _with_conditions(record, stored_conditions)
 
 
-def write(report: JobReport, stored: Body) -> dict[str, Any]:
+def write(report: JobReport, stored_status: Body) -> dict[str, Any]:
     """The whole status: what is to be said, and what others keep in the stored one."""
     record, after_end = report.record, report.job.profile.after_end
     if report.job.record.is_finished and report.counts is None and not report.message:  # what comes after the end
         has_moved = record.completion_time != report.job.record.completion_time
-        ended = write_time(record.completion_time) if has_moved else None
-        return dict(stored) | present(completionTime=ended, cleanUpTime=write_time(record.clean_up_time))
+        end = write_time(record.completion_time) if has_moved else None
+        return dict(stored_status) | present(completionTime=end, cleanUpTime=write_time(record.clean_up_time))
     fields = present(
-        conditions=_conditions(report, stored),
-        replicaStatuses=_replicas(report, object_of(stored, "replicaStatuses")),
+        conditions=_conditions(report, stored_status),
+        replicaStatuses=_replicas(report, object_of(stored_status, "replicaStatuses")),
         startTime=write_time(record.start_time),
         completionTime=write_time(record.completion_time),
         allRunningTime=write_time(record.all_running_time),
         firstRunTime=write_time(record.first_run_time if after_end is not AfterEnd.NOTHING else None),
         cleanUpTime=write_time(record.clean_up_time),
         observedGeneration=record.observed_generation,
-        ready=text_of(stored, "ready") if report.counts is None else report.ready,
+        ready=text_of(stored_status, "ready") if report.counts is None else report.ready,
         restarts=record.restarts,
         disruptions=record.disruptions,
         lostSeconds=record.lost_seconds,
@@ -127,13 +127,13 @@ def write(report: JobReport, stored: Body) -> dict[str, Any]:
         **codec.write_progress_clock(record.progress_clock),
         **codec.write_restart_records(record.restart_records),
     ) | trainer_status.write(record.progress)
-    foreign = {name: value for name, value in stored.items() if name not in _FIELDS}
+    foreign = {name: value for name, value in stored_status.items() if name not in _FIELDS}
     return fields | foreign
 
 
-def _with_conditions(record: JobRecord, stored: Conditions) -> JobRecord:
+def _with_conditions(record: JobRecord, entries: Conditions) -> JobRecord:
     """The record with what only conditions tell."""
-    end = conditions.find(stored, ConditionType.FAILED if record.phase is JobPhase.FAILED else ConditionType.SUCCEEDED)
+    end = conditions.find(entries, ConditionType.FAILED if record.phase is JobPhase.FAILED else ConditionType.SUCCEEDED)
     if record.is_finished and end:
         # 1.9 loses the time of completion of some jobs.
         record = record.changed(completion_time=record.completion_time or end.last_transition)
@@ -142,39 +142,41 @@ def _with_conditions(record: JobRecord, stored: Conditions) -> JobRecord:
     if record.phase is JobPhase.NEW and record.start_time:
         record = record.changed(phase=JobPhase.CREATED)  # 1.9 loses the conditions of some that it has started
     return record.changed(
-        resumed_time=_left_at(stored, ConditionType.SUSPENDED),
-        dequeued_time=_left_at(stored, ConditionType.QUEUED),
+        resumed_time=_left_at(entries, ConditionType.SUSPENDED),
+        dequeued_time=_left_at(entries, ConditionType.QUEUED),
     )
 
 
-def _left_at(stored: Conditions, kind: ConditionType) -> datetime | None:
+def _left_at(entries: Conditions, kind: ConditionType) -> datetime | None:
     """Since when this condition is False, if it was ever True."""
-    condition = conditions.find(stored, kind)
+    condition = conditions.find(entries, kind)
     return condition.last_transition if condition and not condition.is_true else None
 
 
-def _conditions(report: JobReport, stored: Body) -> list[dict[str, Any]]:
+def _conditions(report: JobReport, stored_status: Body) -> list[dict[str, Any]]:
     """The list is written as a whole; those of others stand in it as they are stored."""
-    theirs = iter([entry for entry in objects_of(stored.get("conditions")) if text_of(entry, "type") not in _TYPES])
+    theirs = iter(
+        [entry for entry in objects_of(stored_status.get("conditions")) if text_of(entry, "type") not in _TYPES]
+    )
     return [
         _write_condition(condition) if condition.type in _TYPES else dict(next(theirs))
-        for condition in conditions.after(report, _read_conditions(stored))
+        for condition in conditions.after(report, _read_conditions(stored_status))
     ]
 
 
-def _replicas(report: JobReport, stored: Body) -> dict[str, Any]:
+def _replicas(report: JobReport, stored_counts: Body) -> dict[str, Any]:
     """The counts by type, beside types and fields of others."""
     counts: dict[str, Any] = {}
     for kind, replica in report.record.replicas.items():
-        entry = object_of(stored, kind)
+        entry = object_of(stored_counts, kind)
         foreign = {name: value for name, value in entry.items() if name not in _COUNTS}
-        counts[str(kind)] = _write_replica(report, kind, replica, stored=entry) | foreign
-    return counts | {name: value for name, value in stored.items() if name not in _REPLICA_TYPES}
+        counts[str(kind)] = _write_replica(report, kind, replica, entry=entry) | foreign
+    return counts | {name: value for name, value in stored_counts.items() if name not in _REPLICA_TYPES}
 
 
-def _write_replica(report: JobReport, kind: ReplicaType, replica: ReplicaRecord, *, stored: Body) -> dict[str, Any]:
+def _write_replica(report: JobReport, kind: ReplicaType, replica: ReplicaRecord, *, entry: Body) -> dict[str, Any]:
     if report.counts is None:  # nothing was counted
-        counts = ReplicaCounts(*(count_of(stored, name) for name in ("active", "succeeded", "failed", "pending")))
+        counts = ReplicaCounts(*(count_of(entry, name) for name in ("active", "succeeded", "failed", "pending")))
     else:
         counts = report.counts.get(kind, ReplicaCounts())
     return present(
@@ -189,11 +191,11 @@ def _write_replica(report: JobReport, kind: ReplicaType, replica: ReplicaRecord,
 
 def _read_conditions(body: Body) -> Conditions:
     """Of each type of ours the last: nothing keeps others from storing one twice."""
-    listed = [_read_condition(entry) for entry in objects_of(body.get("conditions"))]
-    last = {condition.type: index for index, condition in enumerate(listed)}
+    entries = [_read_condition(entry) for entry in objects_of(body.get("conditions"))]
+    last = {condition.type: index for index, condition in enumerate(entries)}
     return tuple(
         condition
-        for index, condition in enumerate(listed)
+        for index, condition in enumerate(entries)
         if condition.type not in _TYPES or last[condition.type] == index
     )
 

@@ -74,19 +74,19 @@ _ONCE_IN_SPEC: Final = ("cleanPodPolicy", "ttlSecondsAfterFinished", "activeDead
 _CLEAN_POD_POLICIES: Final = (CleanPodPolicy.NONE, CleanPodPolicy.RUNNING, CleanPodPolicy.ALL)
 
 
-def read(metadata: Body, spec: object, stored: object, *, v1alpha1: Profile = V1ALPHA1) -> TrainingJob:
+def read(metadata: Body, spec: object, stored_status: object, *, v1alpha1: Profile = V1ALPHA1) -> TrainingJob:
     """The job that a TFJob describes; with ``problems`` where it is none. Never raises.
 
     ``v1alpha1``: the rules of jobs that were created in that version.
     """
     problems = stored_schema.problems(object_of(metadata, "annotations"))
     fields = Fields({"spec": spec}, "", problems).below("spec")
-    outdated = _outdated_fields(fields)
+    names = _outdated_fields(fields)
     job = structs.replace(
-        job_metadata.job_of(metadata, stored, PROFILE),
+        job_metadata.job_of(metadata, stored_status, PROFILE),
         replicas=_read_replicas(fields),
-        run_policy=_read_run_policy(fields, outdated),
-        outdated_fields=tuple(fields.at(name) for name in outdated),
+        run_policy=_read_run_policy(fields, names),
+        outdated_fields=tuple(fields.at(name) for name in names),
         success_policy=fields.one_of(
             "successPolicy", SuccessPolicy, SuccessPolicy.DEFAULT, other=SuccessPolicy.DEFAULT
         ),
@@ -95,7 +95,7 @@ def read(metadata: Body, spec: object, stored: object, *, v1alpha1: Profile = V1
         service_mode=fields.one_of("serviceMode", ServiceMode, ServiceMode.REPLICA),
         network_policy=_read_network_policy(fields),
         elastic=_read_elastic(fields),
-        record=status.read(stored),
+        record=status.read(stored_status),
         problems=tuple(problems),
     )
     if scheduler := job.annotations.get(GANG_SCHEDULER_ANNOTATION):
@@ -103,21 +103,23 @@ def read(metadata: Body, spec: object, stored: object, *, v1alpha1: Profile = V1
         job = structs.replace(job, run_policy=structs.replace(job.run_policy, scheduling=scheduling))
     if job.run_policy.restart_scope is RestartScope.JOB:
         job = structs.replace(job, profile=WHOLE_JOB)
-    body = {"metadata": metadata, "spec": spec, "status": stored}
+    body = {"metadata": metadata, "spec": spec, "status": stored_status}
     return v1alpha1_rules.read(job, body, v1alpha1) if v1alpha1_rules.has(body) else defaults.with_defaults(job)
 
 
-def with_status(job: TrainingJob, metadata: Body, stored: object) -> TrainingJob | None:
+def with_status(job: TrainingJob, metadata: Body, stored_status: object) -> TrainingJob | None:
     """A job of v1 with another status; by the rules of v1alpha1 the status says how its spec is to be read."""
-    if job.runtime_id or v1alpha1_rules.has({"metadata": metadata, "status": stored}):
+    if job.runtime_id or v1alpha1_rules.has({"metadata": metadata, "status": stored_status}):
         return None
     version = text_of(metadata, "resourceVersion")
-    return structs.replace(job, resource_version=version, record=status.read(stored), stored_status=mapping_of(stored))
+    return structs.replace(
+        job, resource_version=version, record=status.read(stored_status), stored_status=mapping_of(stored_status)
+    )
 
 
-def write_status(report: JobReport, stored: Body) -> dict[str, Any]:
+def write_status(report: JobReport, stored_status: Body) -> dict[str, Any]:
     """The whole status; that of a job of v1alpha1 says so, also when its annotations are lost."""
-    fields = status.write(report, stored)
+    fields = status.write(report, stored_status)
     return fields | v1alpha1_rules.pinned_fields(report.job) if report.job.runtime_id else fields
 
 
@@ -195,9 +197,9 @@ def _outdated_fields(spec: Fields) -> list[str]:
     return [name for name in _ONCE_IN_SPEC if spec.body.get(name) is not None and name not in names]
 
 
-def _read_run_policy(spec: Fields, outdated: Collection[str]) -> RunPolicy:
+def _read_run_policy(spec: Fields, names: Collection[str]) -> RunPolicy:
     policy = spec.below("runPolicy")
-    clean, ttl, deadline, limit = (spec if name in outdated else policy for name in _ONCE_IN_SPEC)
+    clean, ttl, deadline, limit = (spec if name in names else policy for name in _ONCE_IN_SPEC)
     restarts = policy.below("restarts")
     return RunPolicy(
         clean_pods=clean.one_of("cleanPodPolicy", _CLEAN_POD_POLICIES, CleanPodPolicy.NONE, other=CleanPodPolicy.ALL),
@@ -268,11 +270,11 @@ _CONDITIONS: Final = frozenset(ConditionType)
 _ENDS: Final = frozenset({ConditionType.SUCCEEDED, ConditionType.FAILED})
 
 
-def summarize(metadata: Mapping[str, Any], spec: bytes, stored: bytes) -> JobSummary:
+def summarize(metadata: Mapping[str, Any], spec: bytes, stored_status: bytes) -> JobSummary:
     """Where a TFJob stands: the last of our conditions that is true. Reads only the heads of both parts."""
     is_ours = _is_ours(spec)
     try:
-        head = _STATUS.decode(stored)
+        head = _STATUS.decode(stored_status)
     except (msgspec.DecodeError, RecursionError):
         return JobSummary(is_ours=is_ours)
     ours = (entry for entry in reversed(head.conditions) if entry.type in _CONDITIONS)

@@ -23,14 +23,14 @@ from tf_operator.meta import Body
 NAME: Final = v1alpha1.NAME
 
 
-def profile_of(stored: Profile) -> Profile:
+def profile_of(base: Profile) -> Profile:
     """The rules of v1alpha1, for jobs that are stored in another version."""
     return replica_lists.profile(
-        api_version=stored.api_version,
-        kind=stored.kind,
-        operator_name=stored.labels.operator_name,
-        group=stored.api_version.partition("/")[0],
-        words=stored.words,
+        api_version=base.api_version,
+        kind=base.kind,
+        operator_name=base.labels.operator_name,
+        group=base.api_version.partition("/")[0],
+        words=base.words,
     )
 
 
@@ -47,7 +47,7 @@ def read(job: TrainingJob, body: Body, profile: Profile) -> TrainingJob:
     spec_id = replica_lists.read_runtime_id(fields)
     replica_lists.read_clean_pods(fields, CleanPodPolicy.RUNNING)  # v1 has it, too
     runtime_id = conversion.runtime_id_of(body, spec_id)
-    adapted = structs.replace(
+    v1alpha1_job = structs.replace(
         job,
         profile=profile,
         replicas=replica_lists.read_replicas(fields),
@@ -69,7 +69,7 @@ def read(job: TrainingJob, body: Body, profile: Profile) -> TrainingJob:
         for spec in job.replicas
         if spec.oom_policy
     ]
-    return defaults.with_defaults(structs.replace(adapted, problems=tuple(problems)))
+    return defaults.with_defaults(structs.replace(v1alpha1_job, problems=tuple(problems)))
 
 
 def pinned_fields(job: TrainingJob) -> dict[str, str]:
@@ -77,12 +77,12 @@ def pinned_fields(job: TrainingJob) -> dict[str, str]:
     return {v1alpha1_status.ORIGIN: NAME, v1alpha1_status.RUNTIME_ID: job.runtime_id}
 
 
-def _not_listed(body: Body, stored: Profile) -> list[FieldError]:
+def _not_listed(body: Body, profile: Profile) -> list[FieldError]:
     """Replicas that somebody has added in v1, of types that v1alpha1 does not have."""
     spec = body.get("spec")
     if not isinstance(spec, Mapping):
         return []
     return [
-        FieldError(f"{stored.words.replicas}.{key}", "cannot be in a job that was created in v1alpha1")
+        FieldError(f"{profile.words.replicas}.{key}", "cannot be in a job that was created in v1alpha1")
         for key in v1alpha1.not_listed(object_of(spec, REPLICAS))
     ]

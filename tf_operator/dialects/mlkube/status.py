@@ -15,16 +15,16 @@ from tf_operator.job.training_job import ReplicaSpec
 from tf_operator.meta import Body
 
 
-def read(stored: Body) -> JobRecord:
+def read(stored_status: Body) -> JobRecord:
     """What is remembered in a status, as far as it can be understood."""
-    return codec.read(stored["operator"]) if "operator" in stored else phases.end_in(stored)
+    return codec.read(stored_status["operator"]) if "operator" in stored_status else phases.end_in(stored_status)
 
 
-def write(report: JobReport, stored: Body) -> dict[str, Any]:
+def write(report: JobReport, stored_status: Body) -> dict[str, Any]:
     """The whole status: what is to be said, and what others keep in the stored one."""
     record = report.record
     if record.phase is JobPhase.NEW:
-        return dict(stored)
+        return dict(stored_status)
     fields: dict[str, Any] = {
         "phase": str(phases.phase_of(record)),
         "state": str(phases.state_of(record)),
@@ -34,7 +34,7 @@ def write(report: JobReport, stored: Body) -> dict[str, Any]:
         fields["reason"] = _reason(report)
         if report.counts is not None:
             fields["replicaStatuses"] = phases.rows(_count(report, spec) for spec in _in_order_of_spec(report))
-    return dict(stored) | fields
+    return dict(stored_status) | fields
 
 
 def _reason(report: JobReport) -> str:

@@ -30,8 +30,8 @@ def translate(job: TrainingJob, body: Body) -> Translation:
     head = {"apiVersion": "kubeflow.org/v1alpha1", "kind": "TFJob"}
     parts = {"metadata": metadata.portable(metadata_of(body)), "spec": _respell(body["spec"])}
     stops = job.run_policy.clean_pods is CleanPodPolicy.STOP
-    changed = "spec.cleanupPodPolicy: is absent: pods that still run after the end are deleted, not stopped"
-    return Translation({**head, **parts}, (changed,) if stops else ())
+    change = "spec.cleanupPodPolicy: is absent: pods that still run after the end are deleted, not stopped"
+    return Translation({**head, **parts}, (change,) if stops else ())
 
 
 def _respell(part: Any) -> Any:  # noqa: ANN401 (any piece of JSON)
@@ -39,5 +39,5 @@ def _respell(part: Any) -> Any:  # noqa: ANN401 (any piece of JSON)
         return [_respell(entry) for entry in part]
     if not isinstance(part, Mapping):
         return part
-    named = {_SPELLINGS.get(name, name): value for name, value in part.items()}
-    return {name: value if name in _OPEN else _respell(value) for name, value in named.items()}
+    fields = {_SPELLINGS.get(name, name): value for name, value in part.items()}
+    return {name: value if name in _OPEN else _respell(value) for name, value in fields.items()}

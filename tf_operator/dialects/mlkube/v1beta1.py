@@ -31,11 +31,11 @@ PROFILE: Final = replica_lists.profile(
 )
 
 
-def read(metadata: Body, spec: object, stored: object) -> TrainingJob:
+def read(metadata: Body, spec: object, stored_status: object) -> TrainingJob:
     """The job that a TfJob describes; with ``problems`` where it is none. Never raises."""
     problems: list[FieldError] = []
     fields = Fields({"spec": spec}, "", problems).below("spec")
-    job = job_metadata.job_of(metadata, stored, PROFILE)
+    job = job_metadata.job_of(metadata, stored_status, PROFILE)
     runtime_id = replica_lists.read_runtime_id(fields) or replica_lists.generated_runtime_id(job.uid)
     job = structs.replace(
         job,
@@ -55,9 +55,9 @@ def read(metadata: Body, spec: object, stored: object) -> TrainingJob:
 # --- What metrics and the check for other controllers want to know of every job that changes ------------------------
 
 
-def summarize(metadata: Mapping[str, Any], _spec: bytes, stored: bytes) -> JobSummary:
+def summarize(metadata: Mapping[str, Any], _spec: bytes, stored_status: bytes) -> JobSummary:
     """Where a TfJob stands. Reads only the head of the status."""
-    return summaries.summarize(metadata, stored, lambda body: phases.end_in(body).phase)
+    return summaries.summarize(metadata, stored_status, lambda body: phases.end_in(body).phase)
 
 
 API: Final = ServedAPI(

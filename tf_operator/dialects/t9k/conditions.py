@@ -70,9 +70,11 @@ def phase_of(report: JobReport, lines: tuple[ReplicaLine, ...]) -> T9kPhase:
     return T9kPhase.RESUMING if record.resumed_time else T9kPhase.PENDING
 
 
-def write(report: JobReport, lines: tuple[ReplicaLine, ...], phase: T9kPhase, stored: Body) -> list[dict[str, Any]]:
+def write(
+    report: JobReport, lines: tuple[ReplicaLine, ...], phase: T9kPhase, stored_status: Body
+) -> list[dict[str, Any]]:
     """The list; what others keep in it stands behind ours."""
-    conditions = objects_of(stored.get("conditions"))
+    conditions = objects_of(stored_status.get("conditions"))
     by_type = {text_of(entry, "type"): entry for entry in conditions}
     ours = [
         _entry(kind, statement, by_type.get(kind), report.now)
@@ -84,15 +86,15 @@ def write(report: JobReport, lines: tuple[ReplicaLine, ...], phase: T9kPhase, st
 def _statements(
     report: JobReport, lines: tuple[ReplicaLine, ...], phase: T9kPhase, *, by_type: Mapping[str, Body]
 ) -> Iterator[tuple[T9kConditionType, Statement]]:
-    initialized = _initialized(report)
-    failed, completed = _ends(report)
-    yield T9kConditionType.INITIALIZED, initialized
-    yield T9kConditionType.RUNNING, _running(report, phase, initialized, failed if failed.is_true else completed)
-    yield T9kConditionType.FAILED, failed
-    yield T9kConditionType.COMPLETED, completed
+    start = _initialized(report)
+    failure, completion = _ends(report)
+    yield T9kConditionType.INITIALIZED, start
+    yield T9kConditionType.RUNNING, _running(report, phase, start, failure if failure.is_true else completion)
+    yield T9kConditionType.FAILED, failure
+    yield T9kConditionType.COMPLETED, completion
     yield T9kConditionType.REPLICA_FAILURE, _replica_failure(lines, by_type.get(T9kConditionType.REPLICA_FAILURE))
-    if paused := _paused(report, by_type.get(T9kConditionType.PAUSED)):
-        yield T9kConditionType.PAUSED, paused
+    if pause := _paused(report, by_type.get(T9kConditionType.PAUSED)):
+        yield T9kConditionType.PAUSED, pause
 
 
 def _initialized(report: JobReport) -> Statement:
@@ -104,13 +106,13 @@ def _initialized(report: JobReport) -> Statement:
     return Statement(words.NO_REASON, words.INITIALIZES + report.note)
 
 
-def _running(report: JobReport, phase: T9kPhase, initialized: Statement, end: Statement) -> Statement:
+def _running(report: JobReport, phase: T9kPhase, start: Statement, end: Statement) -> Statement:
     """While it does not run, or not all of it, the message says why; before that, the one of Initialized does."""
     if phase in {T9kPhase.SUCCEEDED, T9kPhase.FAILED}:
         return Statement(end.reason, end.message)
     if phase is T9kPhase.PAUSED:
         return Statement(words.PAUSED, words.IS_PAUSED)
-    note = report.note if initialized.is_true else ""
+    note = report.note if start.is_true else ""
     if phase is T9kPhase.RUNNING:
         return Statement(words.NO_REASON, words.MAIN_RUNS + note if note else words.ALL_RUN, is_true=True)
     sentence = words.IS_UNKNOWN if phase is T9kPhase.UNKNOWN else words.WAITS
@@ -127,8 +129,8 @@ def _ends(report: JobReport) -> tuple[Statement, Statement]:
         message = report.message
     else:
         reason, message = words.NO_REASON, words.GOES_ON
-    failed = Statement(reason, message, is_true=record.phase is JobPhase.FAILED)
-    return failed, Statement(reason, message, is_true=record.phase is JobPhase.SUCCEEDED)
+    failure = Statement(reason, message, is_true=record.phase is JobPhase.FAILED)
+    return failure, Statement(reason, message, is_true=record.phase is JobPhase.SUCCEEDED)
 
 
 def _replica_failure(lines: tuple[ReplicaLine, ...], condition: Body | None) -> Statement:

@@ -19,12 +19,12 @@ def overrides(spec: Fields, record: JobRecord) -> Mapping[str, Override]:
     """By the name of the type; a type that is not there runs its template."""
     mode = spec.below("runMode")
     debug, pause = mode.below("debug"), mode.below("pause")
-    debugged = dict(_debug_overrides(debug))
-    resumed = dict(_resume_overrides(pause))
+    debug_fields = dict(_debug_overrides(debug))
+    resume_fields = dict(_resume_overrides(pause))
     if debug.flag("enabled"):
-        return debugged
+        return debug_fields
     was_paused = record.phase is JobPhase.SUSPENDED or record.resumed_time is not None
-    return resumed if was_paused else {}
+    return resume_fields if was_paused else {}
 
 
 def _debug_overrides(debug: Fields) -> Iterator[tuple[str, Override]]:

@@ -23,38 +23,38 @@ _ENDS: Final = {JobPhase.FAILED: T9kPhase.FAILED, JobPhase.SUCCEEDED: T9kPhase.S
 _NOTHING: Body = {}
 
 
-def read(stored: object) -> JobRecord:
+def read(stored_status: object) -> JobRecord:
     """What is remembered in a status, as far as it can be understood."""
-    body = stored if isinstance(stored, Mapping) else _NOTHING
+    body = stored_status if isinstance(stored_status, Mapping) else _NOTHING
     return codec.read(body[RECORD]) if RECORD in body else _read_foreign(body)
 
 
-def write(report: JobReport, stored: Body) -> dict[str, Any]:
+def write(report: JobReport, stored_status: Body) -> dict[str, Any]:
     """The whole status: what is to be said, and what others keep in the stored one."""
-    foreign = {name: value for name, value in stored.items() if name not in _FIELDS}
-    if report.job.record.is_finished and RECORD not in stored:
-        return dict(stored)
+    foreign = {name: value for name, value in stored_status.items() if name not in _FIELDS}
+    if report.job.record.is_finished and RECORD not in stored_status:
+        return dict(stored_status)
     lines = tuple(report.lines())
     if report.job.record.is_finished:  # only its replicas, its TensorBoard and its record still change
-        fields = {**stored, **tasks.write(report, lines), RECORD: codec.write(report.record)}
-        return fields | _tensorboard(report, stored)
+        fields = {**stored_status, **tasks.write(report, lines), RECORD: codec.write(report.record)}
+        return fields | _tensorboard(report, stored_status)
     phase = conditions.phase_of(report, lines)
     return foreign | {
-        "conditions": conditions.write(report, lines, phase, stored),
+        "conditions": conditions.write(report, lines, phase, stored_status),
         "phase": str(phase),
-        **_replicas(report, lines, stored),
+        **_replicas(report, lines, stored_status),
         "backoffCount": report.record.restarts,
-        **_tensorboard(report, stored),
+        **_tensorboard(report, stored_status),
         RECORD: codec.write(report.record),
     }
 
 
-def _tensorboard(report: JobReport, stored: Body) -> dict[str, Any]:
+def _tensorboard(report: JobReport, stored_status: Body) -> dict[str, Any]:
     """How the TensorBoard stands; of one that nothing is known of, what is stored."""
     line, job = report.extras.get(RESOURCE), report.job
     if line is None:
-        is_stored = job.tensorboard_spec is not None and _TENSORBOARD in stored
-        return {_TENSORBOARD: stored[_TENSORBOARD]} if is_stored else {}
+        is_stored = job.tensorboard_spec is not None and _TENSORBOARD in stored_status
+        return {_TENSORBOARD: stored_status[_TENSORBOARD]} if is_stored else {}
     kind, is_ready = ("Warning" if line.refusal else "Normal"), line.status.get("phase") == TensorBoardPhase.RUNNING
     if not line.uid:
         reason = words.DEPENDENT_CREATE_FAILED if line.refusal else words.DEPENDENT_NOT_FOUND
@@ -69,12 +69,12 @@ def _tensorboard(report: JobReport, stored: Body) -> dict[str, Any]:
     return {_TENSORBOARD: {**fields, "note": ": ".join(parts)}}
 
 
-def _replicas(report: JobReport, lines: tuple[ReplicaLine, ...], stored: Body) -> dict[str, Any]:
+def _replicas(report: JobReport, lines: tuple[ReplicaLine, ...], stored_status: Body) -> dict[str, Any]:
     """Tasks and aggregate. Of a job that cannot be run nothing is counted: what was counted before stays."""
     if report.counts is not None:
         return tasks.write(report, lines)
     nothing = tasks.write(report, ())
-    return {name: stored.get(name, empty) for name, empty in nothing.items()}
+    return {name: stored_status.get(name, empty) for name, empty in nothing.items()}
 
 
 def _read_foreign(body: Body) -> JobRecord:
@@ -84,6 +84,6 @@ def _read_foreign(body: Body) -> JobRecord:
         entry = by_type.get(kind, _NOTHING)
         if entry.get("status") == "True" or body.get("phase") == _ENDS[phase]:
             cause = words.cause_of(text_of(entry, "reason")) if phase is JobPhase.FAILED else None
-            ended = parse_time(entry.get("lastTransitionTime"))
-            return JobRecord(phase=phase, failure=cause, completion_time=ended)
+            end = parse_time(entry.get("lastTransitionTime"))
+            return JobRecord(phase=phase, failure=cause, completion_time=end)
     return JobRecord()

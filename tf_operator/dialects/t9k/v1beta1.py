@@ -78,13 +78,13 @@ _CLEAN_PODS: Final = {
 }
 
 
-def read(metadata: Body, spec: object, stored: object) -> TrainingJob:
+def read(metadata: Body, spec: object, stored_status: object) -> TrainingJob:
     """The job that a TensorFlowTrainingJob describes; with ``problems`` where it is none. Never raises."""
     problems: list[FieldError] = []
     fields = Fields({"spec": spec}, "", problems).below("spec")
-    record = status.read(stored)
+    record = status.read(stored_status)
     job = structs.replace(
-        job_metadata.job_of(metadata, stored, PROFILE),
+        job_metadata.job_of(metadata, stored_status, PROFILE),
         replicas=_read_replicas(fields, run_mode.overrides(fields, record)),
         run_policy=_read_run_policy(fields),
         record=record,
@@ -159,9 +159,9 @@ def _progress_waits(job: TrainingJob) -> float:
 # --- What metrics and the check for other controllers want to know of every job that changes ------------------------
 
 
-def summarize(metadata: Mapping[str, Any], _spec: bytes, stored: bytes) -> JobSummary:
+def summarize(metadata: Mapping[str, Any], _spec: bytes, stored_status: bytes) -> JobSummary:
     """Where a job stands, in the phases that all APIs share: those of the metrics."""
-    return summaries.summarize(metadata, stored, _end_in)
+    return summaries.summarize(metadata, stored_status, _end_in)
 
 
 def _end_in(status: Body) -> JobPhase:

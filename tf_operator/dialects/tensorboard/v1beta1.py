@@ -42,10 +42,10 @@ def read(name: str, spec: object) -> TensorBoard:
     )
 
 
-def status(phase: TensorBoardPhase, *, url: str, message: str, stored: Body) -> dict[str, Any]:
+def status(phase: TensorBoardPhase, *, url: str, message: str, stored_status: Body) -> dict[str, Any]:
     """The whole status. What others keep in it stays."""
     fields: dict[str, str] = {"phase": phase, "url": url, "message": message}
-    return {name: value for name, value in stored.items() if name not in _FIELDS} | {
+    return {name: value for name, value in stored_status.items() if name not in _FIELDS} | {
         name: text for name, text in fields.items() if text
     }
 

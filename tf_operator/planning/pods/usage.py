@@ -96,8 +96,8 @@ def counts(view: JobView, after: JobRecord) -> Iterator[Count]:
     more = {kind: replica.run_seconds - before.of(kind).run_seconds for kind, replica in after.replicas.items()}
     for resource, amount in _requested(job, more).items() if any(more.values()) else ():
         yield Count(Transition.USED, reason=resource, seconds=amount)
-    if lost := after.lost_seconds - before.lost_seconds:
-        yield Count(Transition.LOST, reason=_cause(view, before, after), seconds=lost)
+    if seconds := after.lost_seconds - before.lost_seconds:
+        yield Count(Transition.LOST, reason=_cause(view, before, after), seconds=seconds)
 
 
 def _has_same_runs(view: JobView, before: JobRecord, record: JobRecord) -> bool:

@@ -73,7 +73,7 @@ def test_a_malformed_spec_is_a_value_with_problems():
 
 def test_what_others_keep_in_a_status_stays():
     stored = {"phase": "Running", "url": "u", "theirs": 1}
-    assert v1beta1.status(TensorBoardPhase.PENDING, url="", message="m", stored=stored) == {
+    assert v1beta1.status(TensorBoardPhase.PENDING, url="", message="m", stored_status=stored) == {
         "theirs": 1,
         "phase": "Pending",
         "message": "m",

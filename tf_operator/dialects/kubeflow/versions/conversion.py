@@ -107,8 +107,8 @@ def convert(body: Body, version: str, *, is_written: bool | None = None) -> dict
             raise ConversionError(f"apiVersion: there is no version {name!r} of TFJob in {GROUP}")
     if source == version:
         return dict(body)
-    stored = dict(body) if source == STORED else _to_v1(body, OLDER[source], is_written=is_written)
-    return stored if version == STORED else _from_v1(stored, OLDER[version])
+    v1_body = dict(body) if source == STORED else _to_v1(body, OLDER[source], is_written=is_written)
+    return v1_body if version == STORED else _from_v1(v1_body, OLDER[version])
 
 
 def is_piece(body: Body) -> bool:
@@ -122,8 +122,13 @@ def without_notes(body: Body) -> dict[str, Any]:
 
     What was created in v1alpha1 keeps what its rules need.
     """
-    needed = {ORIGIN, _fields_of(v1alpha1.NAME)} if origin_of(body) == v1alpha1.NAME else set()
-    notes = {*(_fields_of(name) for name in (STORED, *OLDER)), INCOMPLETE, ORIGIN, stored_schema.LEFT_OUT} - needed
+    needed_notes = {ORIGIN, _fields_of(v1alpha1.NAME)} if origin_of(body) == v1alpha1.NAME else set()
+    notes = {
+        *(_fields_of(name) for name in (STORED, *OLDER)),
+        INCOMPLETE,
+        ORIGIN,
+        stored_schema.LEFT_OUT,
+    } - needed_notes
     return _assemble(body, text_of(body, "apiVersion").rpartition("/")[2], _parts(body), dict.fromkeys(notes))
 
 
@@ -150,8 +155,8 @@ def spec_in(body: Body, version: str) -> dict[str, Any] | None:
 def runtime_id_of(body: Body, spec_id: str = "") -> str:
     """The ``RuntimeId`` of a job in v1: what the status has, or is given, or else what follows from the UID."""
     uid = text_of(metadata_of(body), "uid")
-    pinned = text_of(object_of(body, "status"), v1alpha1_status.RUNTIME_ID)
-    return pinned or spec_id or (generated_runtime_id(uid) if uid else "")
+    fixed_id = text_of(object_of(body, "status"), v1alpha1_status.RUNTIME_ID)
+    return fixed_id or spec_id or (generated_runtime_id(uid) if uid else "")
 
 
 def _to_v1(body: Body, version: Version, *, is_written: bool | None) -> dict[str, Any]:
@@ -165,29 +170,29 @@ def _to_v1(body: Body, version: Version, *, is_written: bool | None) -> dict[str
     normalized = parts.get("spec")
     if isinstance(normalized, Mapping):
         normalized = version.normalized(normalized, text_of(metadata_of(body), "uid"))
-        noted = annotations.get(_fields_of(STORED)) if fixed_fields is None else fixed_fields.get(fixed.FIELDS)
-        parts["spec"] = _spec_to_v1(normalized, version, noted)
-    stored, misfits = stored_schema.fitted(_without_status(parts) | version.status_to_v1(parts))
+        note = annotations.get(_fields_of(STORED)) if fixed_fields is None else fixed_fields.get(fixed.FIELDS)
+        parts["spec"] = _spec_to_v1(normalized, version, note)
+    v1_parts, misfits = stored_schema.fitted(_without_status(parts) | version.status_to_v1(parts))
     is_sent = fixed_fields is not None if is_written is None else is_written
-    if is_sent and (refused := [*misfits, *stored_schema.too_small(stored)]):
-        raise ConversionError(_refusal(refused))
-    lost: list[remainder.Difference] = []
+    if is_sent and (problems := [*misfits, *stored_schema.too_small(v1_parts)]):
+        raise ConversionError(_refusal(problems))
+    differences: list[remainder.Difference] = []
     if isinstance(normalized, Mapping):
-        came_back = version.spec_from_v1(stored["spec"])
-        lost = list(remainder.differences(version.split(normalized), version.split(came_back)))
+        came_back = version.spec_from_v1(v1_parts["spec"])
+        differences = list(remainder.differences(version.split(normalized), version.split(came_back)))
     # Of a malformed spec no version shows anything again, so what only this one has is left out, too.
     is_malformed = stored_schema.has_lost_of_spec(misfits)
-    left_out = stored_schema.encode(misfits, remainder.originals(lost, "spec") if is_malformed else {})
+    left_out = stored_schema.encode(misfits, remainder.originals(differences, "spec") if is_malformed else {})
     notes: dict[str, str | None] = {
         stored_schema.LEFT_OUT: left_out or annotations.get(stored_schema.LEFT_OUT),
         _fields_of(STORED): None,
         INCOMPLETE: None,
         # What has no room there is not worth an annotation that is too large.
-        _fields_of(version.name): "" if is_malformed else _note(lost),
+        _fields_of(version.name): "" if is_malformed else _note(differences),
     }
     if version.name == v1alpha1.NAME:
         notes[ORIGIN] = None if annotations.get(ORIGIN) == STORED else version.name
-    return _assemble(body, STORED, stored, _with_room(body, notes))
+    return _assemble(body, STORED, v1_parts, _with_room(body, notes))
 
 
 def _with_room(body: Body, notes: dict[str, str | None]) -> dict[str, str | None]:
@@ -199,35 +204,35 @@ def _with_room(body: Body, notes: dict[str, str | None]) -> dict[str, str | None
     return fitting
 
 
-def _spec_to_v1(normalized: Body, version: Version, noted: object = None) -> dict[str, Any]:
-    converted = version.spec_to_v1(normalized)
-    return version.join_v1(converted, _restore(version.split_v1(converted), noted))
+def _spec_to_v1(spec: Body, version: Version, note: object = None) -> dict[str, Any]:
+    v1_spec = version.spec_to_v1(spec)
+    return version.join_v1(v1_spec, _restore(version.split_v1(v1_spec), note))
 
 
 def _refusal(misfits: Sequence[Misfit]) -> str:
-    listed = "; ".join(f"{misfit.field}: {misfit.rule}" for misfit in misfits[:_MOST_MISFITS])
+    listing = "; ".join(f"{misfit.field}: {misfit.rule}" for misfit in misfits[:_MOST_MISFITS])
     more = f"; and {len(misfits) - _MOST_MISFITS} more" if len(misfits) > _MOST_MISFITS else ""
-    return f"v1, in which jobs are stored, does not take {listed}{more}; correct it, or {_fields_of(STORED)}"
+    return f"v1, in which jobs are stored, does not take {listing}{more}; correct it, or {_fields_of(STORED)}"
 
 
 def _from_v1(body: Body, version: Version) -> dict[str, Any]:
     parts = _parts(body)
     notes: dict[str, str | None] = {_fields_of(version.name): None}
-    lost: str | None = ""
+    note: str | None = ""
     spec = _spec_from_v1(body, version)
     if spec is not None:
         came_back = version.spec_to_v1(version.normalized(spec, ""))
-        lost = _note([*remainder.differences(version.split_v1(parts["spec"]), version.split_v1(came_back))])
-        notes |= {_fields_of(STORED): lost, INCOMPLETE: "true" if lost is None else None}
+        note = _note([*remainder.differences(version.split_v1(parts["spec"]), version.split_v1(came_back))])
+        notes |= {_fields_of(STORED): note, INCOMPLETE: "true" if note is None else None}
         parts["spec"] = version.with_implied_fields(
             spec, runtime_id_of(body) if origin_of(body) == version.name else None
         )
     if version.name == v1alpha1.NAME:
         notes[ORIGIN] = None if _annotations(body).get(ORIGIN) == version.name else STORED
     if not remainder.fit(_annotations_after(body, notes)):
-        lost = None
+        note = None
         notes |= _without_the_largest(body, notes | {_fields_of(STORED): None, INCOMPLETE: "true"})
-    status = fixed.add(version.status_from_v1(parts, spec), body, lost)
+    status = fixed.add(version.status_from_v1(parts, spec), body, note)
     return _assemble(body, version.name, _without_status(parts) | status, notes)
 
 
@@ -235,20 +240,20 @@ def _spec_from_v1(body: Body, version: Version) -> dict[str, Any] | None:
     spec = body.get("spec")
     if not isinstance(spec, Mapping):
         return None
-    converted = version.spec_from_v1(spec)
-    noted = remainder.decode(_annotations(body).get(_fields_of(version.name)))
-    if not noted:
-        return version.join(converted, version.split(converted))
-    joined = version.join(converted, remainder.restore(version.split(converted), noted))
-    return version.join(converted, version.split(converted)) if _is_forged(version, joined, converted) else joined
+    own_spec = version.spec_from_v1(spec)
+    note = remainder.decode(_annotations(body).get(_fields_of(version.name)))
+    if not note:
+        return version.join(own_spec, version.split(own_spec))
+    full_spec = version.join(own_spec, remainder.restore(version.split(own_spec), note))
+    return version.join(own_spec, version.split(own_spec)) if _is_forged(version, full_spec, own_spec) else full_spec
 
 
-def _is_forged(version: Version, noted: Body, converted: Body) -> bool:
+def _is_forged(version: Version, spec_with_note: Body, spec_without: Body) -> bool:
     """Whether v1 takes less of a spec with a note than without: nobody notes that, and no such write is accepted.
 
     Replicas that are the same in both are not looked at: their templates may be large.
     """
-    with_note, without = (version.spec_to_v1(version.normalized(spec, "")) for spec in (noted, converted))
+    with_note, without = (version.spec_to_v1(version.normalized(spec, "")) for spec in (spec_with_note, spec_without))
     return _misfits(with_note, unlike=without) > _misfits(without, unlike=with_note)
 
 
@@ -263,9 +268,9 @@ def _restore(own: Body, text: object) -> dict[str, Any]:
     return remainder.restore(own, remainder.decode(text))
 
 
-def _note(lost: list[remainder.Difference]) -> str | None:
+def _note(differences: list[remainder.Difference]) -> str | None:
     """The text with which it comes back; empty for nothing, ``None`` when it is too large."""
-    return remainder.encode(lost) if lost else ""
+    return remainder.encode(differences) if differences else ""
 
 
 def _parts(body: Body) -> dict[str, Any]:

@@ -39,35 +39,35 @@ class Difference:
 def differences(original: Body, came_back: Body, path: tuple[str, ...] = ()) -> Iterator[Difference]:
     """The places in which two objects differ; the fields of an object before the object itself."""
     for name in sorted({*original, *came_back}):
-        value, returned = original.get(name, _ABSENT), came_back.get(name, _ABSENT)
-        if _is_same(value, returned):
+        value, other = original.get(name, _ABSENT), came_back.get(name, _ABSENT)
+        if _is_same(value, other):
             continue
         place = (*path, name)
-        if len(place) == DEEPEST or not _may_descend(value, returned):
-            yield Difference(place, returned, value)
+        if len(place) == DEEPEST or not _may_descend(value, other):
+            yield Difference(place, other, value)
             continue
-        yield from differences(mapping_of(value), mapping_of(returned), place)
+        yield from differences(mapping_of(value), mapping_of(other), place)
         if value is _ABSENT:  # when all its fields are gone
             yield Difference(place, {}, _ABSENT)
 
 
 def restore(came_back: Body, changes: list[Difference], depth: int = 0) -> dict[str, Any]:
     """The object with the original values in all places that nobody has changed since."""
-    restored: dict[str, Any] = dict(came_back)
+    result: dict[str, Any] = dict(came_back)
     places: dict[str, list[Difference]] = {}
     for entry in changes:
         places.setdefault(entry.path[depth], []).append(entry)
     for name, group in places.items():
         below = [entry for entry in group if len(entry.path) > depth + 1]
-        inner = restored.get(name, {})
+        inner = result.get(name, {})
         if below and isinstance(inner, Mapping):
-            changed = restore(inner, below, depth + 1)
-            if changed or name in restored:
-                restored[name] = changed
+            inner_part = restore(inner, below, depth + 1)
+            if inner_part or name in result:
+                result[name] = inner_part
         for entry in group:
             if len(entry.path) == depth + 1:
-                _put_back(restored, name, entry)
-    return restored
+                _put_back(result, name, entry)
+    return result
 
 
 def originals(changes: list[Difference], whole: str) -> dict[str, object]:
@@ -87,12 +87,12 @@ def encode(changes: list[Difference]) -> str | None:
 def decode(text: object) -> list[Difference]:
     """The differences in an annotation. A user may have written anything there: what is none is ignored."""
     try:
-        listed = msgspec.json.decode(text) if isinstance(text, str) and len(text) <= LARGEST else []
+        entries = msgspec.json.decode(text) if isinstance(text, str) and len(text) <= LARGEST else []
     except (msgspec.DecodeError, RecursionError):
         return []
     return [
         Difference(tuple(entry["path"]), entry.get("back", _ABSENT), entry.get("original", _ABSENT))
-        for entry in objects_of(listed)
+        for entry in objects_of(entries)
         if _is_path(entry.get("path")) and _is_storable(entry.get("original"))
     ]
 
@@ -116,11 +116,11 @@ def _put_back(body: dict[str, Any], name: str, entry: Difference) -> None:
         body[name] = entry.original
 
 
-def _may_descend(value: object, returned: object) -> bool:
+def _may_descend(value: object, other: object) -> bool:
     """Whether the difference of two values is that of their fields; an object that is absent has none."""
-    if value is _ABSENT or returned is _ABSENT:
-        return bool(mapping_of(value) or mapping_of(returned))
-    return isinstance(value, Mapping) and isinstance(returned, Mapping)
+    if value is _ABSENT or other is _ABSENT:
+        return bool(mapping_of(value) or mapping_of(other))
+    return isinstance(value, Mapping) and isinstance(other, Mapping)
 
 
 def _is_same(one: object, other: object) -> bool:

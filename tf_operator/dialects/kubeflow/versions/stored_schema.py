@@ -35,9 +35,9 @@ def fitted(parts: Body) -> tuple[dict[str, Any], list[Misfit]]:
     return fit(parts, _schema())
 
 
-def too_small(stored: Body) -> Iterator[Misfit]:
+def too_small(body: Body) -> Iterator[Misfit]:
     """What no schema says: the most memory of replicas, where a template in an older version has a higher limit now."""
-    replicas = object_of(object_of(stored, "spec"), REPLICAS)
+    replicas = object_of(object_of(body, "spec"), REPLICAS)
     for kind in replicas:
         entry = object_of(replicas, kind)
         policy = OOMPolicy(0, text_of(object_of(entry, "oomPolicy"), "maxMemory"))
@@ -63,9 +63,9 @@ def encode(misfits: list[Misfit], others: dict[str, object]) -> str | None:
     values = {misfit.field: misfit.value for misfit in sorted(misfits, key=_field_of) if misfit.value is not None}
     if not values:
         return None
-    named = dict.fromkeys([*others][:_MOST_NAMES])
-    names = [field[:_LONGEST_NAME] for field in [*values, *named][:_MOST_NAMES]]
-    texts = map(_text_of, (values | others, values | named, names))
+    other_names = dict.fromkeys([*others][:_MOST_NAMES])
+    names = [field[:_LONGEST_NAME] for field in [*values, *other_names][:_MOST_NAMES]]
+    texts = map(_text_of, (values | others, values | other_names, names))
     return next(text for text in texts if text)
 
 
@@ -98,11 +98,11 @@ def problems(annotations: Body) -> list[FieldError]:
 def _fields(text: object) -> list[str]:
     """The fields that an annotation names. Who may write the job may have written anything there."""
     try:
-        decoded = msgspec.json.decode(text) if isinstance(text, str) else []
+        fields = msgspec.json.decode(text) if isinstance(text, str) else []
     except (msgspec.DecodeError, RecursionError):
         return []
-    named = decoded if isinstance(decoded, Mapping | list) else []
-    return [field[:_LONGEST_NAME] for field in [*named][:_MOST_NAMES] if isinstance(field, str)]
+    names = fields if isinstance(fields, Mapping | list) else []
+    return [field[:_LONGEST_NAME] for field in [*names][:_MOST_NAMES] if isinstance(field, str)]
 
 
 @cache

@@ -58,30 +58,30 @@ def with_implied_fields(spec: Body, runtime_id: str | None) -> dict[str, Any]:
     """The spec as users read it, with what nobody gave, unless the job has the rules of v1."""
     if runtime_id is None:
         return dict(spec)
-    added = {_IMAGE: DEFAULT_IMAGE} | ({RUNTIME_ID: runtime_id} if runtime_id else {})
-    return added | dict(spec)
+    fields = {_IMAGE: DEFAULT_IMAGE} | ({RUNTIME_ID: runtime_id} if runtime_id else {})
+    return fields | dict(spec)
 
 
 def to_v1(spec: Body) -> dict[str, Any]:
-    converted: dict[str, Any] = {"runPolicy": {**ADDED_BY_V1, CLEAN: spec.get(_CLEAN_UP, str(CleanPodPolicy.RUNNING))}}
+    result: dict[str, Any] = {"runPolicy": {**ADDED_BY_V1, CLEAN: spec.get(_CLEAN_UP, str(CleanPodPolicy.RUNNING))}}
     items = _items(spec)
     if (counts := _elastic(spec)) and items is not None:
-        converted[_ELASTIC] = counts
-    return converted | {REPLICAS: {TYPES[item[_TYPE]].value: _entry(item, spec) for item in items or ()}}
+        result[_ELASTIC] = counts
+    return result | {REPLICAS: {TYPES[item[_TYPE]].value: _entry(item, spec) for item in items or ()}}
 
 
 def from_v1(spec: Body) -> dict[str, Any]:
     """The spec in v1alpha1, as far as v1 knows it."""
-    converted: dict[str, Any] = {_CLEAN_UP: object_of(spec, "runPolicy").get(CLEAN, str(CleanPodPolicy.NONE))}
+    result: dict[str, Any] = {_CLEAN_UP: object_of(spec, "runPolicy").get(CLEAN, str(CleanPodPolicy.NONE))}
     replicas = spec.get(REPLICAS)
     if not isinstance(replicas, Mapping) or not replicas:  # no list, or a malformed one
-        return converted
-    converted[LIST] = [_item(kind, replicas[key]) for kind, key in _keys(replicas).items()]
-    schedulers = [_pod(item).get(_SCHEDULER) for item in converted[LIST]]
+        return result
+    result[LIST] = [_item(kind, replicas[key]) for kind, key in _keys(replicas).items()]
+    schedulers = [_pod(item).get(_SCHEDULER) for item in result[LIST]]
     scheduler = schedulers[0] if schedulers and schedulers[1:] == schedulers[:-1] else None
     elastic = object_of(spec, _ELASTIC)
-    converted |= {name: elastic[field] for name, field in _COUNTS.items() if _is_count(elastic.get(field))}
-    return converted | ({_SCHEDULER: scheduler} if scheduler and isinstance(scheduler, str) else {})
+    result |= {name: elastic[field] for name, field in _COUNTS.items() if _is_count(elastic.get(field))}
+    return result | ({_SCHEDULER: scheduler} if scheduler and isinstance(scheduler, str) else {})
 
 
 # --- What may be noted of a spec -----------------------------------------------------------------------------------
@@ -92,9 +92,9 @@ def split(spec: Body) -> dict[str, Any]:
     items = _items(spec)
     if items is None:
         return dict(spec)
-    noted: dict[str, Any] = {item[_TYPE]: _without(item, _TYPE, "replicas", "template") for item in items}
-    noted[_ORDER] = [item[_TYPE] for item in items]
-    return _without(spec, LIST) | {_ITEMS: noted}
+    notes: dict[str, Any] = {item[_TYPE]: _without(item, _TYPE, "replicas", "template") for item in items}
+    notes[_ORDER] = [item[_TYPE] for item in items]
+    return _without(spec, LIST) | {_ITEMS: notes}
 
 
 def join(spec: Body, own: Body) -> dict[str, Any]:
@@ -108,9 +108,9 @@ def join(spec: Body, own: Body) -> dict[str, Any]:
         return fields | ({LIST: own[LIST]} if LIST in own and _items(own) is None else {})
     if _elastic({**fields, LIST: items}) != _elastic(spec):
         fields = _without(fields, *_COUNTS) | {name: spec[name] for name in _COUNTS if name in spec}
-    noted = object_of(own, _ITEMS)
-    order = noted.get(_ORDER)
-    by_type: dict[str, Any] = {item[_TYPE]: _restored_item(item, object_of(noted, item[_TYPE])) for item in items}
+    notes = object_of(own, _ITEMS)
+    order = notes.get(_ORDER)
+    by_type: dict[str, Any] = {item[_TYPE]: _restored_item(item, object_of(notes, item[_TYPE])) for item in items}
     types = order if isinstance(order, list) and sorted(map(str, order)) == sorted(by_type) else by_type
     return fields | {LIST: [by_type[kind] for kind in types]}
 
@@ -121,9 +121,9 @@ def split_v1(spec: Body) -> dict[str, Any]:
     if not isinstance(replicas, Mapping):
         return dict(spec)
     keys = _keys(replicas)
-    noted: dict[str, Any] = {kind: _without(replicas[key], "template") for kind, key in keys.items()}
+    notes: dict[str, Any] = {kind: _without(replicas[key], "template") for kind, key in keys.items()}
     others = {key: [replicas[key]] for key in not_listed(replicas)}  # in lists, to be noted as a whole
-    return _without(spec, REPLICAS) | {_ENTRIES: noted | {_KEYS: keys, OTHERS: others}}
+    return _without(spec, REPLICAS) | {_ENTRIES: notes | {_KEYS: keys, OTHERS: others}}
 
 
 def join_v1(spec: Body, own: Body) -> dict[str, Any]:
@@ -134,34 +134,34 @@ def join_v1(spec: Body, own: Body) -> dict[str, Any]:
         return fields | (
             {REPLICAS: own[REPLICAS]} if REPLICAS in own and not isinstance(own[REPLICAS], Mapping) else {}
         )
-    noted = object_of(own, _ENTRIES)
-    names = object_of(noted, _KEYS)
-    listed = _keys(replicas)
-    joined: dict[str, Any] = {}
-    for kind, key in listed.items():
+    notes = object_of(own, _ENTRIES)
+    names = object_of(notes, _KEYS)
+    keys = _keys(replicas)
+    entries: dict[str, Any] = {}
+    for kind, key in keys.items():
         name = text_of(names, kind)
         is_name = _SHOWN_AS.get(name.lower()) == kind
-        joined[name if is_name else key] = _restored_entry(replicas[key], object_of(noted, kind))
-    noted_others = {key: entry for key, entry in object_of(noted, OTHERS).items() if isinstance(entry, list)}
-    others = {key: entry[0] for key, entry in noted_others.items() if entry and _may_be_other(key, entry[0], listed)}
-    return fields | {REPLICAS: others | joined}
+        entries[name if is_name else key] = _restored_entry(replicas[key], object_of(notes, kind))
+    noted_others = {key: entry for key, entry in object_of(notes, OTHERS).items() if isinstance(entry, list)}
+    others = {key: entry[0] for key, entry in noted_others.items() if entry and _may_be_other(key, entry[0], keys)}
+    return fields | {REPLICAS: others | entries}
 
 
-def _may_be_other(key: str, entry: object, listed: Mapping[str, str]) -> bool:
+def _may_be_other(key: str, entry: object, keys: Mapping[str, str]) -> bool:
     """Replicas that a list has a place for are not added to it by a note, unless that makes them malformed."""
     kind = _SHOWN_AS.get(key.lower())
-    return kind is None or kind in listed or not isinstance(entry, Mapping)
+    return kind is None or kind in keys or not isinstance(entry, Mapping)
 
 
-def _restored_item(item: Body, noted: Body) -> dict[str, Any]:
+def _restored_item(item: Body, note: Body) -> dict[str, Any]:
     current = {name: item[name] for name in (_TYPE, "replicas", "template") if name in item}
-    return _without(noted, _TYPE, "replicas", "template") | current
+    return _without(note, _TYPE, "replicas", "template") | current
 
 
-def _restored_entry(entry: Body, noted: Body) -> dict[str, Any]:
-    restored = _without(noted, "template") | {name: entry[name] for name in ("template",) if name in entry}
+def _restored_entry(entry: Body, note: Body) -> dict[str, Any]:
+    result = _without(note, "template") | {name: entry[name] for name in ("template",) if name in entry}
     # A count that v1 does not give, or gives as null, is 1 in the list.
-    return restored | ({"replicas": entry["replicas"]} if noted.get("replicas") is not None else {})
+    return result | ({"replicas": entry["replicas"]} if note.get("replicas") is not None else {})
 
 
 # --- The replicas --------------------------------------------------------------------------------------------------
@@ -169,17 +169,17 @@ def _restored_entry(entry: Body, noted: Body) -> dict[str, Any]:
 
 def _items(spec: Body) -> list[dict[str, Any]] | None:
     """The items of a well-formed list, with type, count and port; ``None`` when there is none, or it is empty."""
-    listed = spec.get(LIST)
-    if not isinstance(listed, list) or not listed or not all(isinstance(item, Mapping) for item in listed):
+    elements = spec.get(LIST)
+    if not isinstance(elements, list) or not elements or not all(isinstance(item, Mapping) for item in elements):
         return None
-    items = [_with_defaults(item) for item in listed]
+    items = [_with_defaults(item) for item in elements]
     types = {text_of(item, _TYPE) for item in items}
     return items if len(types) == len(items) and types <= TYPES.keys() else None
 
 
 def _with_defaults(item: Body) -> dict[str, Any]:
-    filled: dict[str, Any] = {_TYPE: "MASTER", "replicas": defaults.REPLICAS, _PORT: PORT}
-    return dict(item) | {name: value for name, value in filled.items() if item.get(name) is None}
+    default_fields: dict[str, Any] = {_TYPE: "MASTER", "replicas": defaults.REPLICAS, _PORT: PORT}
+    return dict(item) | {name: value for name, value in default_fields.items() if item.get(name) is None}
 
 
 def _keys(replicas: Body) -> dict[str, str]:
@@ -193,8 +193,8 @@ def _keys(replicas: Body) -> dict[str, str]:
 
 def not_listed(replicas: Body) -> list[str]:
     """The keys of v1 that have no place in the list."""
-    listed = _keys(replicas).values()
-    return [key for key in replicas if key not in listed]
+    keys = _keys(replicas).values()
+    return [key for key in replicas if key not in keys]
 
 
 def _entry(item: Body, spec: Body) -> dict[str, Any]:
@@ -240,8 +240,8 @@ def _needs_server(item: Body) -> bool:
 
 def _with_pod(template: object) -> object:
     """The template with an empty pod if it has none; what is no template stays as it is."""
-    filled = {} if template is None else template
-    return {**filled, "spec": {}} if isinstance(filled, Mapping) and filled.get("spec") is None else filled
+    body = {} if template is None else template
+    return {**body, "spec": {}} if isinstance(body, Mapping) and body.get("spec") is None else body
 
 
 def _adapt(template: object, item: Body, scheduler: str) -> object:
@@ -258,10 +258,10 @@ def _adapt(template: object, item: Body, scheduler: str) -> object:
 
 def _open_port(container: Body, port: int) -> dict[str, Any]:
     ports = container.get("ports")
-    listed = ports if isinstance(ports, list) else []
-    changed = [{**entry, "containerPort": port} if _is_ours(entry) else entry for entry in listed]
-    added = [] if any(map(_is_ours, listed)) else [{"name": PORT_NAME, "containerPort": port}]
-    return {**container, "ports": [*changed, *added]}
+    entries = ports if isinstance(ports, list) else []
+    own_entries = [{**entry, "containerPort": port} if _is_ours(entry) else entry for entry in entries]
+    additions = [] if any(map(_is_ours, entries)) else [{"name": PORT_NAME, "containerPort": port}]
+    return {**container, "ports": [*own_entries, *additions]}
 
 
 def _port_of(template: object) -> object:

@@ -89,10 +89,10 @@ def _fields(status: Body, spec: object) -> dict[str, Any]:
 
 def _of_queue(status: Body, record: JobRecord) -> dict[str, Any]:
     """What the fork with auto-scaling said of the jobs in its queue."""
-    started = record.first_run_time or record.all_running_time or (record.start_time if record.is_finished else None)
+    start = record.first_run_time or record.all_running_time or (record.start_time if record.is_finished else None)
     times = {
         "enqueueScheduleTime": record.queue.queued_time,
-        "startRunTime": started,
+        "startRunTime": start,
         "jobFinishTime": record.completion_time,
     }
     workers = object_of(object_of(status, "replicaStatuses"), ReplicaType.WORKER)
@@ -124,6 +124,8 @@ def _counts(status: Body, record: JobRecord, spec: object) -> Iterable[TypeCount
             kind = ReplicaType.CHIEF
         if kind is ReplicaType.WORKER and record.elastic.asked_for == count:
             count = record.elastic.workers or count
-        counted = record.of(kind)
-        failed = len(counted.failed) or (0 if ORIGIN in status else count_of(object_of(replicas, kind), "failed"))
-        yield TypeCounts(name, count, len(counted.completed), failed)
+        replica_record = record.of(kind)
+        failures = len(replica_record.failed) or (
+            0 if ORIGIN in status else count_of(object_of(replicas, kind), "failed")
+        )
+        yield TypeCounts(name, count, len(replica_record.completed), failures)

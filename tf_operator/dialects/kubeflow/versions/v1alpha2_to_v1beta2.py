@@ -78,9 +78,9 @@ class FlatVersion:
 
     def join_v1(self, spec: Body, own: Body) -> dict[str, Any]:
         """The spec of v1 with these fields in place of its own; of the replicas with those that only v1 has."""
-        noted = object_of(own, _ENTRIES)
+        notes = object_of(own, _ENTRIES)
         entries = {
-            key: {**entry, **_pick(object_of(noted, key), _ONLY_IN_V1)} if isinstance(entry, Mapping) else entry
+            key: {**entry, **_pick(object_of(notes, key), _ONLY_IN_V1)} if isinstance(entry, Mapping) else entry
             for key, entry in object_of(spec, REPLICAS).items()
         }
         others = {name: value for name, value in own.items() if name != _ENTRIES}
