@@ -50,10 +50,10 @@ class Clock(ABC):
         if seconds <= 0:
             await asyncio.sleep(0)
             return
-        woken = asyncio.Event()
-        timer = self.call_at(self.monotonic() + seconds, woken.set)
+        wakeup = asyncio.Event()
+        timer = self.call_at(self.monotonic() + seconds, wakeup.set)
         try:
-            await woken.wait()
+            await wakeup.wait()
         finally:
             timer.cancel()
 

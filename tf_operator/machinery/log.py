@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from typing import Any
 
 _preparations: list[Callable[[], object]] = []
-_bound: ContextVar[Mapping[str, object]] = ContextVar("bound", default={})  # noqa: B039 (it is never changed in place)
+_bound_fields: ContextVar[Mapping[str, object]] = ContextVar("bound", default={})  # noqa: B039 (it is never changed in place)
 
 
 class Logger:
@@ -74,22 +74,22 @@ def bound(**fields: object) -> Iterator[None]:
 
     At its end, whatever ``bind`` has added inside is forgotten, too.
     """
-    token = _bound.set({**_bound.get(), **fields})
+    token = _bound_fields.set({**_bound_fields.get(), **fields})
     try:
         yield
     finally:
-        _bound.reset(token)
+        _bound_fields.reset(token)
 
 
 def bind(**fields: object) -> None:
     """From here to the end of the block of ``bound`` around it, records have these fields as well."""
-    _bound.set({**_bound.get(), **fields})
+    _bound_fields.set({**_bound_fields.get(), **fields})
 
 
 def bound_fields() -> Mapping[str, object]:
-    return _bound.get()
+    return _bound_fields.get()
 
 
 def merge_bound(_logger: object, _method: str, record: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """A processor of structlog: what is bound, below what the record says itself."""
-    return {**_bound.get(), **record}
+    return {**_bound_fields.get(), **record}

@@ -16,12 +16,12 @@ async def accept(listener: socket.socket) -> socket.socket:
     """
     while True:
         try:
-            accepted, _ = listener.accept()
+            sock, _ = listener.accept()
         except (BlockingIOError, InterruptedError):
             await wait_readable(listener)
         else:
-            accepted.settimeout(0)
-            return accepted
+            sock.settimeout(0)
+            return sock
 
 
 def abort(transport: asyncio.WriteTransport) -> None:

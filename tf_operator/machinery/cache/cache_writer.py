@@ -55,14 +55,14 @@ class CacheWriter(Generic[T]):
         *,
         namespace: str,
         notify: Callable[[Sequence[Change[T]]], None],
-        completed: Callable[[str], None],
+        on_list: Callable[[str], None],
     ) -> None:
-        """``notify`` gets every change when it is in the store; ``completed`` the namespace of a new list."""
+        """``notify`` gets every change when it is in the store; ``on_list`` the namespace of a new list."""
         self._store = store
         self._reader = reader
         self._namespace = namespace
         self._notify = notify
-        self._completed = completed
+        self._on_list = on_list
         self._resource_version = ""
 
     def start_relist(self) -> "Relist[T]":
@@ -78,11 +78,11 @@ class CacheWriter(Generic[T]):
         if kind != "DELETED" and item is not None:
             self._notify(self._put(item, {}))
             return metadata.resource_version
-        cached = self._store.get(metadata.key)
-        if cached is not None and cached.metadata.uid == metadata.uid:
+        current = self._store.get(metadata.key)
+        if current is not None and current.metadata.uid == metadata.uid:
             # Gone; or there, but in a state that cannot be decoded: what was known of it is no longer so.
             self._store.remove(metadata.key)
-            self._notify([Deleted(cached if item is None else item, final_state_known=item is not None)])
+            self._notify([Deleted(current if item is None else item, final_state_known=item is not None)])
         return metadata.resource_version
 
     def on_bookmark(self, version: str) -> bool:
@@ -92,32 +92,32 @@ class CacheWriter(Generic[T]):
             return True
         return version in {"", self._resource_version}
 
-    def replace(self, items: Mapping[ObjectKey, T], gone: Mapping[str, T], version: str) -> None:
-        """Make the store hold exactly ``items`` in this scope. ``gone``: final states by UID, where seen.
+    def replace(self, items: Mapping[ObjectKey, T], final_states: Mapping[str, T], version: str) -> None:
+        """Make the store hold exactly ``items`` in this scope. ``final_states``: by UID, where seen.
 
         First everything changes, then all are notified: a handler never sees half a list.
         """
         changes: list[Change[T]] = []
-        for cached in self._store:
-            key = cached.metadata.key
+        for current in self._store:
+            key = current.metadata.key
             if key not in items and self._namespace in {"", key.namespace}:
                 self._store.remove(key)
-                changes.append(_deletion_of(cached, gone))
+                changes.append(_deletion_of(current, final_states))
         for key, item in items.items():
             if self._store.get(key) is not item:
-                changes += self._put(item, gone)
+                changes += self._put(item, final_states)
         self._advance(version)
         self._notify(changes)
-        self._completed(self._namespace)
+        self._on_list(self._namespace)
 
-    def _put(self, item: T, gone: Mapping[str, T]) -> list[Change[T]]:
+    def _put(self, item: T, final_states: Mapping[str, T]) -> list[Change[T]]:
         """Store an object. One that was created again under its old name is a deletion and an addition."""
         old = self._store.put(item)
         if old is None:
             return [Added(item)]
         if old.metadata.uid == item.metadata.uid:
             return [Updated(old, item)]
-        return [_deletion_of(old, gone), Added(item)]
+        return [_deletion_of(old, final_states), Added(item)]
 
     def _advance(self, version: str) -> None:
         self._resource_version = version
@@ -132,7 +132,7 @@ class Relist(Generic[T]):
         self._store = store
         self._reader = reader
         self._items: dict[ObjectKey, T] = {}
-        self._gone: dict[str, T] = {}
+        self._final_states: dict[str, T] = {}
 
     def __len__(self) -> int:
         return len(self._items)
@@ -140,30 +140,30 @@ class Relist(Generic[T]):
     def apply(self, kind: str, raw: msgspec.Raw) -> None:
         """One object of the list, or what happened to one while the list was read."""
         metadata, item = self._reader.read(raw)
-        newest = self._items.get(metadata.key, self._gone.get(metadata.uid))
+        newest = self._items.get(metadata.key, self._final_states.get(metadata.uid))
         if newest is not None and not _is_past(metadata.resource_version, newest.metadata.resource_version):
             return
         if kind == "DELETED" or item is None:
             self._items.pop(metadata.key, None)
             if item is not None:
-                self._gone[metadata.uid] = item
+                self._final_states[metadata.uid] = item
             return
-        cached = self._store.get(metadata.key)
+        current = self._store.get(metadata.key)
         # What has not changed is no news, and not kept twice while the list is read. Compared by value: in a
         # restored etcd the same version may come to stand for something else.
-        self._items[metadata.key] = cached if cached == item and cached is not None else item
+        self._items[metadata.key] = current if current == item and current is not None else item
 
     def finish(self, version: str) -> None:
         """The list is complete as of ``version``: it replaces the old one in one step."""
-        self._writer.replace(self._items, self._gone, version)
+        self._writer.replace(self._items, self._final_states, version)
 
 
-def _deletion_of(cached: T, gone: Mapping[str, T]) -> Deleted[T]:
-    final = gone.get(cached.metadata.uid)
-    return Deleted(cached if final is None else final, final_state_known=final is not None)
+def _deletion_of(item: T, final_states: Mapping[str, T]) -> Deleted[T]:
+    final = final_states.get(item.metadata.uid)
+    return Deleted(item if final is None else final, final_state_known=final is not None)
 
 
-def _is_past(version: str, reached: str) -> bool:
+def _is_past(version: str, position: str) -> bool:
     """Whether a version is past another one. What cannot be compared counts as news; ``0`` is no object's version."""
-    new, old = resource_version.parse(version), resource_version.parse(reached)
+    new, old = resource_version.parse(version), resource_version.parse(position)
     return version not in {"", "0"} if new is None or old is None else new > old

@@ -91,8 +91,8 @@ class PendingWrites:
 
         The reply may come after the event: then nothing is awaited.
         """
-        if awaited := self._record_of(owner, resource):
-            awaited.change(uid, version)
+        if writes := self._record_of(owner, resource):
+            writes.change(uid, version)
 
     def deleted(self, owner: OwnerKey, resource: str, *, uid: str, version: str = "") -> None:
         """An object was deleted or began to terminate; also when the reply was 404, gone already.
@@ -100,8 +100,8 @@ class PendingWrites:
         ``version`` comes from the reply, which carries that of the deletion, or of the change that began it.
         A reply without one is fine (``Status``): then the object has to vanish from the cache.
         """
-        if awaited := self._record_of(owner, resource):
-            awaited.deleted[uid] = resource_version.parse(version)
+        if writes := self._record_of(owner, resource):
+            writes.deletions[uid] = resource_version.parse(version)
 
     def outcome_unknown(self, owner: OwnerKey, resource: str) -> None:
         """The outcome of a write is unknown (the reply was lost), or contradicts the cache (AlreadyExists).
@@ -109,8 +109,8 @@ class PendingWrites:
         The next reconcile reads live. A write that the apiserver carries out later still is not seen by that either;
         deterministic names and preconditions must make it harmless.
         """
-        if awaited := self._record_of(owner, resource):
-            awaited.in_doubt = True
+        if writes := self._record_of(owner, resource):
+            writes.in_doubt = True
 
     def read_live(self, owner: OwnerKey, resource: str, *, version: str, uid: str | None = None) -> None:
         """The resource was read from the apiserver, consistently, after ``cache_state`` asked for it.
@@ -120,8 +120,8 @@ class PendingWrites:
         has come as far, the next reconciles read live too instead of waiting.
         """
         record = self._records.get(owner.key, {}).get(owner.uid)
-        if record is not None and resource in record.awaited:
-            record.awaited[resource].replace(version, uid)
+        if record is not None and resource in record.writes:
+            record.writes[resource].replace(version, uid)
 
     def cache_state(self, owner: OwnerKey) -> CacheState:
         """What a reconcile for this owner may rely on. Ask before anything is read, live or from a cache."""
@@ -134,13 +134,13 @@ class PendingWrites:
             return CacheState(Freshness.CAUGHT_UP)
         record = records[owner.uid]
         now = self._clock.monotonic()
-        if any(awaited.in_doubt for awaited in record.awaited.values()):
+        if any(writes.in_doubt for writes in record.writes.values()):
             record.deadline = now
         if now < record.deadline:
-            return CacheState(Freshness.BEHIND, tuple(record.awaited), record.deadline - now)
-        for awaited in record.awaited.values():
-            awaited.note_position()
-        return CacheState(Freshness.READ_LIVE, tuple(record.awaited))
+            return CacheState(Freshness.BEHIND, tuple(record.writes), record.deadline - now)
+        for writes in record.writes.values():
+            writes.note_position()
+        return CacheState(Freshness.READ_LIVE, tuple(record.writes))
 
     def forget(self, key: ObjectKey, *, except_uid: str = "") -> None:
         """No object has this key any more, or one of this UID: nothing will be decided for another UID."""
@@ -153,16 +153,16 @@ class PendingWrites:
         """How many owners have a record: what was written and not been asked about since, or is behind."""
         return sum(len(records) for records in self._records.values())
 
-    def _record_of(self, owner: OwnerKey, resource: str) -> "_Awaited | None":
+    def _record_of(self, owner: OwnerKey, resource: str) -> "_ResourceWrites | None":
         """Where a write is recorded, if it is. The time starts again with each one, unless it has already run out."""
         if resource in self._uncached:
             return None
         now = self._clock.monotonic()
         records = self._records.setdefault(owner.key, {})
-        record = records.setdefault(owner.uid, _Record(deadline=now + self._limit, awaited={}))
+        record = records.setdefault(owner.uid, _Record(deadline=now + self._limit, writes={}))
         if now < record.deadline:
             record.deadline = now + self._limit
-        return record.awaited.setdefault(resource, _Awaited(self._caches[resource], owner.key.namespace))
+        return record.writes.setdefault(resource, _ResourceWrites(self._caches[resource], owner.key.namespace))
 
 
 @dataclass(slots=True)
@@ -173,15 +173,15 @@ class _Record:
     """
 
     deadline: float
-    awaited: dict[str, "_Awaited"]
+    writes: dict[str, "_ResourceWrites"]
 
     def is_settled(self) -> bool:
         """Drop what the caches show by now; whether nothing is left."""
-        self.awaited = {name: awaited for name, awaited in self.awaited.items() if not awaited.is_settled()}
-        return not self.awaited
+        self.writes = {name: writes for name, writes in self.writes.items() if not writes.is_settled()}
+        return not self.writes
 
 
-class _Awaited:
+class _ResourceWrites:
     """What one owner awaits of one cache, in its namespace.
 
     Versions only grow, unless etcd is restored from a snapshot (fault 40) and gives some a second time. Then:
@@ -204,9 +204,9 @@ class _Awaited:
         self._namespace = namespace
         self.in_doubt = False
         """Only a live read can show it."""
-        self.deleted: dict[str, int | None] = {}
+        self.deletions: dict[str, int | None] = {}
         """UIDs that must vanish, or reach the version of the change that began their end."""
-        self._changed: dict[str, int] = {}
+        self._changes: dict[str, int] = {}
         """UIDs and their versions, each ahead of the cache when it was recorded."""
         self._list_version = 0
         """How far a live list was; 0 when there was none."""
@@ -221,12 +221,12 @@ class _Awaited:
         if number is None or number <= self._position_now():
             self.in_doubt = True
         else:
-            self._changed[uid] = max(number, self._changed.get(uid, number))
+            self._changes[uid] = max(number, self._changes.get(uid, number))
 
     def replace(self, version: str, uid: str | None) -> None:
         """Await what a live read has shown, and nothing from before it."""
-        self._changed.clear()
-        self.deleted.clear()
+        self._changes.clear()
+        self.deletions.clear()
         number = resource_version.parse(version)
         if uid is None:
             self.in_doubt = number is None or number <= self._position
@@ -243,21 +243,21 @@ class _Awaited:
     def is_settled(self) -> bool:
         """Drop what the cache shows by now; whether nothing is left."""
         position = self._position_now()
-        self._changed = {
-            uid: number for uid, number in self._changed.items() if number > position and not self._shows(uid, number)
+        self._changes = {
+            uid: number for uid, number in self._changes.items() if number > position and not self._shows(uid, number)
         }
-        if self.in_doubt or self._changed or self._list_version > position:
+        if self.in_doubt or self._changes or self._list_version > position:
             # A deletion is not looked at yet: an object that the cache does not show may be one to come.
             return False
-        self.deleted = {uid: number for uid, number in self.deleted.items() if not self._is_gone(uid, number)}
-        return not self.deleted
+        self.deletions = {uid: number for uid, number in self.deletions.items() if not self._is_gone(uid, number)}
+        return not self.deletions
 
     def _position_now(self) -> int:
         return resource_version.parse(self._cache.resource_version_in(self._namespace)) or 0
 
     def _shows(self, uid: str, number: int) -> bool:
-        held = resource_version.parse(self._cache.version_of(uid) or "")
-        return held is not None and held >= number
+        version = resource_version.parse(self._cache.version_of(uid) or "")
+        return version is not None and version >= number
 
     def _is_gone(self, uid: str, number: int | None) -> bool:
         return self._cache.version_of(uid) is None or (number is not None and self._shows(uid, number))

@@ -84,7 +84,7 @@ class Informer(Generic[T]):
                 chance=chance,
                 instruments=self._instruments,
                 timing=timing,
-                refused=self._stop_waiting_for,
+                on_refusal=self._stop_waiting_for,
             )
             for scope in scopes
         ]
@@ -165,7 +165,7 @@ class Informer(Generic[T]):
 
     def _make_writer(self, scope: Scope) -> CacheWriter[T]:
         return CacheWriter(
-            self.store, self._reader, namespace=scope.namespace, notify=self._notify, completed=self._on_listed
+            self.store, self._reader, namespace=scope.namespace, notify=self._notify, on_list=self._on_listed
         )
 
     def _on_listed(self, namespace: str) -> None:
@@ -209,11 +209,11 @@ async def _kept_up(reflector: Reflector) -> None:
 
 def check_scopes(scopes: Iterable[Scope]) -> tuple[Scope, ...]:
     """The scopes, if no object can be in two of them; else ``ValueError``."""
-    listed = tuple(scopes)
-    namespaces = [scope.namespace for scope in listed]
-    if not listed or len(set(namespaces)) < len(listed) or ("" in namespaces and len(listed) > 1):
+    scope_list = tuple(scopes)
+    namespaces = [scope.namespace for scope in scope_list]
+    if not scope_list or len(set(namespaces)) < len(scope_list) or ("" in namespaces and len(scope_list) > 1):
         raise ValueError(f"one scope for everything, or one for each namespace; not {namespaces}")
-    return listed
+    return scope_list
 
 
 def _call(handler: Handler[T], change: Change[T]) -> None:

@@ -59,8 +59,8 @@ async def parts(
         body = ListBody()
         request = requests.list_page(resource, scope, limit=limit, token=token)
         try:
-            async with open_page(request) as chunks, aclosing(_within_time(chunks, clock)) as timed:
-                async for chunk in timed:
+            async with open_page(request) as chunks, aclosing(_within_time(chunks, clock)) as pieces:
+                async for chunk in pieces:
                     if items := body.feed(chunk):
                         yield ListedPart(items, is_first)
                         is_first = False
@@ -101,17 +101,17 @@ def _limit(body: ListBody, limit: int, factor: int) -> int:
 
 async def _within_time(chunks: AsyncIterator[bytes], clock: Clock) -> AsyncGenerator[bytes, None]:
     """The chunks, as long as waiting for them takes no longer than it may. What the reader does does not count."""
-    left, received = PAGE_WITHIN, 0
+    seconds, size = PAGE_WITHIN, 0
     while True:
         began = clock.monotonic()
         try:
-            async with clock.timeout(left):
+            async with clock.timeout(seconds):
                 chunk = await anext(chunks, None)
         except TimeoutError as error:
             raise errors.ReplyLost(f"no complete page within {PAGE_WITHIN:g} s") from error
         if chunk is None:
             return
-        left, received = max(left - (clock.monotonic() - began), 0.0), received + len(chunk)
-        if received >= TARGET:
-            left, received = PAGE_WITHIN, 0
+        seconds, size = max(seconds - (clock.monotonic() - began), 0.0), size + len(chunk)
+        if size >= TARGET:
+            seconds, size = PAGE_WITHIN, 0
         yield chunk

@@ -89,9 +89,9 @@ class Reflector:
         chance: Callable[[], float],
         instruments: ReflectorInstruments | None = None,
         timing: Timing | None = None,
-        refused: Callable[[str], object] = lambda _namespace: None,
+        on_refusal: Callable[[str], object] = lambda _namespace: None,
     ) -> None:
-        """``refused`` gets the namespace when it cannot be listed: it must not be waited for."""
+        """``on_refusal`` gets the namespace when it cannot be listed: it must not be waited for."""
         self._resource = resource
         self._scope = scope
         self._client = client
@@ -100,7 +100,7 @@ class Reflector:
         self._chance = chance
         self._instruments = instruments or ReflectorInstruments()
         self._timing = timing or Timing()
-        self._refused = refused
+        self._on_refusal = on_refusal
         self._retry = WatchRetryPolicy(
             clock, chance=chance, healthy=self._timing.healthy, relist_after=self._timing.relist_after
         )
@@ -116,7 +116,7 @@ class Reflector:
         self._scope_of_turn: asyncio.Timeout | None = None
         self._waiters: list[asyncio.Future[None]] = []
         """Who waits for a list that has not been begun yet."""
-        self._promised: list[asyncio.Future[None]] = []
+        self._promises: list[asyncio.Future[None]] = []
         """Who waits for the list that is being read, or for the next one if it fails."""
         self._relist_pending = True
         self._waiting_since = clock.monotonic()
@@ -151,7 +151,7 @@ class Reflector:
     @property
     def is_awaited(self) -> bool:
         """Whether somebody waits for a list now."""
-        return any(not taken.done() for taken in (*self._waiters, *self._promised))
+        return any(not waiter.done() for waiter in (*self._waiters, *self._promises))
 
     def covers(self, namespace: str) -> bool:
         return self._scope.namespace in {"", namespace}
@@ -175,13 +175,13 @@ class Reflector:
         Refused (403, 404) may be for ever: a namespace is gone with its rights, or a CRD. Then this returns without a
         list, so that others need not wait; the reflector goes on trying, and ``is_behind`` until it has one.
         """
-        taken = asyncio.get_running_loop().create_future()
-        self._waiters.append(taken)
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
         self._relist_pending, self._waiting_since = True, self._clock.monotonic()
         if self._scope_of_turn is not None:
             with suppress(RuntimeError):  # somebody else has interrupted it just now
                 self._scope_of_turn.reschedule(asyncio.get_running_loop().time())
-        await taken
+        await waiter
 
     async def _list_and_watch(self) -> errors.ApiError | None:
         """One watch, with a list before it where one is needed; how it ended, ``None`` for cleanly."""
@@ -203,7 +203,7 @@ class Reflector:
     def _promise(self) -> None:
         """Who asked before the list is begun will find in it what they want."""
         if self._waiters:
-            self._promised, self._waiters = self._promised + self._waiters, []
+            self._promises, self._waiters = self._promises + self._waiters, []
             if self._version is not None:
                 self._version = None
                 self._instruments.relisted("asked")
@@ -215,10 +215,10 @@ class Reflector:
         self._moved_at = self._clock.monotonic()
         self._was_cut_off = self._was_cut_off or ending is not None or self._moved_at < self._ends_at - 1
         if self._should_stop_waiting(ending):
-            if self._promised and not self.is_absent:
+            if self._promises and not self.is_absent:
                 self._log.warning("the list failed; the cache is not used until a list succeeds", cause=kind)
             self._release()
-            self._refused(self._scope.namespace)
+            self._on_refusal(self._scope.namespace)
         if self._version is None:
             if _refuses_streaming(ending):
                 self._stop_streaming_lists("refused")
@@ -226,8 +226,8 @@ class Reflector:
             self._version = None
             self._instruments.relisted(kind)
             self._log.info("relisting", cause=kind, error=str(ending))
-        served = 0.0 if self._serves_since is None else self._clock.monotonic() - self._serves_since
-        seconds = self._retry.delay(ending, served=served)
+        served_seconds = 0.0 if self._serves_since is None else self._clock.monotonic() - self._serves_since
+        seconds = self._retry.delay(ending, served_seconds=served_seconds)
         was_absent, self.is_absent = self.is_absent, isinstance(ending, errors.NotFound)
         if ending is not None and seconds and not (was_absent and self.is_absent):  # said once: it may last for ever
             self._log.warning("the watch ended; trying again", error=str(ending), cause=kind, seconds=round(seconds, 1))
@@ -274,10 +274,10 @@ class Reflector:
 
     def _release(self) -> None:
         """End all waits, except those that began after the list did."""
-        for taken in self._promised:
-            if not taken.done():
-                taken.set_result(None)
-        self._promised = []
+        for promise in self._promises:
+            if not promise.done():
+                promise.set_result(None)
+        self._promises = []
 
     # The watch, which may begin with a streamed list
 

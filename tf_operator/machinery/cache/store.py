@@ -32,7 +32,7 @@ class Store(Generic[T]):
         self._items: dict[ObjectKey, T] = {}
         self._uids: dict[str, T] = {}
         self._indexes = dict(indexes or {})
-        self._indexed: dict[str, dict[str, dict[str, T]]] = {name: {} for name in self._indexes}
+        self._by_index: dict[str, dict[str, dict[str, T]]] = {name: {} for name in self._indexes}
         self._resource_versions: dict[str, str] = {}
 
     def __len__(self) -> int:
@@ -60,11 +60,11 @@ class Store(Generic[T]):
         """The objects that the index finds under ``value``, in the order in which they got there."""
         if index not in self._indexes:
             raise KeyError(f"no index {index!r}; there are {sorted(self._indexes)}")
-        return tuple(self._indexed[index].get(value, {}).values())
+        return tuple(self._by_index[index].get(value, {}).values())
 
     def count(self, index: str, value: str) -> int:
         """How many objects the index finds under ``value``, without listing them."""
-        return len(self._indexed[index].get(value, ()))
+        return len(self._by_index[index].get(value, ()))
 
     def resource_version_in(self, namespace: str) -> str:
         """Every change in this namespace up to this version is in the store; ``""`` before the initial list."""
@@ -78,7 +78,7 @@ class Store(Generic[T]):
         for uid, item in self._uids.items():
             for value in index(item):
                 by_value.setdefault(value, {})[uid] = item
-        self._indexes[name], self._indexed[name] = index, by_value
+        self._indexes[name], self._by_index[name] = index, by_value
 
     def places_of(self, item: T) -> list[tuple[str, str]]:
         """Every index and value under which an object is to be found; raises what an index raises."""
@@ -94,7 +94,7 @@ class Store(Generic[T]):
             self._forget(old, but=places if old.metadata.uid == uid else ())
         self._items[key] = self._uids[uid] = item
         for name, value in places:
-            self._indexed[name].setdefault(value, {})[uid] = item
+            self._by_index[name].setdefault(value, {})[uid] = item
         return old
 
     def remove(self, key: ObjectKey) -> T | None:
@@ -114,7 +114,7 @@ class Store(Generic[T]):
         for place in self.places_of(old):
             if place not in but:
                 name, value = place
-                entries = self._indexed[name].get(value, {})
+                entries = self._by_index[name].get(value, {})
                 entries.pop(uid, None)
                 if not entries:
-                    self._indexed[name].pop(value, None)
+                    self._by_index[name].pop(value, None)

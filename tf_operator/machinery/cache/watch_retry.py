@@ -47,9 +47,9 @@ class WatchRetryPolicy:
             case _:
                 return self._has_doubted_long()
 
-    def delay(self, ending: errors.ApiError | None, *, served: float) -> float:
+    def delay(self, ending: errors.ApiError | None, *, served_seconds: float) -> float:
         """Seconds before the next try: none after a watch that has served, else more and more."""
-        if served >= self._healthy and isinstance(ending, None | errors.ReplyLost | errors.Expired):
+        if served_seconds >= self._healthy and isinstance(ending, None | errors.ReplyLost | errors.Expired):
             return 0.0
         kind = ending.name if ending is not None else "closed"
         retry_after = ending.retry_after if ending is not None else None

@@ -53,8 +53,8 @@ class LeaseRecord:
     """Empty: nobody's."""
     seconds: int | None = None
     """How long the holder may be silent; ``None`` when there is nothing to be believed."""
-    acquired: datetime | None = None
-    renewed: datetime | None = None
+    acquire_time: datetime | None = None
+    renew_time: datetime | None = None
     transitions: int = 0
 
     def held(self, identity: str, *, seconds: int, now: datetime) -> "LeaseRecord":
@@ -63,22 +63,22 @@ class LeaseRecord:
         return LeaseRecord(
             holder=identity,
             seconds=seconds,
-            acquired=self.acquired if is_renewal and self.acquired else now,
-            renewed=now,
+            acquire_time=self.acquire_time if is_renewal and self.acquire_time else now,
+            renew_time=now,
             transitions=self.transitions + (not is_renewal),
         )
 
     def released(self, now: datetime) -> "LeaseRecord":
         """The record that says that it is free for anybody at once; as client-go writes it."""
-        return replace(self, holder="", seconds=1, acquired=now, renewed=now)
+        return replace(self, holder="", seconds=1, acquire_time=now, renew_time=now)
 
     def spec(self) -> dict[str, Any]:
         """The record as the ``spec`` of a Lease. Six digits always: Go refuses a MicroTime without a fraction."""
         return {
             "holderIdentity": self.holder,
             "leaseDurationSeconds": self.seconds,
-            "acquireTime": micro_time(self.acquired) if self.acquired else None,
-            "renewTime": micro_time(self.renewed) if self.renewed else None,
+            "acquireTime": micro_time(self.acquire_time) if self.acquire_time else None,
+            "renewTime": micro_time(self.renew_time) if self.renew_time else None,
             "leaseTransitions": self.transitions,
         }
 
@@ -112,8 +112,8 @@ def read_lease(body: Body) -> Lease:
         LeaseRecord(
             holder=text_of(spec, "holderIdentity"),
             seconds=_number(spec, "leaseDurationSeconds", least=1, most=LONGEST_LEASE),
-            acquired=parse_time(spec.get("acquireTime")),
-            renewed=parse_time(spec.get("renewTime")),
+            acquire_time=parse_time(spec.get("acquireTime")),
+            renew_time=parse_time(spec.get("renewTime")),
             transitions=_number(spec, "leaseTransitions", least=0, most=_MOST_TRANSITIONS) or 0,
         ),
         body,
@@ -154,7 +154,7 @@ class Lock(Protocol):
     async def create(self, record: LeaseRecord) -> Lease:
         """Make the Lease; ``AlreadyExists`` when somebody was faster."""
 
-    async def update(self, observed: Lease, record: LeaseRecord) -> Lease:
+    async def update(self, lease: Lease, record: LeaseRecord) -> Lease:
         """Change the Lease if it still is as it was seen; ``Conflict`` otherwise."""
 
 
@@ -181,9 +181,9 @@ class LeaseLock:
         body = {"metadata": self._annotated(metadata), "spec": record.spec()}
         return _read_reply(await self._client.create(LEASES, self._key.namespace, body))
 
-    async def update(self, observed: Lease, record: LeaseRecord) -> Lease:
-        metadata = {name: value for name, value in metadata_of(observed.body).items() if name != "managedFields"}
-        body = {"metadata": self._annotated(metadata), "spec": {**observed.spec, **record.spec()}}
+    async def update(self, lease: Lease, record: LeaseRecord) -> Lease:
+        metadata = {name: value for name, value in metadata_of(lease.body).items() if name != "managedFields"}
+        body = {"metadata": self._annotated(metadata), "spec": {**lease.spec, **record.spec()}}
         return _read_reply(await self._client.update(LEASES, self._key, body))
 
     def _annotated(self, metadata: Body) -> Body:
@@ -205,9 +205,9 @@ async def open_lock(
 
     A call is sent once: the elector has a pause of its own between tries.
     """
-    async with transport as opened:
+    async with transport as connection:
         budget = TokenBucket(clock, qps=_QPS, burst=_BURST)
-        client = ApiClient(opened, clock=clock, budget=budget, instruments=instruments, attempts=1)
+        client = ApiClient(connection, clock=clock, budget=budget, instruments=instruments, attempts=1)
         yield LeaseLock(client, key, annotations)
 
 

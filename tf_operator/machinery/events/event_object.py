@@ -126,8 +126,8 @@ def counted_before(event: Body, tally: EventSeries, reporter: Reporter) -> int:
     is_own = (text_of(event, "firstTimestamp"), text_of(event, "reportingInstance"))
     if is_own == (rfc3339(tally.first), reporter.instance):
         return 0
-    counted = event.get("count")
-    return counted if type(counted) is int and counted > 0 else 1
+    count = event.get("count")
+    return count if type(count) is int and count > 0 else 1
 
 
 def combined(text: str) -> str:

@@ -104,7 +104,7 @@ class EventRecorder:
         """A heap: when each is due."""
         self._order = count()
         # By hand: three bounded maps of three lines each are no reason to depend on cachetools.
-        self._posted: OrderedDict[EventKey, _Entry] = OrderedDict()
+        self._entries: OrderedDict[EventKey, _Entry] = OrderedDict()
         self._pace: OrderedDict[str, float] = OrderedDict()
         """By UID of an object: when it will have its whole burst again."""
         self._texts: OrderedDict[EventKey, _Texts] = OrderedDict()
@@ -195,12 +195,12 @@ class EventRecorder:
 
     def _recall(self, topic: EventKey) -> _Entry | None:
         """What is known of an Event that was posted before."""
-        entry = self._posted.pop(topic, None)
+        entry = self._entries.pop(topic, None)
         is_fresh = entry and self._clock.monotonic() - entry.posted_at < self._limits.remembered_for
         return entry if is_fresh else None
 
-    def _put_in_line(self, entry: _Entry, due: float) -> None:
-        heapq.heappush(self._line, (due, next(self._order), entry))
+    def _put_in_line(self, entry: _Entry, moment: float) -> None:
+        heapq.heappush(self._line, (moment, next(self._order), entry))
         self._line_changed.set()
 
     async def _send(self) -> None:
@@ -233,9 +233,9 @@ class EventRecorder:
             self._put_in_line(entry, self._take_turn(entry.topic.regarding.uid))
             return
         self._remove(entry)
-        self._posted[entry.topic] = entry
-        if len(self._posted) > self._limits.remembered:
-            self._posted.popitem(last=False)
+        self._entries[entry.topic] = entry
+        if len(self._entries) > self._limits.remembered:
+            self._entries.popitem(last=False)
 
     async def _write(self, entry: _Entry, tally: EventSeries) -> None:
         key = entry.topic.event_key(self._reporter)

@@ -225,8 +225,8 @@ class WorkQueue(Generic[K]):
         key = self._next_in_line()
         now = self._clock.monotonic()
         self._in_work[key] = now
-        waited = now - self._pending.pop(key)
-        self._instruments.waited(waited)
+        seconds = now - self._pending.pop(key)
+        self._instruments.waited(seconds)
         self._instruments.depth(self.depth)
         return key
 
@@ -277,7 +277,7 @@ class DelayingQueue(WorkQueue[K]):
         self, clock: Clock, instruments: QueueInstruments | None = None, *, flow: Flow[K] = lambda _: None
     ) -> None:
         super().__init__(clock, instruments, flow=flow)
-        self._delayed: dict[K, tuple[float, int, K]] = {}
+        self._entries: dict[K, tuple[float, int, K]] = {}
         """Key to its entry in the timeline: when it is due, a running number, the key."""
         self._timeline: list[tuple[float, int, K]] = []
         """The same entries, the earliest first. The running number keeps keys from being compared."""
@@ -331,33 +331,33 @@ class DelayingQueue(WorkQueue[K]):
     def delayed(self) -> int:
         return len(self._timeline)
 
-    def _schedule(self, key: K, due: float) -> None:
-        waiting = self._delayed.get(key)
+    def _schedule(self, key: K, moment: float) -> None:
+        waiting = self._entries.get(key)
         if waiting is not None:
-            if waiting[0] <= due:
+            if waiting[0] <= moment:
                 return
             del self._timeline[bisect_left(self._timeline, waiting)]
-        self._delayed[key] = entry = (due, next(self._numbers), key)
+        self._entries[key] = entry = (moment, next(self._numbers), key)
         insort(self._timeline, entry)
         self._set_timer()
 
     def _set_timer(self) -> None:
         """Have the one timer stand at the earliest entry, or none without entries."""
-        due = self._timeline[0][0] if self._timeline else None
-        if due == self._timer_at:
+        moment = self._timeline[0][0] if self._timeline else None
+        if moment == self._timer_at:
             return
         if self._timer is not None:
             self._timer.cancel()
-        self._timer_at = due
-        self._timer = None if due is None else self._clock.call_at(due, self._add_due)
+        self._timer_at = moment
+        self._timer = None if moment is None else self._clock.call_at(moment, self._add_due)
 
     def _add_due(self) -> None:
         """Add what is due, in the order of its time; the timer may be early, then it is set again."""
         self._timer = self._timer_at = None
         ready = bisect_right(self._timeline, self._clock.monotonic(), key=itemgetter(0))
-        due, self._timeline = self._timeline[:ready], self._timeline[ready:]
-        for _, _, key in due:
-            del self._delayed[key]
+        entries, self._timeline = self._timeline[:ready], self._timeline[ready:]
+        for _, _, key in entries:
+            del self._entries[key]
             self.add(key)
         self._set_timer()
 
@@ -366,7 +366,7 @@ class DelayingQueue(WorkQueue[K]):
         super()._close()
 
     def _drop_delayed(self) -> None:
-        self._delayed.clear()
+        self._entries.clear()
         self._timeline.clear()
         self._set_timer()
 

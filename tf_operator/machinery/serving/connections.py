@@ -71,9 +71,9 @@ class ConnectionStage(enum.Enum):
 
 
 class AcceptedConnection:
-    def __init__(self, accepted: socket.socket, protocol: asyncio.BaseProtocol) -> None:
-        self.accepted = accepted
-        self.client = _client_of(accepted)
+    def __init__(self, sock: socket.socket, protocol: asyncio.BaseProtocol) -> None:
+        self.sock = sock
+        self.client = _client_of(sock)
         self.protocol = protocol
         self.transport: asyncio.Transport | None = None
         self.stage = ConnectionStage.WAITING
@@ -90,7 +90,7 @@ class AcceptedConnection:
     def close(self) -> None:
         """Close it now, whatever has not been sent."""
         if self.transport is None:
-            self.accepted.close()
+            self.sock.close()
         elif not self.is_closed.is_set():
             sockets.abort(self.transport)
 
@@ -161,23 +161,23 @@ class Connections:
         """Accept and serve connections until cancelled; those that are open stay so."""
         while True:
             try:
-                accepted = await sockets.accept(listener)
+                sock = await sockets.accept(listener)
             except OSError:
                 await self._clock.sleep(_PAUSE)
             else:
-                self.add(accepted)
+                self.add(sock)
                 # While the backlog is full, ``accept`` returns without waiting: everything else needs a turn.
                 await self._clock.sleep(0)
 
-    def add(self, accepted: socket.socket) -> None:
+    def add(self, sock: socket.socket) -> None:
         """Serve a connection, or close it when every place is taken by one that cannot be closed."""
-        if len(self) >= self._policy.most and not self._close_one(_client_of(accepted)):
+        if len(self) >= self._policy.most and not self._close_one(_client_of(sock)):
             if not self._is_reported:
                 _log.warning("connections are refused: too many are open", open=len(self))
             self._is_reported = True
-            accepted.close()
+            sock.close()
             return
-        connection = AcceptedConnection(accepted, self._make_protocol())
+        connection = AcceptedConnection(sock, self._make_protocol())
         self._open[connection.protocol] = connection
         connection.task = self._tasks.create_task(self._serve(connection))
         # Not by the task itself: one that is cancelled before it begins never runs.
@@ -284,7 +284,7 @@ class Connections:
         Who sends nothing gets no handshake, so it takes nothing from the share of others, nor the memory.
         """
         if self._tls:
-            await sockets.wait_readable(connection.accepted)
+            await sockets.wait_readable(connection.sock)
         if self._tls and (pause := self._handshakes.pause(connection.client)):
             if pause >= self._handshakes.longest:
                 self._on_refused()
@@ -292,19 +292,19 @@ class Connections:
             await self._clock.sleep(pause)
         if self._tls:
             protocol = cast("asyncio.Protocol", connection.protocol)
-            tls = TlsTransport(connection.accepted, self._tls(), protocol, clock=self._clock)
+            tls = TlsTransport(connection.sock, self._tls(), protocol, clock=self._clock)
             connection.transport = tls
             await tls.shake_hands()
             return
         connection.transport, _ = await asyncio.get_running_loop().connect_accepted_socket(
-            lambda: connection.protocol, connection.accepted
+            lambda: connection.protocol, connection.sock
         )
 
 
-def _client_of(accepted: socket.socket) -> str:
+def _client_of(sock: socket.socket) -> str:
     """The address that it comes from, without a port; empty when it has gone."""
     try:
-        peer = accepted.getpeername()
+        peer = sock.getpeername()
     except OSError:
         return ""
     return str(peer[0]) if isinstance(peer, tuple) else ""

@@ -67,8 +67,8 @@ class StreamingServer(web.Server):
     async def end(self, within: float) -> None:
         """End streams, and let the other requests finish for so many seconds."""
         self.is_ending = True
-        for woken in self.streams:
-            woken.set()
+        for wakeup in self.streams:
+            wakeup.set()
         self.pre_shutdown()
         await self.shutdown(within)
 

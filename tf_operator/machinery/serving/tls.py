@@ -24,15 +24,15 @@ class TlsTransport(asyncio.Transport):
     """The server's side of one connection. All of it on the loop that it is made on."""
 
     def __init__(
-        self, accepted: socket.socket, context: ssl.SSLContext, protocol: asyncio.Protocol, *, clock: Clock
+        self, sock: socket.socket, context: ssl.SSLContext, protocol: asyncio.Protocol, *, clock: Clock
     ) -> None:
         super().__init__()
         self._loop = asyncio.get_running_loop()
         self._clock = clock
         self._protocol = protocol
-        self._socket = context.wrap_socket(accepted, server_side=True, do_handshake_on_connect=False)
+        self._socket = context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
         self._info = {"peername": self._socket.getpeername(), "socket": self._socket, "sslcontext": context}
-        self._shaken: asyncio.Future[None] = self._loop.create_future()
+        self._handshake_done: asyncio.Future[None] = self._loop.create_future()
         self._is_open = False
         """From the handshake to the end."""
         self._is_closing = False
@@ -47,7 +47,7 @@ class TlsTransport(asyncio.Transport):
     async def shake_hands(self) -> None:
         """Return when the protocol has its connection; ``OSError`` if it will have none."""
         self._on_readable()
-        await self._shaken
+        await self._handshake_done
 
     # What protocols call.
 
@@ -127,8 +127,8 @@ class TlsTransport(asyncio.Transport):
     def _begin(self) -> None:
         self._is_open = True
         self._protocol.connection_made(self)
-        if not self._shaken.done():
-            self._shaken.set_result(None)
+        if not self._handshake_done.done():
+            self._handshake_done.set_result(None)
 
     def _send(self) -> None:
         try:
@@ -190,5 +190,5 @@ class TlsTransport(asyncio.Transport):
             self._limit.cancel()
         if self._is_open:
             self._loop.call_soon(self._protocol.connection_lost, error)
-        elif not self._shaken.done():
-            self._shaken.set_exception(error or ConnectionResetError("closed before the handshake"))
+        elif not self._handshake_done.done():
+            self._handshake_done.set_exception(error or ConnectionResetError("closed before the handshake"))

@@ -159,11 +159,11 @@ class ApiClient:
         except TimeoutError as error:
             raise self._time_limit_error() from error
 
-    async def _call(self, request: Request, read: Callable[[bytes], T]) -> T:
+    async def _call(self, request: Request, decode: Callable[[bytes], T]) -> T:
         """Send, read the reply, and repeat according to the policy."""
 
         async def attempt() -> T:
-            return read(await self.send_once(request))
+            return decode(await self.send_once(request))
 
         return await self._repeated(request, attempt)
 
@@ -174,14 +174,14 @@ class ApiClient:
             return await attempt()
         except errors.ApiError as error:
             # Most calls succeed at once; only what did not is worth tenacity's bookkeeping, which begins with this.
-            failed = [error]
+            pending_errors = [error]
 
         def has_taken_too_long(state: tenacity.RetryCallState) -> bool:
             return state.attempt_number >= self._attempts or self.clock.monotonic() - began > GIVE_UP_AFTER
 
         async def next_attempt() -> T:
-            if failed:
-                raise failed.pop()
+            if pending_errors:
+                raise pending_errors.pop()
             return await attempt()
 
         repeating = tenacity.AsyncRetrying(
@@ -260,13 +260,13 @@ class _Call:
         self._refuse = refuse
 
     async def __aenter__(self) -> Reply:
-        sent = self._clock.monotonic()
+        start = self._clock.monotonic()
         try:
             reply = await self._exchange.__aenter__()
         except (errors.ApiError, asyncio.CancelledError):  # the latter is how a time limit ends it; no guard does
-            self._instruments.replied(self._verb, "<error>", self._clock.monotonic() - sent)
+            self._instruments.replied(self._verb, "<error>", self._clock.monotonic() - start)
             raise
-        self._instruments.replied(self._verb, str(reply.status), self._clock.monotonic() - sent)
+        self._instruments.replied(self._verb, str(reply.status), self._clock.monotonic() - start)
         if not 200 <= reply.status < 300:
             try:
                 await self._refuse(reply)

@@ -121,13 +121,13 @@ class Exchange:
         reply = await self._start(self._request, config, self._before_send)
         if reply.status == 401:
             try:
-                renewed = await self._config.renewed(config)
+                new_config = await self._config.renewed(config)
             except BaseException:
                 reply.close()
                 raise
-            if renewed is not config:
+            if new_config is not config:
                 reply.close()
-                reply = await self._start(self._request, renewed, self._before_send)
+                reply = await self._start(self._request, new_config, self._before_send)
         self._reply = reply
         return reply
 

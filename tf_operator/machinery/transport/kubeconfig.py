@@ -61,8 +61,8 @@ class KubeConfig:
     def _paths(self) -> tuple[Path, ...]:
         if self._path:
             return (Path(self._path).expanduser(),)
-        listed = self._environment.get("KUBECONFIG", "").split(os.pathsep)
-        return tuple(Path(path).expanduser() for path in listed if path) or (Path("~/.kube/config").expanduser(),)
+        paths = self._environment.get("KUBECONFIG", "").split(os.pathsep)
+        return tuple(Path(path).expanduser() for path in paths if path) or (Path("~/.kube/config").expanduser(),)
 
     def _context_for(self, settings: "KubeConfigSettings") -> ssl.SSLContext:
         """The TLS context: the same one until a certificate changes, since connections are pooled by it."""

@@ -80,8 +80,8 @@ def _covers(entry: str, host: str, port: str, address: Address | None) -> bool:
     name = (match["bracketed"] or match["host"] or "") if match else entry
     if match and match["port"] not in {"", port}:
         return False
-    if (listed := _address(name)) or address:
-        return listed == address
+    if (entry_address := _address(name)) or address:
+        return entry_address == address
     return bool(name) and _is_within(host, _ascii(name.removeprefix("*")))
 
 
@@ -108,8 +108,8 @@ def _network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
         network = ipaddress.ip_network(text, strict=False)
     except ValueError:
         return None
-    mapped = network.network_address.ipv4_mapped if isinstance(network, ipaddress.IPv6Network) else None
-    return ipaddress.IPv4Network((mapped, network.prefixlen - 96)) if mapped and network.prefixlen >= 96 else network
+    ipv4 = network.network_address.ipv4_mapped if isinstance(network, ipaddress.IPv6Network) else None
+    return ipaddress.IPv4Network((ipv4, network.prefixlen - 96)) if ipv4 and network.prefixlen >= 96 else network
 
 
 def _ascii(domain: str) -> str:

@@ -116,8 +116,8 @@ def watch_list(resource: Resource, scope: Scope, *, timeout_seconds: int) -> Req
 
 def create(resource: Resource, namespace: str, body: Mapping[str, Any]) -> Request:
     """Create one object. The body names its kind, which a list item of the apiserver does not."""
-    framed = {"apiVersion": resource.api_version, "kind": resource.kind, **body}
-    return Request("create", "POST", path(resource, namespace), body=msgspec.json.encode(framed))
+    payload = {"apiVersion": resource.api_version, "kind": resource.kind, **body}
+    return Request("create", "POST", path(resource, namespace), body=msgspec.json.encode(payload))
 
 
 def merge_patch(
@@ -135,8 +135,8 @@ def merge_patch(
 
 def update(resource: Resource, key: ObjectKey, body: Mapping[str, Any]) -> Request:
     """Replace the object; the ``metadata.resourceVersion`` in the body makes a stale update a Conflict."""
-    framed = {"apiVersion": resource.api_version, "kind": resource.kind, **body}
-    return Request("update", "PUT", path_of(resource, key), body=msgspec.json.encode(framed))
+    payload = {"apiVersion": resource.api_version, "kind": resource.kind, **body}
+    return Request("update", "PUT", path_of(resource, key), body=msgspec.json.encode(payload))
 
 
 def delete(

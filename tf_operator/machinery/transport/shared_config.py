@@ -67,11 +67,11 @@ class SharedConfig:
             await self._read_or_join(refused=False)
         return self._config or config
 
-    async def renewed(self, refused: ClientConfig) -> ClientConfig:
-        """What to send instead of ``refused``, to which the apiserver said 401; the same if there is nothing new."""
-        if self._config is refused and (self._reading or self._clock.monotonic() >= self._next_after_401_at):
+    async def renewed(self, config: ClientConfig) -> ClientConfig:
+        """What to send instead of ``config``, to which the apiserver said 401; the same if there is nothing new."""
+        if self._config is config and (self._reading or self._clock.monotonic() >= self._next_after_401_at):
             await self._read_or_join(refused=True)
-        return self._config or refused
+        return self._config or config
 
     async def finish(self) -> None:
         """Let a read end that the running event loop has begun, before the loop does.
@@ -95,8 +95,8 @@ class SharedConfig:
             return
         # A task of its own: callers give up after limits of their own, and what a read has used up, such as a refresh
         # token that is good once, must not be lost with one of them. Those that join learn of its end through ``own``.
-        read = self._read_for_all(own, refused=refused)
-        self._task = asyncio.ensure_future(read)  # noqa: TID251
+        coroutine = self._read_for_all(own, refused=refused)
+        self._task = asyncio.ensure_future(coroutine)  # noqa: TID251
         await asyncio.shield(self._task)
 
     async def _read_for_all(self, own: "Future[None]", *, refused: bool) -> None:

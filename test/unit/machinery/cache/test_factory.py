@@ -178,7 +178,7 @@ async def test_a_bug_in_one_informer_ends_all_of_them():
     clock, informers = make_informers(things=[Watch(mark(5), 1e9)], others=[Watch(5.0, mark(9), 1e9)])
     informers.get(THINGS, decode=READ_THING)
     others = informers.get(OTHERS, decode=READ_THING)
-    others._reflectors[0]._writer._completed = lambda namespace: 1 / 0
+    others._reflectors[0]._writer._on_list = lambda namespace: 1 / 0
     async with running(clock, informers) as task:
         await clock.advance(5)
 

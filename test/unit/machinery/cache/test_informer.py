@@ -530,7 +530,7 @@ async def test_every_namespace_is_stale_when_the_watch_of_all_is_refused():
 async def test_a_time_limit_that_is_not_a_refresh_is_a_bug_and_ends_the_informer():
     no_streams = errors.refused(422, b'{"reason": "Invalid", "message": "sendInitialEvents is forbidden"}')
     harness = Harness(no_streams, page([A], version=5))
-    harness.informer._reflectors[0]._writer._completed = Mock(side_effect=TimeoutError("of somebody else"))
+    harness.informer._reflectors[0]._writer._on_list = Mock(side_effect=TimeoutError("of somebody else"))
 
     async with harness:
         await harness.clock.advance(5)

@@ -52,7 +52,7 @@ class Harness:
         self.completed = []
         reader = ObjectDecoder(READ_THING, store=self.store, instruments=self.counts)
         self.writer = CacheWriter(
-            self.store, reader, namespace=scope.namespace, notify=lambda changes: None, completed=self.completed.append
+            self.store, reader, namespace=scope.namespace, notify=lambda changes: None, on_list=self.completed.append
         )
         self.reflector = Reflector(
             THINGS,

@@ -69,7 +69,7 @@ async def test_an_event_of_the_watch_resets_the_time_until_a_relist():
 async def test_a_watch_that_has_served_is_followed_by_the_next_without_a_pause(ending):
     _, retry = make_policy()
 
-    assert [retry.delay(ending, served=2.0) for _ in range(5)] == [0.0] * 5
+    assert [retry.delay(ending, served_seconds=2.0) for _ in range(5)] == [0.0] * 5
 
 
 @pytest.mark.parametrize("ending", [None, errors.ReplyLost("reset"), refused(410)], ids=["closed", "cut", "410"])
@@ -77,7 +77,7 @@ async def test_pauses_grow_up_to_half_a_minute_after_watches_that_have_not(endin
     """client-go: TestReflectorListAndWatchInitConnBackoff."""
     _, retry = make_policy()
 
-    pauses = [round(retry.delay(ending, served=1.9), 3) for _ in range(8)]
+    pauses = [round(retry.delay(ending, served_seconds=1.9), 3) for _ in range(8)]
 
     assert pauses == [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30, 30]
 
@@ -86,23 +86,23 @@ async def test_the_pauses_start_at_the_beginning_again_after_two_good_minutes():
     """client-go: the reset of its backoff manager."""
     clock, retry = make_policy()
     for _ in range(6):
-        retry.delay(None, served=0)
+        retry.delay(None, served_seconds=0)
 
     await clock.advance(119 + 25.6)
-    assert retry.delay(None, served=0) > 25
+    assert retry.delay(None, served_seconds=0) > 25
     await clock.advance(121 + 30)
 
-    assert retry.delay(None, served=0) == pytest.approx(0.8)
+    assert retry.delay(None, served_seconds=0) == pytest.approx(0.8)
 
 
 async def test_every_kind_of_error_has_its_own_pauses():
     """A 429 of an apiserver that is back is not retried as late as the connections that it had refused."""
     _, retry = make_policy()
     for _ in range(8):
-        retry.delay(errors.Unreachable("refused"), served=0)
+        retry.delay(errors.Unreachable("refused"), served_seconds=0)
 
-    assert retry.delay(refused(429), served=0) == pytest.approx(0.8)
-    assert retry.delay(errors.Unreachable("refused"), served=0) == pytest.approx(30)
+    assert retry.delay(refused(429), served_seconds=0) == pytest.approx(0.8)
+    assert retry.delay(errors.Unreachable("refused"), served_seconds=0) == pytest.approx(30)
 
 
 @pytest.mark.parametrize(
@@ -113,4 +113,4 @@ async def test_the_pause_is_at_least_what_the_server_asked_for(pause, expected):
     """client-go: TestBackoffOnTooManyRequests."""
     _, retry = make_policy()
 
-    assert retry.delay(refused(429, retry_after=pause), served=300) == pytest.approx(expected)
+    assert retry.delay(refused(429, retry_after=pause), served_seconds=300) == pytest.approx(expected)

@@ -106,7 +106,7 @@ async def candidates(store, clock):
 
 
 def record(holder, *, seconds=15, transitions=0, moment=LONG_AGO):
-    return LeaseRecord(holder, seconds=seconds, acquired=moment, renewed=moment, transitions=transitions).spec()
+    return LeaseRecord(holder, seconds=seconds, acquire_time=moment, renew_time=moment, transitions=transitions).spec()
 
 
 @pytest.fixture

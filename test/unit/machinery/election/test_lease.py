@@ -48,7 +48,7 @@ class OneReply:
 
 LEASES = "leases.coordination.k8s.io"
 REPLY = {"metadata": {"uid": "u", "resourceVersion": "8"}, "spec": {"holderIdentity": "a"}}
-RECORD = LeaseRecord(holder="a", seconds=15, acquired=NOON, renewed=NOON)
+RECORD = LeaseRecord(holder="a", seconds=15, acquire_time=NOON, renew_time=NOON)
 
 
 def test_times_are_written_with_six_digits_when_the_second_is_whole():
@@ -81,13 +81,13 @@ def test_an_invalid_lease_reads_like_an_empty_one(body):
 
 
 def test_a_renewal_repairs_a_time_that_is_none():
-    assert LeaseRecord(holder="a").held("a", seconds=15, now=LATER).acquired == LATER
+    assert LeaseRecord(holder="a").held("a", seconds=15, now=LATER).acquire_time == LATER
 
 
 def test_a_released_lease_is_nobodys_and_lasts_one_second():
-    record = LeaseRecord(holder="a", seconds=15, acquired=NOON, renewed=NOON, transitions=3)
+    record = LeaseRecord(holder="a", seconds=15, acquire_time=NOON, renew_time=NOON, transitions=3)
 
-    assert record.released(LATER) == LeaseRecord("", seconds=1, acquired=LATER, renewed=LATER, transitions=3)
+    assert record.released(LATER) == LeaseRecord("", seconds=1, acquire_time=LATER, renew_time=LATER, transitions=3)
 
 
 @pytest.mark.parametrize(("version", "since"), [("7", 100.0), ("9", 130.0)], ids=["the same", "a new one"])

@@ -247,7 +247,7 @@ async def test_memory_is_bounded(make_recorder, clock):
         say(recorder, regarding=about(f"job-{number}"))
         await clock.advance(1)
 
-    assert len(recorder._posted) == len(recorder._pace) == len(recorder._texts) == 10
+    assert len(recorder._entries) == len(recorder._pace) == len(recorder._texts) == 10
     assert not recorder._waiting
     assert not recorder._line
 

@@ -222,7 +222,7 @@ async def test_a_key_that_is_retried_often_before_a_far_deadline_leaves_no_trace
         await clock.advance(60)
         await take_all(queue)
 
-    assert (queue.delayed, len(queue._delayed), clock.pending) == (0, 0, 0)
+    assert (queue.delayed, len(queue._entries), clock.pending) == (0, 0, 0)
 
 
 async def test_a_timer_that_fires_early_is_set_again(clock, queue):

@@ -131,10 +131,10 @@ async def _connected(address: PeerAddress) -> Wire:
         infos += await asyncio.get_running_loop().getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
         while True:
             async with _SOCKETS_CLOCK.timeout(CONNECT_WITHIN):
-                accepted = await aiohappyeyeballs.start_connection(infos, happy_eyeballs_delay=NEXT_ADDRESS_AFTER)
-                peer = accepted.getpeername()
+                sock = await aiohappyeyeballs.start_connection(infos, happy_eyeballs_delay=NEXT_ADDRESS_AFTER)
+                peer = sock.getpeername()
                 try:
-                    return await _begin(accepted, address)
+                    return await _begin(sock, address)
                 except OSError:
                     aiohappyeyeballs.remove_addr_infos(infos, peer)
                     if not infos:
@@ -145,9 +145,9 @@ async def _connected(address: PeerAddress) -> Wire:
         raise _unreachable(address, error) from error
 
 
-async def _begin(accepted: socket.socket, address: PeerAddress) -> Wire:
-    accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    _, wire = await asyncio.get_running_loop().create_connection(Wire, sock=accepted)
+async def _begin(sock: socket.socket, address: PeerAddress) -> Wire:
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    _, wire = await asyncio.get_running_loop().create_connection(Wire, sock=sock)
     return await _encrypted(wire, address, address.tls) if address.tls else wire
 
 
@@ -157,16 +157,16 @@ async def _encrypted(wire: Wire, address: PeerAddress, tls: ssl.SSLContext) -> W
     Not by ``create_connection``: cancelled in the turn of the loop in which it begins with TLS, that leaves the
     connection open, and the loop reads from whatever gets its number next.
     """
-    encrypted, name = Wire(), address.certified_name
+    tls_wire, name = Wire(), address.certified_name
     try:
-        transport = await asyncio.get_running_loop().start_tls(wire.transport, encrypted, tls, server_hostname=name)
+        transport = await asyncio.get_running_loop().start_tls(wire.transport, tls_wire, tls, server_hostname=name)
     except BaseException:
         wire.cut()
         raise
     if transport is None:
         raise ConnectionResetError("closed before it was encrypted")
-    encrypted.connection_made(transport)
-    return encrypted
+    tls_wire.connection_made(transport)
+    return tls_wire
 
 
 async def _tunnelled(wire: Wire, way: Way, tls: ssl.SSLContext) -> Wire:
