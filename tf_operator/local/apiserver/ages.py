@@ -28,8 +28,8 @@ def duration(seconds: int) -> str:
         (2 * _YEAR, _DAY, "d", 0, ""),
         (8 * _YEAR, _YEAR, "y", _DAY, "d"),
     )
-    for bound, unit, letter, smaller, small_letter in steps:
-        if seconds < bound:
+    for limit, unit, letter, smaller, small_letter in steps:
+        if seconds < limit:
             rest = seconds % unit // smaller if smaller else 0
             return f"{seconds // unit}{letter}" + (f"{rest}{small_letter}" if rest else "")
     return f"{seconds // _YEAR}y"

@@ -12,8 +12,8 @@ LONGEST_BODY = 3 * 1024 * 1024
 
 def _about(kind: Kind, name: str, causes: Iterable[FieldCause] = ()) -> dict[str, Any]:
     details = {"name": name, "group": kind.resource.group, "kind": kind.resource.plural}
-    listed = [{"reason": cause.reason, "message": cause.message, "field": cause.field} for cause in causes]
-    return {field: value for field, value in details.items() if value} | ({"causes": listed} if listed else {})
+    entries = [{"reason": cause.reason, "message": cause.message, "field": cause.field} for cause in causes]
+    return {field: value for field, value in details.items() if value} | ({"causes": entries} if entries else {})
 
 
 def no_such_path() -> ApiFailure:
@@ -55,11 +55,11 @@ def _qualified_name(kind: Kind) -> str:
     return f"{resource.kind}.{resource.group}" if resource.group else resource.kind
 
 
-def other_kind(kind: Kind, name: str, sent: str) -> ApiFailure:
+def other_kind(kind: Kind, name: str, kind_name: str) -> ApiFailure:
     """422 of a custom resource that says that it is another."""
     group = kind.resource.group
-    cause = FieldCause("kind", "FieldValueInvalid", f'Invalid value: "{sent}": must be {kind.resource.kind}')
-    return _invalid(f"{sent}.{group}", name, {"name": name, "group": group, "kind": sent}, (cause,))
+    cause = FieldCause("kind", "FieldValueInvalid", f'Invalid value: "{kind_name}": must be {kind.resource.kind}')
+    return _invalid(f"{kind_name}.{group}", name, {"name": name, "group": group, "kind": kind_name}, (cause,))
 
 
 def invalid_options(kind: str, causes: Iterable[FieldCause], *, group: str = "meta.k8s.io") -> ApiFailure:
@@ -70,9 +70,9 @@ def invalid_options(kind: str, causes: Iterable[FieldCause], *, group: str = "me
 def _invalid(kind_name: str, name: str, details: dict[str, str], causes: tuple[FieldCause, ...]) -> ApiFailure:
     texts = [str(cause) for cause in causes]
     text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-    listed = [{"reason": cause.reason, "message": cause.message, "field": cause.field} for cause in causes]
-    named = {field: value for field, value in details.items() if value}
-    return ApiFailure(422, "Invalid", f'{kind_name} "{name}" is invalid: {text}', details={**named, "causes": listed})
+    entries = [{"reason": cause.reason, "message": cause.message, "field": cause.field} for cause in causes]
+    fields = {field: value for field, value in details.items() if value}
+    return ApiFailure(422, "Invalid", f'{kind_name} "{name}" is invalid: {text}', details={**fields, "causes": entries})
 
 
 def bad_request(message: str) -> ApiFailure:
@@ -100,17 +100,17 @@ def not_served(subresource: str) -> ApiFailure:
     return ApiFailure(405, "MethodNotAllowed", f"{subresource} of pods is not served here: {way_out}")
 
 
-def unsupported_media_type(accepted: Iterable[str]) -> ApiFailure:
+def unsupported_media_type(media_types: Iterable[str]) -> ApiFailure:
     message = "the body of the request was in an unknown format - accepted media types include: "
-    return ApiFailure(415, "UnsupportedMediaType", message + ", ".join(accepted))
+    return ApiFailure(415, "UnsupportedMediaType", message + ", ".join(media_types))
 
 
-def not_acceptable(offered: Iterable[str], *, is_known: bool) -> ApiFailure:
+def not_acceptable(media_types: Iterable[str], *, is_known: bool) -> ApiFailure:
     """406: of an answer. The real server words it in another way if it knows the media type."""
-    listed = ", ".join(offered)
+    names = ", ".join(media_types)
     if is_known:
-        return ApiFailure(406, "NotAcceptable", f"only the following media types are accepted: {listed}")
-    message = f"406: Not Acceptable\n\nAvailable representations: {listed}"
+        return ApiFailure(406, "NotAcceptable", f"only the following media types are accepted: {names}")
+    message = f"406: Not Acceptable\n\nAvailable representations: {names}"
     return ApiFailure(406, "NotAcceptable", message, details={})
 
 
@@ -176,6 +176,6 @@ def version_required(kind: Kind, name: str) -> ApiFailure:
 
 def strict(kind: Kind, problems: Iterable[str]) -> ApiFailure:
     """400: fields that the kind does not have, when the request wants to know."""
-    named, version = kind.resource.kind, kind.resource.version
+    kind_name, version = kind.resource.kind, kind.resource.version
     reason = f"strict decoding error: {', '.join(problems)}"
-    return bad_request(f'{named} in version "{version}" cannot be handled as a {named}: {reason}')
+    return bad_request(f'{kind_name} in version "{version}" cannot be handled as a {kind_name}: {reason}')

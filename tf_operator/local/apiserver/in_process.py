@@ -69,11 +69,11 @@ class InProcess:
         before_send()
         answer = self._server.handle(request)
         try:
-            arrived = await self._edge.on_reply(request, answer)
-            if isinstance(arrived, Response):
-                yield WholeReply(arrived)
+            reply = await self._edge.on_reply(request, answer)
+            if isinstance(reply, Response):
+                yield WholeReply(reply)
             else:
-                async with self._open(WatchReply(request, arrived, self._clock, self._edge)) as watch:
+                async with self._open(WatchReply(request, reply, self._clock, self._edge)) as watch:
                     yield watch
         finally:
             if isinstance(answer, WatchStream):

@@ -13,11 +13,11 @@ _log = Logger(__name__)
 class Registry:
     """Kinds by the names that paths, bodies and owner references use."""
 
-    def __init__(self, built_in: Iterable[Kind], *, removed: Callable[[Kind], object] = lambda _kind: None) -> None:
-        """``removed`` gets each kind that is not served any more."""
+    def __init__(self, built_in: Iterable[Kind], *, on_removal: Callable[[Kind], object] = lambda _kind: None) -> None:
+        """``on_removal`` gets each kind that is not served any more."""
         self._built_in = tuple(built_in)
-        self._removed = removed
-        self._defined: dict[tuple[str, str], tuple[Kind, ...]] = {}
+        self._on_removal = on_removal
+        self._definitions: dict[tuple[str, str], tuple[Kind, ...]] = {}
         self._index()
 
     def __iter__(self) -> Iterator[Kind]:
@@ -53,21 +53,21 @@ class Registry:
         if kind is None or kind.defines is None:
             return
         source = change.collection, change.path
-        was = self._defined.get(source, ())
+        was = self._definitions.get(source, ())
         if change.new is None:
-            self._defined.pop(source, None)
+            self._definitions.pop(source, None)
         elif change.old is None or change.old.body.get("spec") != change.new.body.get("spec"):
-            self._defined[source] = _defined(kind.defines, change.new.body)
+            self._definitions[source] = _defined(kind.defines, change.new.body)
         self._index()
         for defined in was:
             if not self.serves(defined):
-                self._removed(defined)
+                self._on_removal(defined)
 
     def defined_by(self, collection: str, path: str) -> tuple[Kind, ...]:
-        return self._defined.get((collection, path), ())
+        return self._definitions.get((collection, path), ())
 
     def _index(self) -> None:
-        kinds = [*self._built_in, *(kind for kinds in self._defined.values() for kind in kinds)]
+        kinds = [*self._built_in, *(kind for kinds in self._definitions.values() for kind in kinds)]
         self._by_path = {(kind.resource.group, kind.resource.version, kind.resource.plural): kind for kind in kinds}
         self._by_name = {(kind.resource.api_version, kind.resource.kind): kind for kind in kinds}
         self._by_collection = {}

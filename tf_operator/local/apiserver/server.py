@@ -57,14 +57,14 @@ class ApiServer:
     ) -> None:
         """Without ``has_controllers``, ``collect`` leaves alone what has lost its owner or its namespace."""
         self._clock = clock
-        self.registry = Registry(kinds, removed=lambda kind: self.store.collection(str(kind.storage)).notify())
+        self.registry = Registry(kinds, on_removal=lambda kind: self.store.collection(str(kind.storage)).notify())
         self.store = VersionedStore(journal, history=history)
-        loaded = [
+        changes = [
             Commit(entry.version, collection.name, path, None, entry)
             for collection in self.store.collections
             for path, entry in collection.objects.items()
         ]
-        for change in loaded:
+        for change in changes:
             self.registry.on_change(change)
         self.store.listeners.append(self.registry.on_change)
         self._writer = ObjectWriter(self.store, self.registry, clock=clock, uids=uids)
@@ -77,7 +77,7 @@ class ApiServer:
             clock=clock,
             has_controllers=has_controllers,
         )
-        for change in loaded:
+        for change in changes:
             self._collector.on_change(change)
         self.store.listeners.append(self._collector.on_change)
 
@@ -277,15 +277,15 @@ class ApiServer:
     def _delete_all(self, request: Request, route: Route, view: View) -> Parts:
         options = deletes.options_of(request)
         collection = self.store.collection(str(route.kind.storage))
-        selected, meta = gets.page(self.store, route, request.query)
-        for number, entry in enumerate(selected, 1):
+        entries, meta = gets.page(self.store, route, request.query)
+        for number, entry in enumerate(entries, 1):
             key = key_of(entry.body)
             now = collection.objects.get(path_of(key))
             if now is not None and uid_of(now.body) == uid_of(entry.body):  # others may have been faster
                 self._deleter.delete(Route("delete", route.kind, key.namespace, key.name), options)
             if number % MOST_AT_ONCE == 0:
                 yield
-        return (yield from view.many(selected, meta, self._clock.now()))
+        return (yield from view.many(entries, meta, self._clock.now()))
 
 
 def _guarded(request: Request, parts: Parts, deprecation: str) -> Parts:

@@ -52,18 +52,18 @@ class Addresses:
         """``start`` says where in the range to begin, so that two nodes on one machine seldom try the same ports."""
         self._is_free = is_free or is_port_free
         self._ports: dict[ServicePort, int] = {}
-        self._taken: set[int] = set()
+        self._numbers: set[int] = set()
         self._users: dict[ServicePort, set[str]] = {}
         self._candidates = _endless(start)
 
     def port(self, place: ServicePort, uid: str) -> int:
         if place not in self._ports:
-            tried = islice(self._candidates, len(RANGE))
-            port = next((port for port in tried if port not in self._taken and self._is_free(port)), None)
+            candidates = islice(self._candidates, len(RANGE))
+            port = next((port for port in candidates if port not in self._numbers and self._is_free(port)), None)
             if port is None:
                 raise NoPortLeft(f"no port of this machine is free between {RANGE.start} and {RANGE.stop}")
             self._ports[place] = port
-            self._taken.add(port)
+            self._numbers.add(port)
         self._users.setdefault(place, set()).add(uid)
         return self._ports[place]
 
@@ -72,7 +72,7 @@ class Addresses:
             users.discard(uid)
             if not users:
                 del self._users[place]
-                self._taken.discard(self._ports.pop(place))
+                self._numbers.discard(self._ports.pop(place))
 
 
 class PodNames(NamedTuple):

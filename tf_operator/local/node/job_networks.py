@@ -110,9 +110,9 @@ class _Passage:
         async with asyncio.TaskGroup() as tasks:
             while True:
                 await self._room.acquire()
-                accepted = await self._accept(listener)
-                passing = tasks.create_task(self._pass(accepted))
-                passing.add_done_callback(partial(self._end, accepted))
+                sock = await self._accept(listener)
+                passing = tasks.create_task(self._pass(sock))
+                passing.add_done_callback(partial(self._end, sock))
 
     async def _accept(self, listener: socket.socket) -> socket.socket:
         while True:
@@ -122,14 +122,14 @@ class _Passage:
             except OSError:
                 await self._clock.sleep(_PAUSE)
 
-    def _end(self, accepted: socket.socket, _task: asyncio.Task[None]) -> None:
-        accepted.close()
+    def _end(self, sock: socket.socket, _task: asyncio.Task[None]) -> None:
+        sock.close()
         self._room.release()
 
-    async def _pass(self, accepted: socket.socket) -> None:
+    async def _pass(self, sock: socket.socket) -> None:
         """Until the machine's side has sent everything: who keeps a connection after that keeps others waiting."""
         with suppress(OSError):  # who has connected reports again
-            reader, writer = await asyncio.open_connection(sock=accepted)
+            reader, writer = await asyncio.open_connection(sock=sock)
             try:
                 far_reader, far_writer = await asyncio.open_connection(LOOPBACK, self._port)
                 try:

@@ -44,9 +44,9 @@ class ListenerWatch:
         while True:
             await self._parts.clock.sleep(_EVERY)
             listeners = [it for it in self._listeners() if subject_of(it.pod).uid not in self._warned and it.ports]
-            exposed = exposed_ports() if listeners and is_reachable() else set[int]()
+            open_ports = exposed_ports() if listeners and is_reachable() else set[int]()
             for listener in listeners:
-                if ports := exposed.intersection(listener.ports):
+                if ports := open_ports.intersection(listener.ports):
                     self._warn(subject_of(listener.pod), min(ports))
 
     def _warn(self, subject: Reference, port: int) -> None:

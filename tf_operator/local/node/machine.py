@@ -36,12 +36,12 @@ class Interpreter:
 
     def of(self, pod: LocalPod) -> "Interpreter":
         """The interpreter that the pod's annotation names, or this one."""
-        named = pod.metadata.annotations.get(PYTHON_ANNOTATION, "")
-        return replace(self, python=python_at(named)) if named else self
+        place = pod.metadata.annotations.get(PYTHON_ANNOTATION, "")
+        return replace(self, python=python_at(place)) if place else self
 
 
-def python_at(named: str) -> str:
-    return str(Path(named) / "bin" / "python") if Path(named).is_dir() else named
+def python_at(place: str) -> str:
+    return str(Path(place) / "bin" / "python") if Path(place).is_dir() else place
 
 
 def user_python(variables: Mapping[str, str]) -> str:

@@ -210,9 +210,9 @@ class ProcessNode:
 
     def active(self) -> set[str]:
         nodes = ("", self._parts.settings.name)
-        stored = (pod for pod in self._pods.store if pod.spec.node_name in nodes and not pod_report.is_final(pod))
+        pods = (pod for pod in self._pods.store if pod.spec.node_name in nodes and not pod_report.is_final(pod))
         running = (uid for uid, runner in self._runners.items() if runner.has_programs)
-        return {*(pod.uid for pod in stored), *running}
+        return {*(pod.uid for pod in pods), *running}
 
     def on_assigned(self, pod: LocalPod) -> None:
         self._requests.assume(pod)
@@ -296,8 +296,8 @@ class ProcessNode:
             self._parts.event(pod, "ImageNotUsed", message)
             if job_networks.is_isolated(pod):
                 self._parts.event(pod, "OwnNetwork", f"the programs of {name} get {network.MEANING}")
-            if (ignored := assignment.needs_of(pod)) and not self._needs_gpus(pod):
-                of_all = f"no GPU can be used here: {', '.join(sorted(ignored))} of {name} is ignored"
+            if (needs := assignment.needs_of(pod)) and not self._needs_gpus(pod):
+                of_all = f"no GPU can be used here: {', '.join(sorted(needs))} of {name} is ignored"
                 self._parts.event(pod, "GpuIgnored", of_all)
 
     async def _run(self, runner: PodRunner, pod: LocalPod) -> None:

@@ -21,19 +21,19 @@ async def register(parts: NodeParts) -> None:
     labels = {"kubernetes.io/hostname": settings.name, "kubernetes.io/os": platform.system().lower()}
     try:
         try:
-            stored = await client.create(NODES, "", {"metadata": {"name": settings.name, "labels": labels}})
+            node = await client.create(NODES, "", {"metadata": {"name": settings.name, "labels": labels}})
         except errors.AlreadyExists:
-            stored = await client.get(NODES, key)
-        status = {"status": node_status(settings, rfc3339(parts.clock.now()), stored)}
+            node = await client.get(NODES, key)
+        status = {"status": node_status(settings, rfc3339(parts.clock.now()), node)}
         await client.merge_patch(NODES, key, status, subresource="status")
     except errors.ApiError as error:
         _log.warning("the Node cannot be registered; its pods run all the same", error=str(error))
 
 
-def node_status(settings: NodeSettings, now: str, stored: Body) -> dict[str, Any]:
+def node_status(settings: NodeSettings, now: str, node: Body) -> dict[str, Any]:
     """The patch of a Node that is stored so."""
     capacity, gpus = settings.capacity, settings.gpus
-    previous = mapping_of(mapping_of(stored.get("status")).get("capacity"))
+    previous = mapping_of(mapping_of(node.get("status")).get("capacity"))
     amounts: dict[str, str | None] = dict.fromkeys(previous)
     amounts |= {"cpu": str(capacity.cpus), "memory": f"{capacity.memory // 1024}Ki", "pods": "10000"}
     amounts |= (

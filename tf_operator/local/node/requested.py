@@ -15,7 +15,7 @@ _UNITS: Final = {"cpu": Decimal("0.001"), "memory": Decimal(1)}
 _MOST: Final = Decimal(2**63 - 1)
 
 
-class _Placed(NamedTuple):
+class _PodRequests(NamedTuple):
     """A pod that has its place on the machine."""
 
     owner: str
@@ -29,7 +29,7 @@ class Requests:
         self._node = node
         self._capacity = {"cpu": Decimal(capacity.cpus), "memory": Decimal(capacity.memory)}
         self._assumed: set[str] = set()
-        self._placed: dict[str, _Placed] = {}
+        self._pods: dict[str, _PodRequests] = {}
         self._used = defaultdict[tuple[str, str], Decimal](Decimal)
         """By the UID of the owner, and by resource; of all of them without a UID."""
         self._reported: set[str] = set()
@@ -44,7 +44,7 @@ class Requests:
         """
         for one in (pod,) if self._has_begun else (*there, pod):
             is_placed = one.spec.node_name == self._node or one.uid in self._assumed
-            self._count(one.uid, _Placed(_owner(one), _amounts(one)) if is_placed and not has_ended(one) else None)
+            self._count(one.uid, _PodRequests(_owner(one), _amounts(one)) if is_placed and not has_ended(one) else None)
         self._has_begun = True
 
     def assume(self, pod: LocalPod) -> None:
@@ -79,16 +79,16 @@ class Requests:
     def _sum(self, owner: str, name: str) -> Decimal:
         return self._used.get((owner, name), _NOTHING)
 
-    def _count(self, uid: str, placed: _Placed | None) -> None:
-        if place := self._placed.pop(uid, None):
+    def _count(self, uid: str, pod_requests: _PodRequests | None) -> None:
+        if place := self._pods.pop(uid, None):
             self._add(place, -1)
-        if placed and placed.amounts:
-            self._placed[uid] = placed
-            self._add(placed, 1)
+        if pod_requests and pod_requests.amounts:
+            self._pods[uid] = pod_requests
+            self._add(pod_requests, 1)
 
-    def _add(self, placed: _Placed, times: int) -> None:
-        for name, amount in placed.amounts.items():
-            for place in (("", name), (placed.owner, name)):
+    def _add(self, pod_requests: _PodRequests, times: int) -> None:
+        for name, amount in pod_requests.amounts.items():
+            for place in (("", name), (pod_requests.owner, name)):
                 self._used[place] += times * amount
                 if not self._used[place]:
                     del self._used[place]

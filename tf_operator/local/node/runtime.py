@@ -93,8 +93,8 @@ class Runtime:
         The first restart comes at once, the next after ``first_backoff`` seconds, then after twice as many each time,
         until a run has lasted for ten minutes.
         """
-        lasted = end.finished_at - (end.started_at or end.finished_at)
-        if (self.end is None and self.previous is None) or lasted >= RESET_AFTER:
+        duration = end.finished_at - (end.started_at or end.finished_at)
+        if (self.end is None and self.previous is None) or duration >= RESET_AFTER:
             backoff = 0.0
         elif self.is_killed:
             backoff = self.backoff

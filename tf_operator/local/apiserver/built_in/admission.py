@@ -39,7 +39,7 @@ def admit(body: Json, listing: Listing) -> None:
 
 
 def _names(resource: str, namespace: str, listing: Listing) -> set[str]:
-    return {stored["metadata"]["name"] for stored in listing(resource, namespace)}
+    return {body["metadata"]["name"] for body in listing(resource, namespace)}
 
 
 def _priority(body: Body, listing: Listing) -> tuple[int, str]:
@@ -77,9 +77,9 @@ def _keep(quota: Body, pod: Body, listing: Listing) -> None:
         raise _forbidden(pod, f"exceeded quota: {name}, {text}")
 
 
-def _missing(pod: Body, required: Sequence[str]) -> Iterator[str]:
+def _missing(pod: Body, resources: Sequence[str]) -> Iterator[str]:
     spec = pod["spec"]
-    for resource in required:
+    for resource in resources:
         part, _, name = resource.rpartition(".")
         containers = sorted(
             container["name"]

@@ -150,16 +150,16 @@ _LEASES: Final = GroupVersionResource("coordination.k8s.io", "v1", "leases", "Le
 
 
 def _event_kinds() -> Iterator[Kind]:
-    involved = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+    fields_of_reference = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
     core = replace(
         rows.make(EVENTS, "ev", fill=events.prepare, rules=events.check, columns=columns.EVENTS),
         may_create_by_update=True,
-        fields=rows.selectable(*(f"involvedObject.{name}" for name in involved), "reason", "type")
+        fields=rows.selectable(*(f"involvedObject.{name}" for name in fields_of_reference), "reason", "type")
         | {"reportingComponent": rows.read("reportingComponent"), "source": rows.read("source", "component")},
     )
     newer = GroupVersionResource("events.k8s.io", "v1", "events", "Event")
     fill, rules = events.prepare_newer, events.check_newer
-    regarding = {f"regarding.{name}": rows.read("regarding", name) for name in involved}
+    regarding = {f"regarding.{name}": rows.read("regarding", name) for name in fields_of_reference}
     yield replace(core, convert=events.convert, seconds_to_live=3600.0)
     yield replace(
         rows.make(newer, "ev", fill=fill, rules=rules, columns=columns.NEWER_EVENTS),

@@ -83,18 +83,18 @@ def _status(pod: Body, _: datetime) -> str:
 def _initializing(pod: Body) -> tuple[bool, str]:
     """Whether init containers are still running, and what the column shows then."""
     spec, status = pod.get("spec", {}), pod.get("status", {})
-    gated = any(c.get("reason") == "SchedulingGated" for c in status.get("conditions", ()))
-    reason = "SchedulingGated" if gated else status.get("reason") or status.get("phase", "")
+    is_gated = any(c.get("reason") == "SchedulingGated" for c in status.get("conditions", ()))
+    reason = "SchedulingGated" if is_gated else status.get("reason") or status.get("phase", "")
     sidecars = {c["name"] for c in spec.get("initContainers", ()) if c.get("restartPolicy") == "Always"}
     for index, container in enumerate(status.get("initContainerStatuses", ())):
         state = container.get("state", {})
-        ended, waiting = state.get("terminated"), state.get("waiting")
-        if ended is not None and ended.get("exitCode") == 0:
+        end, waiting = state.get("terminated"), state.get("waiting")
+        if end is not None and end.get("exitCode") == 0:
             continue
         if container.get("name") in sidecars and container.get("started"):
             continue
-        if ended is not None:
-            return True, f"Init:{_end_reason(ended)}"
+        if end is not None:
+            return True, f"Init:{_end_reason(end)}"
         if waiting is not None and waiting.get("reason") not in (None, "", "PodInitializing"):
             return True, f"Init:{waiting['reason']}"
         return True, f"Init:{index}/{len(spec.get('initContainers', ()))}"
@@ -210,9 +210,9 @@ def _last_seen(event: Body, now: datetime) -> str:
 
 
 def _involved(event: Body, _: datetime) -> str:
-    involved = event.get("involvedObject", {})
-    kind = str(involved.get("kind", "")).lower()
-    return f"{kind}/{involved['name']}" if involved.get("name") else kind
+    reference = event.get("involvedObject", {})
+    kind = str(reference.get("kind", "")).lower()
+    return f"{kind}/{reference['name']}" if reference.get("name") else kind
 
 
 def _source(event: Body, _: datetime) -> str:
@@ -264,14 +264,14 @@ ACCESS_MODES: Final = {
 
 
 def _access_modes(claim: Body, _: datetime) -> str:
-    bound = claim.get("spec", {}).get("volumeName")
-    modes = claim.get("status", {}).get("accessModes", ()) if bound else ()
+    volume = claim.get("spec", {}).get("volumeName")
+    modes = claim.get("status", {}).get("accessModes", ()) if volume else ()
     return ",".join(ACCESS_MODES[mode] for mode in ACCESS_MODES if mode in modes)
 
 
 def _capacity(claim: Body, _: datetime) -> str:
-    bound = claim.get("spec", {}).get("volumeName")
-    return str(claim.get("status", {}).get("capacity", {}).get("storage", "")) if bound else ""
+    volume = claim.get("spec", {}).get("volumeName")
+    return str(claim.get("status", {}).get("capacity", {}).get("storage", "")) if volume else ""
 
 
 CLAIMS: Final = (

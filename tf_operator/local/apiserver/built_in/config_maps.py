@@ -19,8 +19,8 @@ def prepare_secret(body: Json, old: Body | None, _: datetime) -> None:
     body["type"] = body.get("type") or (old or {}).get("type") or "Opaque"
     texts = body.pop("stringData", None) or {}
     if texts:
-        encoded = {key: go_base64.encode(str(text).encode()) for key, text in texts.items()}
-        body["data"] = (body.get("data") or {}) | encoded
+        data = {key: go_base64.encode(str(text).encode()) for key, text in texts.items()}
+        body["data"] = (body.get("data") or {}) | data
     _decode(body, "Secret", "data")
 
 

@@ -39,10 +39,10 @@ def convert(body: Body, api_version: str) -> Json:
         return dict(body)
     to_newer = api_version == NEWER
     words = _NEWER_NAMES if to_newer else _CORE_NAMES
-    renamed = {words.get(name, name): value for name, value in body.items()}
+    event = {words.get(name, name): value for name, value in body.items()}
     if not to_newer:
-        return renamed | _missing(renamed) | {"apiVersion": api_version}
-    fields = {name: value for name, value in renamed.items() if value != "" or name not in _LEFT_OUT}
+        return event | _missing(event) | {"apiVersion": api_version}
+    fields = {name: value for name, value in event.items() if value != "" or name not in _LEFT_OUT}
     return fields | {"apiVersion": api_version}
 
 
@@ -83,7 +83,7 @@ def check_newer(body: Body, old: Body | None) -> Iterator[FieldCause]:
 
 
 def _check_namespace(body: Body, name: str) -> Iterator[FieldCause]:
-    namespace, involved = body["metadata"].get("namespace", ""), (body[name] or {}).get("namespace", "")
-    is_right = namespace == (involved or "default") if not involved else namespace == involved
+    namespace, object_namespace = body["metadata"].get("namespace", ""), (body[name] or {}).get("namespace", "")
+    is_right = namespace == (object_namespace or "default") if not object_namespace else namespace == object_namespace
     if not is_right:
-        yield causes.invalid("involvedObject.namespace", involved, "does not match event.namespace")
+        yield causes.invalid("involvedObject.namespace", object_namespace, "does not match event.namespace")

@@ -63,8 +63,10 @@ def prepare(body: Json, old: Body | None, now: datetime) -> None:
     spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
     _tolerate(spec)
     if old is None:
-        gated = {"conditions": [_GATED | {"lastTransitionTime": rfc3339(now)}]} if spec.get("schedulingGates") else {}
-        body["status"] = {"phase": "Pending", **gated, "qosClass": qos_class(spec)}
+        conditions = (
+            {"conditions": [_GATED | {"lastTransitionTime": rfc3339(now)}]} if spec.get("schedulingGates") else {}
+        )
+        body["status"] = {"phase": "Pending", **conditions, "qosClass": qos_class(spec)}
     else:
         status = body["status"] = body.get("status") or {}
         status.setdefault("qosClass", old.get("status", {}).get("qosClass", qos_class(spec)))

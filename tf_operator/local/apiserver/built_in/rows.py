@@ -64,15 +64,15 @@ def make(
     """The kind of a row: what it does not say itself is as for an object that is stored as it is sent."""
     fields = built_in_fields.BuiltInFields(resource)
 
-    def prepare(body: Json, stored: Body | None, now: datetime) -> Json:
+    def prepare(body: Json, old: Body | None, now: datetime) -> Json:
         object_meta.decode(body["metadata"])
         fields.decode(body)
-        fill(body, stored, now)
+        fill(body, old, now)
         return body
 
-    def validate(body: Body, stored: Body | None) -> tuple[FieldCause, ...]:
+    def validate(body: Body, old: Body | None) -> tuple[FieldCause, ...]:
         problems = object_meta.check(body["metadata"], name_rule, is_built_in=True)
-        return (*problems, *rules(body, stored))
+        return (*problems, *rules(body, old))
 
     return Kind(
         resource,

@@ -68,8 +68,8 @@ def allocate(body: Json, listing: Listing) -> None:
     spec.setdefault("ipFamilies", ["IPv4", "IPv6"] if is_open else ["IPv4"])
     spec.setdefault("ipFamilyPolicy", "RequireDualStack" if is_open else "SingleStack")
     if spec["type"] in _WITH_NODE_PORTS:
-        taken = {port.get("nodePort") for other in others for port in other.get("ports", ())}
-        free = (number for number in range(_FIRST_NODE_PORT, _LAST_NODE_PORT + 1) if number not in taken)
+        ports = {port.get("nodePort") for other in others for port in other.get("ports", ())}
+        free = (number for number in range(_FIRST_NODE_PORT, _LAST_NODE_PORT + 1) if number not in ports)
         for port in spec.get("ports", ()):
             if not port.get("nodePort"):
                 port["nodePort"] = next(free)

@@ -105,45 +105,47 @@ class _CustomObjects:
         schemas.fill(body, self._schema)
         return body
 
-    def completed(self, stored: Body) -> Json:
+    def completed(self, old: Body) -> Json:
         """As a stored object is read: it may be older than the schema."""
-        body: Json = msgspec.json.decode(msgspec.json.encode(stored))
+        body: Json = msgspec.json.decode(msgspec.json.encode(old))
         with suppress(schemas.NumberError):
             list(schemas.prune(body, self._schema))
         schemas.fill(body, self._schema)
         return body
 
-    def unknown_fields(self, sent: Json) -> tuple[str, ...]:
+    def unknown_fields(self, body: Json) -> tuple[str, ...]:
         """Prune what was sent; what of it is unknown."""
         try:
-            paths = (*schemas.prune(sent, self._schema), *object_meta.unknown(sent.get("metadata")))
+            paths = (*schemas.prune(body, self._schema), *object_meta.unknown(body.get("metadata")))
         except schemas.NumberError:
-            kind, version = sent["kind"], sent["apiVersion"].rpartition("/")[2]
+            kind, version = body["kind"], body["apiVersion"].rpartition("/")[2]
             problem = "json: cannot unmarshal number into Go value of type float64"
             message = f'{kind} in version "{version}" cannot be handled as a {kind}: {problem}'
             raise ApiFailure(400, "BadRequest", message) from None
         return tuple(f'unknown field "{path}"' for path in paths)
 
-    def validate(self, body: Body, stored: Body | None) -> tuple[FieldCause, ...]:
+    def validate(self, body: Body, old: Body | None) -> tuple[FieldCause, ...]:
         """All that is wrong; rules need an object that keeps the schema."""
-        return self._validate(body, stored)
+        return self._validate(body, old)
 
-    def validate_status(self, body: Body, stored: Body | None) -> tuple[FieldCause, ...]:
+    def validate_status(self, body: Body, old: Body | None) -> tuple[FieldCause, ...]:
         """What is wrong with a status: nobody is asked now for what stands in the spec."""
-        return self._validate(body, stored, is_status=True)
+        return self._validate(body, old, is_status=True)
 
-    def _validate(self, body: Body, stored: Body | None, *, is_status: bool = False) -> tuple[FieldCause, ...]:
-        old = schemas.MISSING if stored is None else stored
-        is_update = stored is not None  # a status that is updated is validated by itself: texts begin below it
-        broken = self._status_violations(body, old) if is_status else schemas.violations(body, self._schema, old=old)
+    def _validate(self, body: Body, old_body: Body | None, *, is_status: bool = False) -> tuple[FieldCause, ...]:
+        old = schemas.MISSING if old_body is None else old_body
+        is_update = old_body is not None  # a status that is updated is validated by itself: texts begin below it
+        violations = (
+            self._status_violations(body, old) if is_status else schemas.violations(body, self._schema, old=old)
+        )
         problems = [
             *object_meta.check(body["metadata"]),
-            *(_of_status(cause) if is_update else cause for cause in map(schema_causes.cause, broken)),
+            *(_of_status(cause) if is_update else cause for cause in map(schema_causes.cause, violations)),
             *(scale_numbers.check(body, self._scale, is_status=is_status) if self._scale else ()),
             *map(schema_causes.cause, schemas.repeated(body, self._schema)),
         ]
         if not any(cause.reason in _BLOCKING for cause in problems):
-            return (*problems, *self._rules.check(body, stored))
+            return (*problems, *self._rules.check(body, old_body))
         return (*problems, *((_NOT_CHECKED,) if self._rules.exist else ()))
 
     def _status_violations(self, body: Body, old: schemas.Node) -> Iterator[schemas.Violation]:

@@ -37,7 +37,7 @@ def kind() -> Kind:
     )
 
 
-def _prepare(body: Json, stored: Body | None, now: datetime) -> Json:
+def _prepare(body: Json, old: Body | None, now: datetime) -> Json:
     object_meta.decode(body["metadata"])
     _FIELDS.decode(body)
     spec = body["spec"] = body.get("spec") or {}
@@ -47,7 +47,7 @@ def _prepare(body: Json, stored: Body | None, now: datetime) -> Json:
         spec_names.setdefault("listKind", f"{spec_names['kind']}List")
     spec.setdefault("conversion", {"strategy": "None"})
     status = body.get("status") or {}
-    if stored is None or not status.get("conditions"):
+    if old is None or not status.get("conditions"):
         status["conditions"] = [
             _condition("NamesAccepted", "NoConflicts", "no conflicts found", now),
             _condition("Established", "InitialNamesAccepted", "the initial names have been accepted", now),
@@ -63,16 +63,16 @@ def _condition(name: str, reason: str, message: str, now: datetime) -> Json:
     return {"type": name, "status": "True", **when, "reason": reason, "message": message}
 
 
-def _validate(body: Body, stored: Body | None) -> tuple[FieldCause, ...]:
-    return (*object_meta.check(body["metadata"], is_built_in=True), *_check(body["spec"], body, stored))
+def _validate(body: Body, old: Body | None) -> tuple[FieldCause, ...]:
+    return (*object_meta.check(body["metadata"], is_built_in=True), *_check(body["spec"], body, old))
 
 
-def _check(spec: Body, body: Body, stored: Body | None) -> Iterator[FieldCause]:
+def _check(spec: Body, body: Body, old: Body | None) -> Iterator[FieldCause]:
     plural, group, scope = spec["names"].get("plural", ""), spec.get("group", ""), spec.get("scope", "")
     if body["metadata"].get("name") != f"{plural}.{group}":
         yield causes.invalid("metadata.name", body["metadata"].get("name"), 'must be spec.names.plural+"."+spec.group')
-    named = {"spec.group": group, "spec.names.plural": plural, "spec.names.kind": spec["names"].get("kind")}
-    yield from (causes.required(field) for field, value in named.items() if not value)
+    names = {"spec.group": group, "spec.names.plural": plural, "spec.names.kind": spec["names"].get("kind")}
+    yield from (causes.required(field) for field, value in names.items() if not value)
     if scope not in _SCOPES:
         yield causes.not_supported("spec.scope", scope, _SCOPES)
     versions = spec.get("versions") or ()
@@ -81,17 +81,17 @@ def _check(spec: Body, body: Body, stored: Body | None) -> Iterator[FieldCause]:
     for index, version in enumerate(versions):
         yield from _check_version(version, f"spec.versions[{index}]", is_only=len(versions) == 1)
     yield from _check_stored_versions(body.get("status") or {}, {version.get("name") for version in versions})
-    old_spec: Body = spec if stored is None else stored["spec"]
+    old_spec: Body = spec if old is None else old["spec"]
     for name in ("group", "scope"):
         if spec.get(name) != old_spec.get(name):
             yield causes.invalid(f"spec.{name}", spec.get(name), "field is immutable")
 
 
-def _check_stored_versions(status: Body, served: set[Any]) -> Iterator[FieldCause]:
+def _check_stored_versions(status: Body, names: set[Any]) -> Iterator[FieldCause]:
     if not status.get("storedVersions"):
         yield causes.invalid("status.storedVersions", None, "must have at least one stored version")
     for index, name in enumerate(status.get("storedVersions", ())):
-        if name not in served:
+        if name not in names:
             detail = (
                 f"missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions"
                 f" until a storage migration ensures no data remains persisted in {name} and removes {name} from"

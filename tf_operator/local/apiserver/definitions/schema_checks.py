@@ -41,13 +41,13 @@ def _check_patterns(schema: Schema, path: str) -> Iterator[FieldCause]:
     if problem := patterns.problem(schema.get("pattern") or ""):
         detail = f"must be a valid regular expression, but isn't: {problem}"
         yield causes.invalid(f"{path}.pattern", schema["pattern"], detail)
-    combined = [(f"{path}.not", schema["not"])] if schema.get("not") else []
+    parts = [(f"{path}.not", schema["not"])] if schema.get("not") else []
     for keyword in ("allOf", "anyOf", "oneOf"):
-        combined += [(f"{path}.{keyword}[{index}]", part) for index, part in enumerate(schema.get(keyword) or ())]
-    while combined:
-        place, part = combined.pop()
+        parts += [(f"{path}.{keyword}[{index}]", part) for index, part in enumerate(schema.get(keyword) or ())]
+    while parts:
+        place, part = parts.pop()
         yield from _check_patterns(part, place)
-        combined += _parts(part, place)
+        parts += _parts(part, place)
 
 
 def _parts(schema: Schema, path: str) -> Iterator[tuple[str, Any]]:

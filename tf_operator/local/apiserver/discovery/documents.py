@@ -15,10 +15,10 @@ _NO_PAGE: Final = Response(404, b"404 page not found\n", "text/plain; charset=ut
 
 def answer(request: Request, registry: Registry) -> Response:
     """The document at a path that names no resource, or that there is none; raises ``ApiFailure``."""
-    path, aggregated = request.path.rstrip("/"), groups.aggregated_version(request.accept)
+    path, version = request.path.rstrip("/"), groups.aggregated_version(request.accept)
     if path == openapi_v2.PATH and request.method == "GET":
         return openapi_v2.answer(registry, request.accept)
-    document = _document(path, registry, aggregated)
+    document = _document(path, registry, version)
     is_built_in = _is_built_in(path, registry)
     if document is None:
         if is_built_in:
@@ -31,27 +31,27 @@ def answer(request: Request, registry: Registry) -> Response:
         _check_accepted(path, request.accept)
     response = Response.of(document)
     if document.get("kind") == "APIGroupDiscoveryList":
-        kind = f"{JSON};g=apidiscovery.k8s.io;v={aggregated};as=APIGroupDiscoveryList"
+        kind = f"{JSON};g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
         return Response(200, response.body, kind)
     return response
 
 
 def _check_accepted(path: str, header: str) -> None:
     """406 for who accepts only what a document has no form of, as a table."""
-    accepted = media_types.accepted(header)
+    entries = media_types.accepted(header)
     if path == "/version":
-        if all(entry.name != JSON for entry in accepted):
+        if all(entry.name != JSON for entry in entries):
             raise failures.not_acceptable((JSON,), is_known=False)
-    elif not {"", "APIGroupDiscoveryList"} & {entry.parameters.get("as", "") for entry in accepted}:
-        raise failures.not_acceptable((JSON, YAML, PROTOBUF), is_known=bool(accepted) or path == "/apis")
+    elif not {"", "APIGroupDiscoveryList"} & {entry.parameters.get("as", "") for entry in entries}:
+        raise failures.not_acceptable((JSON, YAML, PROTOBUF), is_known=bool(entries) or path == "/apis")
 
 
-def _document(path: str, registry: Registry, aggregated: str) -> Json | None:
+def _document(path: str, registry: Registry, version: str) -> Json | None:
     if path == "/version":
         return groups.version()
     kinds = tuple(registry)
     schema_document = openapi.document(path, kinds) if path.startswith("/openapi/") else None
-    return groups.document(path, kinds, aggregated) if schema_document is None else schema_document
+    return groups.document(path, kinds, version) if schema_document is None else schema_document
 
 
 def _is_built_in(path: str, registry: Registry) -> bool:

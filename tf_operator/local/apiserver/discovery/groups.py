@@ -44,12 +44,12 @@ def aggregated_version(accept: str) -> str:
     return match["version"] if match else ""
 
 
-def document(path: str, kinds: Iterable[Kind], aggregated: str = "") -> Json | None:
+def document(path: str, kinds: Iterable[Kind], version: str = "") -> Json | None:
     """The answer to a path of discovery; ``None`` for any other path."""
     all_kinds = list(kinds)
     match path.strip("/").split("/"):
         case ["api" | "apis" as root]:
-            return _aggregated(all_kinds, aggregated, is_core=root == "api") if aggregated else _roots(root, all_kinds)
+            return _aggregated(all_kinds, version, is_core=root == "api") if version else _roots(root, all_kinds)
         case ["apis", group] if group in _groups(all_kinds):
             return {"kind": "APIGroup", "apiVersion": "v1", **_group(group, all_kinds)}
         case ["api", "v1"]:
@@ -108,8 +108,8 @@ def _entries(kind: Kind) -> Iterator[Json]:
         "kind": resource.kind,
         "verbs": _verbs(kind),
     }
-    named = {"shortNames": list(kind.short_names), "categories": list(kind.categories)}
-    yield entry | {name: words for name, words in named.items() if words}
+    lists = {"shortNames": list(kind.short_names), "categories": list(kind.categories)}
+    yield entry | {name: words for name, words in lists.items() if words}
     for name in (name for name in _SUBRESOURCES if name in kind.subresources):
         other, verbs = _SUBRESOURCES[name]
         place = {"name": f"{resource.plural}/{name}", "singularName": "", "namespaced": resource.is_namespaced}

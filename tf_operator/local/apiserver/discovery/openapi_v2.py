@@ -24,10 +24,10 @@ _QUERY: Final = [{"in": "query", "name": name, "type": "string", "uniqueItems": 
 
 
 def answer(kinds: Iterable[Kind], accept: str) -> Response:
-    patched = [kind for kind in kinds if kind.answer is None and kind.read is None]
+    patchable = [kind for kind in kinds if kind.answer is None and kind.read is None]
     if _ASKED_FOR in accept:
-        return Response(200, _encoded(patched), _PROTOBUF)
-    paths = {_path(kind): {"patch": _operation(kind)} for kind in patched}
+        return Response(200, _encoded(patchable), _PROTOBUF)
+    paths = {_path(kind): {"patch": _operation(kind)} for kind in patchable}
     return Response.of({"swagger": _SWAGGER, "info": _INFO, "paths": paths})
 
 

@@ -20,18 +20,18 @@ def load(text: bytes) -> object:
 
 def repeated(text: bytes) -> Iterator[tuple[str, int]]:
     """Keys that are in their mapping already, and their lines; raises ``yaml.YAMLError``."""
-    left, visited = [yaml.compose(text, _Loader)], set[int]()
-    while left:
-        node = left.pop(0)
-        if id(node) in visited:  # an alias
+    nodes, ids = [yaml.compose(text, _Loader)], set[int]()
+    while nodes:
+        node = nodes.pop(0)
+        if id(node) in ids:  # an alias
             continue
-        visited.add(id(node))
+        ids.add(id(node))
         if isinstance(node, yaml.MappingNode):
             names = set[object]()
             for key, value in node.value:
                 if key.value in names:
                     yield key.value, key.start_mark.line + 1
                 names |= {key.value} if isinstance(key.value, str) else set()
-                left.append(value)
+                nodes.append(value)
         elif isinstance(node, yaml.SequenceNode):
-            left.extend(node.value)
+            nodes.extend(node.value)

@@ -108,31 +108,31 @@ def _plain(name: str) -> str:
 def _pool() -> Any:  # noqa: ANN401 - as its stubs have it
     file = descriptor_pb2.FileDescriptorProto(name=f"{_PACKAGE}.proto", package=_PACKAGE, syntax="proto2")
     for name in _table().messages:
-        described = file.message_type.add(name=_plain(name))
+        descriptor = file.message_type.add(name=_plain(name))
         for field in fields(name):
-            _describe(described, field, _full(name))
-    listed = file.message_type.add(name=_ANY_LIST)
-    listed.field.add(name="metadata", number=1, label=_TYPES.LABEL_OPTIONAL, type=_TYPES.TYPE_BYTES)
-    listed.field.add(name="items", number=2, label=_TYPES.LABEL_REPEATED, type=_TYPES.TYPE_BYTES)
+            _describe(descriptor, field, _full(name))
+    any_list = file.message_type.add(name=_ANY_LIST)
+    any_list.field.add(name="metadata", number=1, label=_TYPES.LABEL_OPTIONAL, type=_TYPES.TYPE_BYTES)
+    any_list.field.add(name="items", number=2, label=_TYPES.LABEL_REPEATED, type=_TYPES.TYPE_BYTES)
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     return pool
 
 
-def _describe(described: Any, field: Field, owner: str) -> None:  # noqa: ANN401 - a descriptor
+def _describe(descriptor: Any, field: Field, owner: str) -> None:  # noqa: ANN401 - a descriptor
     label = _TYPES.LABEL_REPEATED if field.is_list or field.is_map else _TYPES.LABEL_OPTIONAL
-    added = described.field.add(name=field.name, number=field.number, label=label)
+    entry_field = descriptor.field.add(name=field.name, number=field.number, label=label)
     if field.is_map:
         entry_name = f"{field.name[0].upper()}{field.name[1:]}Entry"
-        entry = described.nested_type.add(name=entry_name, options={"map_entry": True})
+        entry = descriptor.nested_type.add(name=entry_name, options={"map_entry": True})
         entry.field.add(name="key", number=1, label=_TYPES.LABEL_OPTIONAL, type=_TYPES.TYPE_STRING)
         _set_type(entry.field.add(name="value", number=2, label=_TYPES.LABEL_OPTIONAL), field.kind)
-        added.type, added.type_name = _TYPES.TYPE_MESSAGE, f".{owner}.{entry_name}"
+        entry_field.type, entry_field.type_name = _TYPES.TYPE_MESSAGE, f".{owner}.{entry_name}"
     else:
-        _set_type(added, field.kind)
+        _set_type(entry_field, field.kind)
 
 
-def _set_type(described: Any, kind: str) -> None:  # noqa: ANN401 - a descriptor
-    described.type = SCALARS.get(kind, _TYPES.TYPE_MESSAGE)
+def _set_type(descriptor: Any, kind: str) -> None:  # noqa: ANN401 - a descriptor
+    descriptor.type = SCALARS.get(kind, _TYPES.TYPE_MESSAGE)
     if kind not in SCALARS:
-        described.type_name = f".{_full(kind)}"
+        descriptor.type_name = f".{_full(kind)}"

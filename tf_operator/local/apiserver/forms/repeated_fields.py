@@ -12,32 +12,32 @@ def problems(body: bytes, media: str) -> list[str]:
     """A sentence for each, in the words of the real server; none for what is not JSON or YAML."""
     if media == PROTOBUF:
         return []
-    repeated: dict[int, list[str]] = {}
-    replaced = []  # an object that was replaced must not give its identity to another
+    names_by_id: dict[int, list[str]] = {}
+    mappings = []  # an object that was replaced must not give its identity to another
 
     def read(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         mapping = dict(pairs)
         if len(mapping) < len(pairs):
             names = [name for name, _ in pairs]
-            repeated[id(mapping)] = list(dict.fromkeys(name for name in names if names.count(name) > 1))
-            replaced.append(mapping)
+            names_by_id[id(mapping)] = list(dict.fromkeys(name for name in names if names.count(name) > 1))
+            mappings.append(mapping)
         return mapping
 
     with suppress(ValueError, RecursionError):
         whole = json.loads(body, object_pairs_hook=read)
-        return [f'duplicate field "{path}"' for path in _paths(whole, "", repeated)] if repeated else []
+        return [f'duplicate field "{path}"' for path in _paths(whole, "", names_by_id)] if names_by_id else []
     return _in_yaml(body)
 
 
-def _paths(value: object, path: str, repeated: Mapping[int, list[str]]) -> Iterator[str]:
+def _paths(value: object, path: str, names_by_id: Mapping[int, list[str]]) -> Iterator[str]:
     if isinstance(value, dict):
         above = f"{path}." if path else ""
-        yield from (f"{above}{name}" for name in repeated.get(id(value), ()))
+        yield from (f"{above}{name}" for name in names_by_id.get(id(value), ()))
         for name, item in value.items():
-            yield from _paths(item, f"{above}{name}", repeated)
+            yield from _paths(item, f"{above}{name}", names_by_id)
     elif isinstance(value, list):
         for number, item in enumerate(value):
-            yield from _paths(item, f"{path}[{number}]", repeated)
+            yield from _paths(item, f"{path}[{number}]", names_by_id)
 
 
 def _in_yaml(body: bytes) -> list[str]:

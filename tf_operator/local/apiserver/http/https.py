@@ -229,19 +229,19 @@ class _Site(StreamingServer):
         return response
 
     async def _watch(self, http: web.BaseRequest, watch: Watching) -> web.StreamResponse:
-        woken = asyncio.Event()
-        watch.on_news(woken.set)
-        self.streams.add(woken)
+        wakeup = asyncio.Event()
+        watch.on_news(wakeup.set)
+        self.streams.add(wakeup)
         try:
             response = await self._stream(http, watch.content_type, watch.headers)
             while not (watch.is_ended or self.is_ending or http.method == "HEAD"):
-                woken.clear()
+                wakeup.clear()
                 if lines := watch.news():
                     await self.write(http, response, b"".join(lines))
                 elif not watch.is_ended:
-                    await self._wait(woken, until=watch.wakes_at)
+                    await self._wait(wakeup, until=watch.wakes_at)
         finally:
-            self.streams.discard(woken)
+            self.streams.discard(wakeup)
             watch.close()
         return response
 
@@ -257,10 +257,10 @@ class _Site(StreamingServer):
         await response.prepare(http)
         return response
 
-    async def _wait(self, woken: asyncio.Event, *, until: float) -> None:
-        timer = self._clock.call_at(until, woken.set)
+    async def _wait(self, wakeup: asyncio.Event, *, until: float) -> None:
+        timer = self._clock.call_at(until, wakeup.set)
         try:
-            await woken.wait()
+            await wakeup.wait()
         finally:
             timer.cancel()
 

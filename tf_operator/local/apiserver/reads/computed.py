@@ -18,9 +18,9 @@ def answer(route: Route, query: Mapping[str, str], *, view: View, now: datetime)
         raise failures.method_not_allowed()
     objects = [Stored(body, 0) for body in kind.read(now) if route.namespace in {"", key_of(body).namespace}]
     if route.verb == "get":
-        named = [stored for stored in objects if key_of(stored.body).name == route.name]
-        if not named:
+        matches = [entry for entry in objects if key_of(entry.body).name == route.name]
+        if not matches:
             raise failures.not_found(kind, route.name)
-        return view.one(named[0], now)
+        return view.one(matches[0], now)
     selects = gets.selection(kind, list_options(query, is_watch=False))
-    return view.many([stored for stored in objects if selects is None or selects(stored)], {}, now)
+    return view.many([entry for entry in objects if selects is None or selects(entry)], {}, now)

@@ -130,10 +130,10 @@ def selection(kind: Kind, options: ListOptions, *, name: str = "") -> Selects | 
         predicates.append(lambda body: body["metadata"]["name"] == name)
     if not predicates:
         return None
-    served = kind.resource.api_version
+    api_version = kind.resource.api_version
 
     def selects(entry: Stored) -> bool:
-        body, _ = entry.served(served, kind.convert, kind.completion)
+        body, _ = entry.served(api_version, kind.convert, kind.completion)
         return all(predicate(body) for predicate in predicates)
 
     return selects

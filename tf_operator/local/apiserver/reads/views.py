@@ -76,7 +76,7 @@ class View:
         return (yield from (self._protobuf_list if self.media == PROTOBUF else self._json_list)(objects, meta, now))
 
     def _json_list(self, objects: Sequence[Stored], meta: Mapping[str, Any], now: datetime) -> Parts:
-        encoded: list[Encoded] = []
+        entries: list[Encoded] = []
         table = self._table([], now, meta) if self.form == _TABLE else {}
         for start in range(0, len(objects), MOST_AT_ONCE):
             if start:
@@ -84,16 +84,16 @@ class View:
             some = [self._encoded(entry) for entry in objects[start : start + MOST_AT_ONCE]]
             if table:
                 table["rows"] += self._table([body for body, _ in some], now, meta)["rows"]
-            encoded += some
+            entries += some
         if table:
             return Response.of(table)
         if self.form == _METADATA_LIST:
-            items = [msgspec.json.encode(self._metadata(body)) for body, _ in encoded]
+            items = [msgspec.json.encode(self._metadata(body)) for body, _ in entries]
             answer = _list(_METADATA_LIST, f"meta.k8s.io/{self.version}", meta, items)
             # Go writes a list that nothing was added to as ``null``.
             return answer if items else replace(answer, body=answer.body.replace(b'"items":[]', b'"items":null'))
         resource = self.kind.resource
-        items = [raw for _, raw in encoded]
+        items = [raw for _, raw in entries]
         if not self.kind.is_custom:
             # Typed lists say once what their items are. The JSON of a stored object begins with its kind.
             head = len(_head(resource.kind, resource.api_version))
@@ -130,9 +130,9 @@ class View:
 
     def _not_acceptable(self, description: str, suffix: str) -> ApiFailure:
         resource = self.kind.resource
-        typed = f"*{resource.group.partition('.')[0] or 'core'}.{resource.kind}{suffix}"
-        named = f"*unstructured.Unstructured{suffix}" if self.kind.is_custom else typed
-        message = f"you requested {self.form}, but the requested object is {description} ({named})"
+        go_type = f"*{resource.group.partition('.')[0] or 'core'}.{resource.kind}{suffix}"
+        type_name = f"*unstructured.Unstructured{suffix}" if self.kind.is_custom else go_type
+        message = f"you requested {self.form}, but the requested object is {description} ({type_name})"
         return ApiFailure(406, "NotAcceptable", message)
 
 
@@ -146,8 +146,8 @@ def _list(kind: str, api_version: str, meta: Mapping[str, Any], items: Sequence[
 
 
 def view_of(kind: Kind, accept: str, query: Mapping[str, str], *, verb: str = "") -> View:
-    accepted, has_no_stream = media_types.accepted(accept), False
-    for entry in accepted:
+    entries, has_no_stream = media_types.accepted(accept), False
+    for entry in entries:
         form, version = entry.parameters.get("as", ""), entry.parameters.get("v", "")
         media = PROTOBUF if entry.name == PROTOBUF else JSON
         is_known = form in _FORMS and entry.parameters.get("g") == "meta.k8s.io" and version in {"v1", "v1beta1"}
@@ -160,9 +160,9 @@ def view_of(kind: Kind, accept: str, query: Mapping[str, str], *, verb: str = ""
     streams: tuple[str, ...] = (f"{JSON}{_STREAM}", f"{PROTOBUF}{_STREAM}")
     if has_no_stream:
         raise failures.not_acceptable(streams, is_known=True)
-    if accepted or kind.is_custom or verb not in {"list", "watch"}:
+    if entries or kind.is_custom or verb not in {"list", "watch"}:
         streams = ()
-    raise failures.not_acceptable((JSON, YAML, PROTOBUF, *streams), is_known=bool(accepted) or kind.is_custom)
+    raise failures.not_acceptable((JSON, YAML, PROTOBUF, *streams), is_known=bool(entries) or kind.is_custom)
 
 
 def _has_protobuf(kind: Kind, form: str) -> bool:

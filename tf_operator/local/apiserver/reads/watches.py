@@ -129,12 +129,12 @@ class WatchStream:
             return ("MODIFIED" if was else "ADDED"), change.new
         return ("DELETED", change.last) if was else None
 
-    def _encode(self, event: str, stored: Stored) -> bytes:
+    def _encode(self, event: str, entry: Stored) -> bytes:
         has_columns, self._has_columns = not self._has_columns, True
-        return self._view.event(event, self._view.raw(stored, self._clock.now(), has_columns=has_columns))
+        return self._view.event(event, self._view.raw(entry, self._clock.now(), has_columns=has_columns))
 
-    def _is_selected(self, stored: Stored) -> bool:
-        return self._selects is None or self._selects(stored)
+    def _is_selected(self, entry: Stored) -> bool:
+        return self._selects is None or self._selects(entry)
 
     def _bookmark(self, *, version: int | None = None, ends_initial_events: bool = False) -> bytes:
         resource = self._view.kind.resource
@@ -147,8 +147,8 @@ class WatchStream:
 
     def initial_lines(self, objects: list[Stored], version: int | None) -> Iterator[bytes]:
         """ADDED for each, and with a version the bookmark that ends them."""
-        for stored in objects:
-            yield self._encode("ADDED", stored)
+        for entry in objects:
+            yield self._encode("ADDED", entry)
         if version is not None:
             yield self._bookmark(version=version, ends_initial_events=True)
 
@@ -179,10 +179,8 @@ def watch(
         if options.version and options.version > store.version:
             raise failures.not_yet(options.version, store.version)
         paths = collection.paths(route.namespace)
-        selected = [
-            stored for stored in map(collection.objects.__getitem__, paths) if selects is None or selects(stored)
-        ]
-        stream.start_with(stream.initial_lines(selected, store.version if options.has_bookmarks else None))
+        entries = [entry for entry in map(collection.objects.__getitem__, paths) if selects is None or selects(entry)]
+        stream.start_with(stream.initial_lines(entries, store.version if options.has_bookmarks else None))
     elif after < collection.floor:
         stream.start_with(_ended_by(stream, view, failures.too_old(after, collection.floor)))
     return stream

@@ -88,14 +88,14 @@ def _check_aliases(document: object) -> None:
 def _decode(body: bytes, kind: Kind, *, needs_kind: bool) -> Json:
     excerpt = body[:_SHOWN].decode(errors="replace") if body[:1] == b"{" else body[:_SHOWN].hex()
     excerpt = (excerpt + " ..." if len(body) > _SHOWN else excerpt) or "<empty>"
-    unrecognized = f"the object provided is unrecognized (must be of type {kind.resource.kind}): "
+    beginning = f"the object provided is unrecognized (must be of type {kind.resource.kind}): "
     problem = parse_problem(body)
     if problem:
-        raise failures.bad_request(f"{unrecognized}{_NO_VERSION}{problem} ({excerpt})")
+        raise failures.bad_request(f"{beginning}{_NO_VERSION}{problem} ({excerpt})")
     payload: Json = msgspec.json.decode(body) or {}
     if needs_kind and kind.is_custom and not payload.get("kind"):
         whole = body.decode(errors="replace")
-        raise failures.bad_request(f"{unrecognized}Object 'Kind' is missing in '{whole}' ({excerpt})")
+        raise failures.bad_request(f"{beginning}Object 'Kind' is missing in '{whole}' ({excerpt})")
     return payload
 
 

@@ -226,8 +226,8 @@ def _forbidden(reason: str, *, field: str = "resourceVersionMatch") -> FieldCaus
     return FieldCause(field, "FieldValueForbidden", f"Forbidden: {reason}")
 
 
-def _not_supported(value: str, supported: str) -> FieldCause:
-    message = f'Unsupported value: "{value}": supported values: {supported}'
+def _not_supported(value: str, values: str) -> FieldCause:
+    message = f'Unsupported value: "{value}": supported values: {values}'
     return FieldCause("resourceVersionMatch", "FieldValueNotSupported", message)
 
 
@@ -252,8 +252,8 @@ def read_token(token: str) -> tuple[int, str]:
         content = msgspec.json.decode(raw, type=_Token)
     except (ValueError, msgspec.DecodeError) as error:
         first = raw[:1].decode("latin-1")
-        quoted = first if first.isprintable() else f"\\u{ord(first):04x}"
-        problem = f"invalid character '{quoted}' looking for beginning of value" if first != "{" else str(error)
+        text = first if first.isprintable() else f"\\u{ord(first):04x}"
+        problem = f"invalid character '{text}' looking for beginning of value" if first != "{" else str(error)
         raise failures.bad_request(invalid + problem) from error
     if content.v != "meta.k8s.io/v1" or not content.rv or not content.start:
         raise failures.bad_request(f"{invalid}server does not recognize this encoded version {content.v!r}")

@@ -59,10 +59,10 @@ class _Requirement:
     def _compares(self, value: str | None) -> bool:
         """Whole numbers only, as for ``>``."""
         try:
-            number, bound = int(value or ""), int(next(iter(self.values)))
+            number, limit = int(value or ""), int(next(iter(self.values)))
         except ValueError:
             return False
-        return number > bound if self.operator == ">" else number < bound
+        return number > limit if self.operator == ">" else number < limit
 
 
 @dataclass(slots=True)

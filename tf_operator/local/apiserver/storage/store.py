@@ -53,16 +53,16 @@ class Stored:
     ) -> Encoded:
         completion = completion if completion is not None and self.version < completion.since else None
         since = 0 if completion is None else completion.since
-        encoded = self._encoded.get((api_version, since))
-        if encoded is None:
+        entry = self._encoded.get((api_version, since))
+        if entry is None:
             body = self.body
             if convert is not None and body.get("apiVersion") != api_version:
-                converted = convert(body, api_version)
-                body = {"kind": converted["kind"], "apiVersion": converted["apiVersion"], **converted}
+                version_body = convert(body, api_version)
+                body = {"kind": version_body["kind"], "apiVersion": version_body["apiVersion"], **version_body}
             if completion is not None:
                 body = completion.apply(body)
-            encoded = self._encoded[api_version, since] = body, msgspec.json.encode(body)
-        return encoded
+            entry = self._encoded[api_version, since] = body, msgspec.json.encode(body)
+        return entry
 
     @property
     def size(self) -> int:
@@ -185,8 +185,8 @@ class Collection:
         for listener in tuple(self.listeners.values()):
             listener()
 
-    def load(self, path: str, stored: Stored) -> None:
-        self.objects[path] = stored
+    def load(self, path: str, entry: Stored) -> None:
+        self.objects[path] = entry
         bisect.insort(self._paths, path)
 
 

@@ -60,11 +60,11 @@ class BuiltInFields:
             message = f'{self._kind} in version "{self._version}" cannot be handled as a {self._kind}: {error}'
             raise ApiFailure(400, "BadRequest", message) from None
 
-    def unknown(self, sent: Body) -> tuple[str, ...]:
+    def unknown(self, body: Body) -> tuple[str, ...]:
         """What ``decode`` drops because no field has this name, as ``fieldValidation`` reports it."""
-        copy: Json = msgspec.json.decode(msgspec.json.encode(sent))
+        copy: Json = msgspec.json.decode(msgspec.json.encode(body))
         try:
-            paths = [*self._decode(copy), *object_meta.unknown(sent.get("metadata"))]
+            paths = [*self._decode(copy), *object_meta.unknown(body.get("metadata"))]
         except _WrongTypeError:
             return ()
         return tuple(f'unknown field "{path}"' for path in paths)
@@ -111,14 +111,16 @@ class _Decoder:
         reference = schema.get("$ref")
         if reference and not (value in (True, False) and "x-or-boolean" in schema):
             schema, owner = self._definitions[reference], struct(reference)
-        expected = schema.get("type", "")
+        schema_type = schema.get("type", "")
         if type(value) is float and value.is_integer():
             value = int(value)
         actual = _TYPE_NAMES.get(type(value), "")
         if "oneOf" in schema:
             return _quantity(value)
-        allowed = _INT_OR_STRING if schema.get("x-kubernetes-int-or-string") else _ALLOWED.get(expected, (expected,))
-        if allowed != ("",) and actual not in allowed:
+        types = (
+            _INT_OR_STRING if schema.get("x-kubernetes-int-or-string") else _ALLOWED.get(schema_type, (schema_type,))
+        )
+        if types != ("",) and actual not in types:
             raise _wrong_type(value, path, owner=owner, go_type=_go_type(schema, owner))
         if actual == "integer":
             _check_range(value, schema, path, owner)

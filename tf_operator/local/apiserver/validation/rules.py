@@ -84,11 +84,11 @@ class Rules:
     def exist(self) -> bool:
         return self._is_ruled(self._schema)
 
-    def check(self, body: Mapping[str, Any], stored: Mapping[str, Any] | None) -> Iterator[FieldCause]:
+    def check(self, body: Mapping[str, Any], old: Mapping[str, Any] | None) -> Iterator[FieldCause]:
         """What is wrong with a body that keeps the schema; raises ``ApiFailure`` without the engine."""
         self._seconds = 0.0
         try:
-            yield from self._walk(body, MISSING if stored is None else stored, self._schema, path="")
+            yield from self._walk(body, MISSING if old is None else old, self._schema, path="")
         except _CostError as error:
             yield causes.invalid(*error.args)
 
@@ -125,12 +125,12 @@ class Rules:
             self._compiled[id(schema)] = tuple(map(_compile, texts))
         is_new, is_same = old is MISSING, value == old
         # What has not changed is not refused now.
-        due = [
+        rules = [
             rule
             for rule in self._compiled[id(schema)]
             if (not is_new if rule.is_transition else rule.is_optional or not is_same)
         ]
-        if not due:
+        if not rules:
             return
         data = {
             "self": _visible(value, schema),
@@ -142,7 +142,7 @@ class Rules:
         activation = _environment().Activation(data)
         # The CPU is read once for each rule: that is a system call, which takes longer than many a rule.
         now = self._cpu()
-        for rule in due:
+        for rule in rules:
             holds, problem = _evaluated(rule, activation)
             began, now = now, self._cpu()
             self._seconds += now - began

@@ -179,13 +179,13 @@ def correlated(old: Node, name: str) -> Node:
 def correlated_items(items: list[Any], old: Node, schema: Schema) -> Iterator[tuple[Node, Node]]:
     """Each item of a list, with the stored item of the same keys (``schema`` is that of the list)."""
     keys = schema.get("x-kubernetes-list-map-keys", ())
-    stored: dict[bytes, Node] = {}
+    old_items: dict[bytes, Node] = {}
     for item in old if keys and isinstance(old, list) else ():
         if isinstance(item, Mapping):
-            stored.setdefault(_canonical([item.get(name) for name in keys]), item)
+            old_items.setdefault(_canonical([item.get(name) for name in keys]), item)
     for item in items:
-        is_found = bool(stored) and isinstance(item, Mapping)
-        yield item, stored.get(_canonical([item.get(name) for name in keys]), MISSING) if is_found else MISSING
+        is_found = bool(old_items) and isinstance(item, Mapping)
+        yield item, old_items.get(_canonical([item.get(name) for name in keys]), MISSING) if is_found else MISSING
 
 
 def _canonical(value: Node) -> bytes:
@@ -231,12 +231,12 @@ def type_name(value: object) -> str:
 def _wrongly_chosen(value: Node, schema: Schema, path: str) -> Iterator[Violation]:
     for keyword in _COMBINING & schema.keys():
         parts = [schema[keyword]] if keyword == "not" else schema[keyword]
-        broken = [list(violations(value, part, path)) for part in parts]
-        fitting = sum(not errors for errors in broken)
+        violation_lists = [list(violations(value, part, path)) for part in parts]
+        fitting = sum(not errors for errors in violation_lists)
         is_fulfilled = {"anyOf": fitting > 0, "oneOf": fitting == 1, "allOf": fitting == len(parts), "not": not fitting}
         if not is_fulfilled[keyword]:
             yield Violation(path, keyword, value, fitting)
-            yield from () if fitting else broken[0]
+            yield from () if fitting else violation_lists[0]
     if "enum" in schema and value not in schema["enum"]:
         yield Violation(path, "enum", value, schema["enum"])
 
@@ -291,9 +291,9 @@ def _broken_object(value: Mapping[str, Any], schema: Schema, path: str, old: Nod
         yield Violation(path, "maxProperties", value, schema["maxProperties"])
     if len(value) < schema.get("minProperties", 0):
         yield Violation(path, "minProperties", value, schema["minProperties"])
-    embedded = ("apiVersion", "kind") if schema.get(_EMBEDDED) else ()
+    names = ("apiVersion", "kind") if schema.get(_EMBEDDED) else ()
     properties = schema.get("properties", _NOTHING)
-    for name in (*schema.get("required", ()), *embedded):
+    for name in (*schema.get("required", ()), *names):
         if name not in value and "default" not in properties.get(name, _NOTHING):
             yield Violation(below(path, name), "required")
     for name, item in value.items():

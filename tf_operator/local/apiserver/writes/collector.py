@@ -141,10 +141,10 @@ class Collector:
         """Examine some of what is due; whether that has changed anything, or more is due now. Never raises."""
         version = self._store.version
         self._retry()
-        due = tuple(islice(self._due, MOST_AT_ONCE))
-        for place in due:
+        places = tuple(islice(self._due, MOST_AT_ONCE))
+        for place in places:
             del self._due[place]
-        for place in dict.fromkeys((*due, *self._terminating)):
+        for place in dict.fromkeys((*places, *self._terminating)):
             if not self._is_done(place, self._examine):
                 self._failures[place] = None
         self._expire()
@@ -167,9 +167,9 @@ class Collector:
 
         failures = []
         while self._has_expired():
-            due, place, version = self._expiring.popleft()
+            moment, place, version = self._expiring.popleft()
             if not self._is_done(place, delete):
-                failures.append((due, place, version))
+                failures.append((moment, place, version))
                 self._failures[place] = None
         self._expiring.extendleft(reversed(failures))
 

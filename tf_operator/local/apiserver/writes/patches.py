@@ -33,8 +33,8 @@ def apply(content_type: str, body: Body, patch: bytes, kind: Kind) -> Json:
         return _object(merge(_copy(body), _decoded(patch, dict)))
     if media_type == STRATEGIC_MERGE_PATCH and kind.merge_keys:
         return strategic_merge.apply(_copy(body), _decoded(patch, dict), kind.merge_keys)
-    accepted = (JSON_PATCH, MERGE_PATCH, *((STRATEGIC_MERGE_PATCH,) if kind.merge_keys else ()), APPLY_PATCH)
-    rule = f"the body of the request was in an unknown format - accepted media types include: {', '.join(accepted)}"
+    media_types = (JSON_PATCH, MERGE_PATCH, *((STRATEGIC_MERGE_PATCH,) if kind.merge_keys else ()), APPLY_PATCH)
+    rule = f"the body of the request was in an unknown format - accepted media types include: {', '.join(media_types)}"
     raise ApiFailure(415, "UnsupportedMediaType", rule)
 
 
@@ -42,13 +42,13 @@ def merge(target: Any, patch: Any) -> Any:  # noqa: ANN401 - any JSON
     """RFC 7386: ``null`` removes a field, an object is merged, and anything else replaces. May change the target."""
     if not isinstance(patch, Mapping):
         return patch
-    merged = target if isinstance(target, dict) else {}
+    result = target if isinstance(target, dict) else {}
     for name, value in patch.items():
         if value is None:
-            merged.pop(name, None)
+            result.pop(name, None)
         else:
-            merged[name] = merge(merged.get(name), value)
-    return merged
+            result[name] = merge(result.get(name), value)
+    return result
 
 
 def _copy(body: Body) -> Any:  # noqa: ANN401 - any JSON
@@ -91,15 +91,15 @@ def _json_patch(document: Any, operations: Sequence[Any]) -> Any:  # noqa: ANN40
     if len(operations) > _MOST_OPERATIONS:
         rule = f"The allowed maximum operations in a JSON patch is {_MOST_OPERATIONS}, got {len(operations)}"
         raise ApiFailure(413, "RequestEntityTooLarge", rule)
-    copied = 0
+    size = 0
     for operation in operations:
         if not isinstance(operation, Mapping):
             raise _bad_request("error decoding patch: an operation of a JSON patch is an object")
         try:
             if operation.get("op") == "copy":
-                copied += len(msgspec.json.encode(_find(document, _pointer(operation.get("from")))))
-                if copied > _MOST_COPIED:
-                    raise _too_much_copied(copied)
+                size += len(msgspec.json.encode(_find(document, _pointer(operation.get("from")))))
+                if size > _MOST_COPIED:
+                    raise _too_much_copied(size)
             document = _operate(document, operation)
         except _FailedOperation:
             rule = "the server rejected our request due to an error in our request"

@@ -42,8 +42,8 @@ def replicas_path(kind: Kind) -> tuple[str, ...]:
 def scaled(kind: Kind, body: Body, scale: object) -> Json:
     """The object with the number of a Scale that was sent, and its version, if it names one."""
     paths = _paths(kind)
-    sent = scale if isinstance(scale, Mapping) else {}
-    replicas = _at(sent, ("spec", "replicas"))
+    fields = scale if isinstance(scale, Mapping) else {}
+    replicas = _at(fields, ("spec", "replicas"))
     replicas = 0 if replicas is _ABSENT else replicas
     if not isinstance(replicas, int) or isinstance(replicas, bool):
         raise failures.bad_request("Scale.spec.replicas must be an integer")
@@ -51,17 +51,17 @@ def scaled(kind: Kind, body: Body, scale: object) -> Json:
     if replicas < 0:
         message = f"Invalid value: {replicas}: should be a non-negative integer"
         raise failures.invalid(kind, body["metadata"]["name"], [FieldCause(field, "FieldValueInvalid", message)])
-    changed: Json = msgspec.json.decode(msgspec.json.encode(body))
-    version = _at(sent, ("metadata", "resourceVersion"))
+    result: Json = msgspec.json.decode(msgspec.json.encode(body))
+    version = _at(fields, ("metadata", "resourceVersion"))
     if isinstance(version, str) and version:
-        changed["metadata"]["resourceVersion"] = version
-    parent = changed
+        result["metadata"]["resourceVersion"] = version
+    parent = result
     for name in paths.spec_replicas[:-1]:
         parent = parent.setdefault(name, {})
         if not isinstance(parent, dict):
             raise failures.internal(f'the spec replicas field "{field}" does not exist')
     parent[paths.spec_replicas[-1]] = replicas
-    return changed
+    return result
 
 
 def _selector(selector: object) -> str:

@@ -216,8 +216,8 @@ def _to_json(managers: Managers) -> list[Json]:
         return {**frame, "fieldsType": "FieldsV1", "fieldsV1": structured_merge.to_json(claim.fields), **part}
 
     owners = {who: claim for who, claim in managers.items() if claim.fields}
-    ordered = sorted(owners.items(), key=lambda pair: (pair[0].operation, pair[1].time, pair[0].name))
-    return [entry(who, claim) for who, claim in ordered]
+    claims = sorted(owners.items(), key=lambda pair: (pair[0].operation, pair[1].time, pair[0].name))
+    return [entry(who, claim) for who, claim in claims]
 
 
 def _of_the_server(body: Body) -> Json:
@@ -232,18 +232,18 @@ def _prune(new: Json, last: Fields, fields_now: Fields, schema: Schema) -> Json:
         return structured_merge.with_holders(structured_merge.fields(value, schema), schema)
 
     last_fields = structured_merge.with_holders(last, schema)
-    managed = structured_merge.with_holders(fields_now, schema)
+    paths = structured_merge.with_holders(fields_now, schema)
     all_of_it = fields_of(new)
     rest = structured_merge.without(new, last_fields, schema)
-    rest = structured_merge.without(new, all_of_it - (fields_of(rest) | managed), schema)
+    rest = structured_merge.without(new, all_of_it - (fields_of(rest) | paths), schema)
     result: Json = structured_merge.without(new, (all_of_it - fields_of(rest)) & last_fields, schema)
     return result
 
 
 def _conflicts(managers: Managers, manager: Manager, change: Comparison) -> Iterator[tuple[Manager, Fields]]:
     for who, claim in managers.items():
-        if who != manager and (disputed := claim.fields & (change.modified | change.added)):
-            yield who, disputed
+        if who != manager and (fields := claim.fields & (change.modified | change.added)):
+            yield who, fields
 
 
 def _disown(managers: Managers, manager: Manager, change: Comparison) -> None:

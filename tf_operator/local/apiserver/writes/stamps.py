@@ -47,8 +47,8 @@ def stamp_new(kind: Kind, metadata: Json, *, uid: str, now: datetime, is_taken: 
         if name != "generation":  # which a kind without generations keeps as it is sent
             metadata.pop(name, None)
     if not metadata.get("name") and metadata.get("generateName"):
-        generated = (metadata["generateName"][:_LONGEST_BASE] + suffix for suffix in _suffixes(uid))
-        metadata["name"] = next(name for name in generated if not is_taken(name))
+        names = (metadata["generateName"][:_LONGEST_BASE] + suffix for suffix in _suffixes(uid))
+        metadata["name"] = next(name for name in names if not is_taken(name))
     metadata["uid"] = uid
     metadata["creationTimestamp"] = rfc3339(now)
     if kind.has_generation:
@@ -72,12 +72,12 @@ def immutable_causes(new: Body, old: Body) -> Iterator[FieldCause]:
         if name in new and new[name] != old.get(name):
             value = f'"{new[name]}"' if isinstance(new[name], str) else new[name]
             yield FieldCause(f"metadata.{name}", "FieldValueInvalid", f"Invalid value: {value}: field is immutable")
-    added = [name for name in new.get("finalizers", ()) if name not in old.get("finalizers", ())]
-    if old.get("deletionTimestamp") and added:
-        listed = ", ".join(f'"{name}"' for name in added)
+    additions = [name for name in new.get("finalizers", ()) if name not in old.get("finalizers", ())]
+    if old.get("deletionTimestamp") and additions:
+        names = ", ".join(f'"{name}"' for name in additions)
         message = (
             "Forbidden: no new finalizers can be added if the object is being deleted, "
-            f"found new finalizers []string{{{listed}}}"
+            f"found new finalizers []string{{{names}}}"
         )
         yield FieldCause("metadata.finalizers", "FieldValueForbidden", message)
 

@@ -35,8 +35,8 @@ def _merge_object(target: Json, patch: Json, merge_keys: MergeKeys, *, path: str
         return patch
     if directive != "merge":
         raise _bad(f"unknown patch type found: {directive}")
-    if (retained := _list(patch.pop(_RETAIN, None), "$retainKeys")) is not None:
-        target = {name: value for name, value in target.items() if name in retained}
+    if (names := _list(patch.pop(_RETAIN, None), "$retainKeys")) is not None:
+        target = {name: value for name, value in target.items() if name in names}
     special = {name: _list(patch.pop(name), name) or [] for name in list(patch) if name.startswith((_DELETE, _ORDER))}
     old_lists = {name: list(value) for name, value in target.items() if isinstance(value, list)}
     for name, value in patch.items():
@@ -56,8 +56,8 @@ def _merge_field(target: Json, name: str, value: object, merge_keys: MergeKeys, 
     if value is None:
         target.pop(name, None)
     elif isinstance(value, Mapping):
-        merged = _merge_object(old_value if isinstance(old_value, dict) else {}, dict(value), merge_keys, path=path)
-        target[name] = merged
+        result = _merge_object(old_value if isinstance(old_value, dict) else {}, dict(value), merge_keys, path=path)
+        target[name] = result
     elif isinstance(value, list) and path in merge_keys:
         target[name] = _merge_list(old_value if isinstance(old_value, list) else [], value, merge_keys, path=path)
     else:

@@ -68,8 +68,8 @@ class WriteOptions:
             self.warnings.extend(repeated_fields.problems(request.body or b"", bodies.media_type(request)))
 
 
-def _not_supported(field_name: str, value: str, supported: str) -> FieldCause:
-    message = f"Unsupported value: {value}: supported values: {supported}"
+def _not_supported(field_name: str, value: str, values: str) -> FieldCause:
+    message = f"Unsupported value: {value}: supported values: {values}"
     return FieldCause(field_name, "FieldValueNotSupported", message)
 
 
@@ -156,16 +156,16 @@ class ObjectWriter:
         self._commit_change(route, entry, body, WriteOptions())
 
     def _framed(self, kind: Kind, payload: object, options: WriteOptions) -> Json:
-        framed = bodies.framed(kind, payload, self._registry)
+        body = bodies.framed(kind, payload, self._registry)
         is_ignored, warnings_so_far = options.field_validation == "Ignore", set(options.warnings)
         if kind.unknown_fields is not None and (kind.is_custom or not is_ignored):
             # Of what was sent: nothing but the known fields of metadata is taken along.
-            unknown = kind.unknown_fields(framed)
+            unknown = kind.unknown_fields(body)
             if not kind.is_custom:  # whose decoder looks into no field that it does not know
                 unknown_paths = tuple(text.removeprefix("unknown field ").rstrip('"') for text in unknown)
                 options.warnings[:] = [text for text in options.warnings if not _is_below(text, unknown_paths)]
             options.warnings.extend(text for text in unknown if not is_ignored and text not in warnings_so_far)
-        return stamps.ordered(framed)
+        return stamps.ordered(body)
 
     def _replace(self, route: Route, entry: Stored, body: Json, options: WriteOptions) -> Stored:
         kind, metadata = route.kind, body["metadata"]

@@ -26,14 +26,14 @@ def pick(needs: Needs, usable: Iterable[Device], users: Mapping[str, int], *, sh
     The first in the order of nvidia-smi that nobody has. Where they are shared, those that the fewest have.
     """
     by_use = sorted(usable, key=lambda device: users.get(device.uuid, 0))
-    picked = list[Device]()
+    choice = list[Device]()
     for resource, need in needs.items():
         candidates = [device for device in by_use if device.resource == resource]
         free = [device for device in candidates if shares or not users.get(device.uuid)]
         if len(free) < need and not (shares and free):
             return ()
-        picked += free[:need]
-    return tuple(picked)
+        choice += free[:need]
+    return tuple(choice)
 
 
 def refusal(needs: Needs, usable: Iterable[Device], users: Mapping[str, int]) -> str:

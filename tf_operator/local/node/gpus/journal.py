@@ -101,11 +101,11 @@ class GpuJournal:
         holdings = _holdings(file)
         if _is_locked(file.with_suffix(".lock")):
             return holdings
-        left = {uid: holding for uid, holding in holdings.items() if not self.is_free(uid, holding)}
-        if not left:
+        live_holdings = {uid: holding for uid, holding in holdings.items() if not self.is_free(uid, holding)}
+        if not live_holdings:
             file.unlink(missing_ok=True)
             file.with_suffix(".lock").unlink(missing_ok=True)
-        return left
+        return live_holdings
 
     def _locked(self, name: str) -> int:
         descriptor = os.open(self._folder / name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)

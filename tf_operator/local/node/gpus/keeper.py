@@ -121,11 +121,11 @@ class GpuKeeper:
         needs = self.needs(pod)
         with self._journal.turn() as others:
             users = self._users(others)
-            if not (picked := assignment.pick(needs, self.usable, users, shares=self._shares)):
+            if not (choice := assignment.pick(needs, self.usable, users, shares=self._shares)):
                 return assignment.refusal(needs, self.usable, users)
-            holding = Holding(str(pod.key), tuple(device.uuid for device in picked))
+            holding = Holding(str(pod.key), tuple(device.uuid for device in choice))
             self._write({**self._holdings, pod.uid: holding})
-        self.on_given(pod, picked)
+        self.on_given(pod, choice)
         return ""
 
     def adopt(self, pod: LocalPod) -> tuple[str, str] | None:
@@ -148,9 +148,9 @@ class GpuKeeper:
 
     def release(self, active: Collection[str]) -> None:
         """Take back what pods had that do nothing any more, and of which no process is left."""
-        ended = {uid for uid in self._unneeded_pods(active) if self._journal.is_free(uid, self._holdings[uid])}
-        if ended:
-            self._write({uid: holding for uid, holding in self._holdings.items() if uid not in ended})
+        uids = {uid for uid in self._unneeded_pods(active) if self._journal.is_free(uid, self._holdings[uid])}
+        if uids:
+            self._write({uid: holding for uid, holding in self._holdings.items() if uid not in uids})
 
     def of(self, pod: LocalPod) -> tuple[Device, ...]:
         holding = self._holdings.get(pod.uid)
@@ -159,10 +159,10 @@ class GpuKeeper:
     def variables(self, pod: LocalPod, container: LocalContainer) -> dict[str, str]:
         """What a container sees: its own GPUs. Of these it may choose by number, as in a cluster."""
         own = assignment.of_container(pod, container.name, self.of(pod))
-        named = next((entry.value for entry in container.spec.env if entry.name == devices.VARIABLE), None)
-        if named is not None:
-            numbered = [Device(device.uuid, str(index), device.name) for index, device in enumerate(own)]
-            own = devices.visible(numbered, named)
+        choice = next((entry.value for entry in container.spec.env if entry.name == devices.VARIABLE), None)
+        if choice is not None:
+            numbers = [Device(device.uuid, str(index), device.name) for index, device in enumerate(own)]
+            own = devices.visible(numbers, choice)
         uuids = ",".join(device.uuid for device in own)
         growth = {_ALLOW_GROWTH: "true"} if self._shares and own else {}
         return {devices.VARIABLE: uuids, "NVIDIA_VISIBLE_DEVICES": uuids or "void", **growth}
@@ -170,12 +170,12 @@ class GpuKeeper:
     def usage(self, pod: LocalPod, container: str, loads: Mapping[str, Load]) -> dict[str, str]:
         """What the GPUs of a container do, as quantities of the metrics API."""
         own = assignment.of_container(pod, container, self.of(pod))
-        measured = [loads[device.uuid] for device in own if device.uuid in loads]
-        if not measured:
+        own_loads = [loads[device.uuid] for device in own if device.uuid in loads]
+        if not own_loads:
             return {}
-        times = [load.used for load in measured if load.used is not None]
+        times = [load.used for load in own_loads if load.used is not None]
         time = {devices.GPU: f"{sum(times) * 1000:.0f}m"} if times else {}
-        return {**time, devices.GPU_MEMORY: f"{sum(load.memory for load in measured) // 1024}Ki"}
+        return {**time, devices.GPU_MEMORY: f"{sum(load.memory for load in own_loads) // 1024}Ki"}
 
     def _unneeded_pods(self, active: Collection[str]) -> set[str]:
         return self._holdings.keys() - active

@@ -87,10 +87,10 @@ class NodeLogs:
         pieces = self._pieces(path, wish, log if follow and log and log.path == path else None)
         return _limit_bytes(pieces, limit_bytes)
 
-    async def _pieces(self, path: Path, wish: LogWish, followed: ContainerLog | None) -> AsyncIterator[bytes]:
+    async def _pieces(self, path: Path, wish: LogWish, log: ContainerLog | None) -> AsyncIterator[bytes]:
         lines = Lines(wish)
         with ExitStack() as files, suppress(FileNotFoundError):  # the pod went meanwhile
-            rotations = followed.rotations if followed else 0
+            rotations = log.rotations if log else 0
             file = files.enter_context(path.open("rb"))
             if wish.tail_lines is None:
                 all_now: Iterable[bytes] = log_records.all_of(path, file)
@@ -100,8 +100,8 @@ class NodeLogs:
             for batch in _batches(all_now):
                 yield b"".join(map(lines.render, batch))
                 await self._clock.sleep(0)  # others have their turn in a long log
-            while followed:
-                changed, is_last, now = followed.changed, followed.is_closed, followed.rotations
+            while log:
+                change, is_last, now = log.changed, log.is_closed, log.rotations
                 for batch in _batches(file):
                     yield b"".join(map(lines.render, batch))
                 if now > rotations:
@@ -110,17 +110,17 @@ class NodeLogs:
                 elif is_last:
                     return
                 else:
-                    await changed.wait()
+                    await change.wait()
 
 
-async def _limit_bytes(pieces: AsyncIterator[bytes], left: int | None) -> AsyncIterator[bytes]:
+async def _limit_bytes(pieces: AsyncIterator[bytes], rest: int | None) -> AsyncIterator[bytes]:
     async for whole in pieces:
-        piece = whole[:left]
+        piece = whole[:rest]
         if piece:
             yield piece
-        if left is not None:
-            left -= len(piece)
-            if not left:
+        if rest is not None:
+            rest -= len(piece)
+            if not rest:
                 return
 
 

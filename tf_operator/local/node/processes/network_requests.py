@@ -45,11 +45,11 @@ async def make() -> tuple[Network, socket.socket]:
 async def refusal() -> str:
     """Why this machine gives its user no networks; empty if it does."""
     try:
-        made, inner = await make()
+        network, inner = await make()
     except NetworkError as error:
         return str(error)
     inner.close()
-    made.close()
+    network.close()
     return ""
 
 

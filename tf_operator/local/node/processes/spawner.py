@@ -57,8 +57,8 @@ class Spawner:
 
     def serve(self) -> None:
         """Answer requests until standard input ends, then kill everything."""
-        wake, woken = _pipe()
-        signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
+        wake, wake_writer = _pipe()
+        signal.set_wakeup_fd(wake_writer, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)  # the supervisor decides when this ends
@@ -84,8 +84,8 @@ class Spawner:
             with suppress(OSError):
                 os.kill(pid, signal.SIGTERM)
         until = time.monotonic() + _ENDED_WITHIN  # noqa: TID251 (nothing of this package is imported here)
-        while self._children and (left := until - time.monotonic()) > 0:  # noqa: TID251 (as above)
-            for key, _ in self._poll.select(left):
+        while self._children and (seconds := until - time.monotonic()) > 0:  # noqa: TID251 (as above)
+            for key, _ in self._poll.select(seconds):
                 with suppress(BlockingIOError):
                     if not os.read(key.fd, 1 << 16):
                         self._poll.unregister(key.fd)
@@ -174,8 +174,8 @@ class Spawner:
 
     def _reap(self) -> None:
         """Reap every process that has ended; the rest of its group is killed while the number is still its own."""
-        while ended := _ended():
-            pid, status = ended
+        while end := _ended():
+            pid, status = end
             container = self._children.pop(pid, None)
             self._kill_strays()
             if container:
@@ -216,8 +216,8 @@ class Spawner:
         """Note a child; one that cannot be noted ends before it is reported as failed (no space left, for example)."""
         try:
             file = os.open(self._folder / str(pid), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            with os.fdopen(file, "w") as opened:
-                opened.write(start_time_of(pid))
+            with os.fdopen(file, "w") as stream:
+                stream.write(start_time_of(pid))
         except OSError:
             os.kill(pid, signal.SIGKILL)  # it may have no group yet
             _kill_group(pid)
@@ -265,16 +265,16 @@ def start_time_of(pid: int) -> str:
 
 def kill_left_over(folder: Path) -> list[int]:
     """Kill the process groups that an earlier spawner has left, and forget them; those that were there."""
-    killed = []
+    groups = []
     for file in (file for file in folder.glob("[0-9]*") if file.name.isdecimal()):
         pid = int(file.name)
         with suppress(FileNotFoundError):  # that spawner is still at its own end, and has just forgotten the group
-            started = file.read_text(errors="replace")
-            if started and start_time_of(pid) == started:
+            start_time = file.read_text(errors="replace")
+            if start_time and start_time_of(pid) == start_time:
                 _kill_group(pid)
-                killed.append(pid)
+                groups.append(pid)
             file.unlink()
-    return killed
+    return groups
 
 
 def _ended() -> tuple[int, int] | None:

@@ -106,13 +106,13 @@ class Processes:
     def open(self) -> None:
         """Kill what an earlier node has left, and start the spawner. Does not wait for it."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        if killed := spawner.kill_left_over(self._folder):
-            _log.warning("killed processes that an earlier node has left", groups=killed)
+        if groups := spawner.kill_left_over(self._folder):
+            _log.warning("killed processes that an earlier node has left", groups=groups)
         self._attach(self._early or start_spawner(self._folder))
 
-    def _attach(self, started: SpawnerProcess) -> None:
-        self._process, self._replies = started.process, started.replies
-        asyncio.get_running_loop().add_reader(started.replies, self._read_replies)
+    def _attach(self, process: SpawnerProcess) -> None:
+        self._process, self._replies = process.process, process.replies
+        asyncio.get_running_loop().add_reader(process.replies, self._read_replies)
 
     def close(self) -> None:
         if self._process and self._process.stdin:
@@ -165,13 +165,13 @@ class Processes:
             return
         pipe, loop = self._process.stdin, asyncio.get_running_loop()
         try:
-            sent = os.write(pipe.fileno(), self._unsent)
+            size = os.write(pipe.fileno(), self._unsent)
         except BlockingIOError:
-            sent = 0
+            size = 0
         except BrokenPipeError:
             self._unsent.clear()  # the spawner is dead, which its socket says, too
             return
-        del self._unsent[:sent]
+        del self._unsent[:size]
         if self._unsent:
             loop.add_writer(pipe, self._write_requests)
         else:
@@ -217,8 +217,8 @@ class Processes:
     def _on_spawner_died(self) -> None:
         """Its children die with it. Start another one, and report the end of all processes."""
         _log.error("the spawner died, and all processes with it")
-        lost = dict(self._watchers)
-        for identity in lost:
+        watchers = dict(self._watchers)
+        for identity in watchers:
             if output := self._outputs.get(identity):
                 output.drain()
         self._detach()
@@ -229,7 +229,7 @@ class Processes:
         self._received.clear()
         spawner.kill_left_over(self._folder)
         self._attach(start_spawner(self._folder))
-        for watcher in lost.values():
+        for watcher in watchers.values():
             watcher.on_ended(-signal.SIGKILL)
 
 

@@ -50,10 +50,10 @@ def next_step(pod: LocalPod, runtimes: Runtimes, *, since: datetime, now: dateti
     ending = Ending.NODE if node_ends else ending_of(pod, runtimes, since=since, now=now)
     if ending:
         return _end(pod, runtimes, ending)
-    due = _deadline(pod, since)
+    deadline = _deadline(pod, since)
     if sources := [runtimes[member.name] for member in pod.containers if _restarts_all(member, runtimes[member.name])]:
-        return _restart_all(runtimes, sources, due)
-    start, times = [], [due] if due else []
+        return _restart_all(runtimes, sources, deadline)
+    start, times = [], [deadline] if deadline else []
     for container in _open(pod, runtimes):
         runtime = runtimes[container.name]
         if not _is_wanted(container, runtime):
@@ -70,7 +70,7 @@ def ending_of(pod: LocalPod, runtimes: Runtimes, *, since: datetime, now: dateti
     """Why all containers of the pod have to end, if they have to."""
     if pod.deletion:
         return Ending.DELETED
-    if (due := _deadline(pod, since)) and now >= due:
+    if (deadline := _deadline(pod, since)) and now >= deadline:
         return Ending.DEADLINE
     return Ending.COMPLETED if _is_completed(pod, runtimes) else None
 
@@ -87,8 +87,8 @@ def is_initialized(pod: LocalPod, runtimes: Runtimes) -> bool:
 
 def has_failed_init(pod: LocalPod, runtimes: Runtimes) -> bool:
     inits = ((container, runtimes[container.name]) for container in pod.of_role(Role.INIT))
-    ended = ((container, runtime) for container, runtime in inits if not runtime.is_active)
-    return any(runtime.end and runtime.end.code and not _is_wanted(container, runtime) for container, runtime in ended)
+    ends = ((container, runtime) for container, runtime in inits if not runtime.is_active)
+    return any(runtime.end and runtime.end.code and not _is_wanted(container, runtime) for container, runtime in ends)
 
 
 def _restarts_all(container: LocalContainer, runtime: Runtime) -> bool:
@@ -96,11 +96,11 @@ def _restarts_all(container: LocalContainer, runtime: Runtime) -> bool:
     return runtime.end is not None and not runtime.is_active and container.restarts_all(runtime.end.code)
 
 
-def _restart_all(runtimes: Runtimes, sources: list[Runtime], due: datetime | None) -> PodStep:
+def _restart_all(runtimes: Runtimes, sources: list[Runtime], deadline: datetime | None) -> PodStep:
     active = {name: runtime for name, runtime in runtimes.items() if runtime.is_active}
     kill = tuple(name for name, runtime in active.items() if runtime.started_at and not runtime.is_killed)
     resets_at = max((restart_time for source in sources if (restart_time := source.restart_at())), default=None)
-    return PodStep(kill=kill, wake_at=due, is_restarting=True, resets=not active, resets_at=resets_at)
+    return PodStep(kill=kill, wake_at=deadline, is_restarting=True, resets=not active, resets_at=resets_at)
 
 
 def _open(pod: LocalPod, runtimes: Runtimes) -> list[LocalContainer]:

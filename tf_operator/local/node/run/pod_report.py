@@ -132,11 +132,11 @@ def _recovered(entry: _ContainerStatus, now: datetime) -> Runtime:
 
 
 def _end_of(entry: _StateEntry | None) -> End | None:
-    if entry is None or (finished := parse_time(entry.finished_at)) is None:
+    if entry is None or (finish := parse_time(entry.finished_at)) is None:
         return None
     return End(
         entry.exit_code,
-        finished,
+        finish,
         parse_time(entry.started_at),
         signal=entry.signal,
         reason=entry.reason,

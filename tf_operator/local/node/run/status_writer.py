@@ -59,13 +59,13 @@ class PodStatusWriter:
         make = self._make
         if make is None:
             return
-        status, stored = make(self._pod), self._pod.status
-        changed: dict[str, Any] = {name: value for name, value in status.items() if stored.get(name) != value}
-        changed |= {name: None for name in ("reason", "message") if name in stored and name not in status}
-        if changed:
+        status, old = make(self._pod), self._pod.status
+        patch_fields: dict[str, Any] = {name: value for name, value in status.items() if old.get(name) != value}
+        patch_fields |= {name: None for name in ("reason", "message") if name in old and name not in status}
+        if patch_fields:
             # With the version: the list of conditions is replaced, and others add theirs.
             metadata = {"uid": self._pod.uid, "resourceVersion": self._pod.metadata.resource_version}
-            patch = {"metadata": metadata, "status": changed}
+            patch = {"metadata": metadata, "status": patch_fields}
             body = await self._parts.client.merge_patch(PODS, self._pod.key, patch, subresource="status")
             self.is_newest(pod_of(body))
         if make is self._make:

@@ -46,10 +46,10 @@ def resource_value(pod: LocalPod, container: LocalContainer, reference: SourceRe
 
 def _lines(entries: Mapping[str, str]) -> str:
     """As the kubelet writes labels into a file."""
-    quoted = (f"{name}={_quoted(value)}" for name, value in sorted(entries.items()))
-    return "\n".join(quoted)
+    lines = (f"{name}={_quoted(value)}" for name, value in sorted(entries.items()))
+    return "\n".join(lines)
 
 
 def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
+    content = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{content}"'

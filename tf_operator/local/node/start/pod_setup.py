@@ -72,8 +72,8 @@ class PodSetup:
     def check_folder(self, container: LocalContainer, program: Launch) -> None:
         if os.path.isdir(program.cwd):  # noqa: PTH112 (a name with a null byte is no folder either)
             return
-        if named := container.spec.working_dir:
-            problem = f"workingDir {named} does not exist on this machine: images are not used, so make the folder"
+        if folder := container.spec.working_dir:
+            problem = f"workingDir {folder} does not exist on this machine: images are not used, so make the folder"
         else:
             problem = (
                 f"the folder {program.cwd} does not exist any more, in which programs run without a workingDir: make it"

@@ -76,16 +76,16 @@ def launch(pod: LocalPod, container: LocalContainer, around: Surroundings) -> La
     if not spec.command:
         message = f"container {container.name!r} has no command: images are not used here, so name its program there"
         raise CannotStart(Problem("CreateContainerError", message))
-    declared = environment(pod, container, around)
+    variables = environment(pod, container, around)
     paths = _Paths(around, spec.termination_message_path)
 
     def visible(text: str) -> str:
         return around.replaced(paths.replaced(text))
 
-    argv = [visible(expanded(word, declared)) for word in (*spec.command, *spec.args)]
+    argv = [visible(expanded(word, variables)) for word in (*spec.command, *spec.args)]
     if _PYTHON.fullmatch(argv[0]):
         argv[0] = around.interpreter.python
-    env = _inherited(around) | {name: visible(value) for name, value in declared.items()} | around.gpus
+    env = _inherited(around) | {name: visible(value) for name, value in variables.items()} | around.gpus
     cwd = visible(spec.working_dir) or around.interpreter.folder or around.folder
     return Launch(argv, env, cwd, visible)
 

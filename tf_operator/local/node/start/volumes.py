@@ -175,9 +175,9 @@ def _write(folder: Path, files: Mapping[str, _File]) -> None:
         file = _inside(folder, name)
         file.parent.mkdir(parents=True, exist_ok=True)
         file.unlink(missing_ok=True)  # of an attempt that failed, perhaps
-        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWN_MODE), "wb") as opened:
-            opened.write(entry.content)
-            os.fchmod(opened.fileno(), entry.mode)
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWN_MODE), "wb") as stream:
+            stream.write(entry.content)
+            os.fchmod(stream.fileno(), entry.mode)
 
 
 def _inside(folder: Path, name: str) -> Path:
