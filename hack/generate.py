@@ -68,18 +68,18 @@ class Files:
 
     def write(self, root: Path) -> list[str]:
         """Write what differs, remove what nothing makes any more, and say what was done."""
-        done: list[str] = []
+        report: list[str] = []
         for path, text in self.texts.items():
             target = root / path
             if not target.is_file() or target.read_text(encoding="utf-8") != text:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_text(text, encoding="utf-8")
-                done.append(f"wrote {path}")
+                report.append(f"wrote {path}")
         for path in sorted(root.glob(self.owned)) if self.owned else ():
             if path.relative_to(root) not in self.texts:
                 path.unlink()
-                done.append(f"removed {path.relative_to(root)}, which nothing makes")
-        return done
+                report.append(f"removed {path.relative_to(root)}, which nothing makes")
+        return report
 
 
 # Each imports what it needs: who writes plans does not wait for Grafana's library.
@@ -95,9 +95,9 @@ def rules(root: Path) -> Files:
     from rules import outputs  # noqa: PLC0415
 
     command = [programs("promtool")["promtool"], "check", "rules", "--lint=all", "--lint-fatal", str(outputs.SOURCE)]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise NotGeneratedError(f"{outputs.SOURCE} is wrong: {done.stdout}{done.stderr}")
+    process = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    if process.returncode != 0:
+        raise NotGeneratedError(f"{outputs.SOURCE} is wrong: {process.stdout}{process.stderr}")
     return Files(outputs.render(root))
 
 
@@ -152,12 +152,12 @@ def golden(root: Path) -> Files:
 
 def lock(root: Path, *, arguments: Sequence[str] = ()) -> Files:
     """The locks, which uv writes by itself."""
-    fixed = ("--universal", "--python-version", "3.11", "--generate-hashes", "--no-annotate", "--quiet")
-    hidden = ("--no-emit-index-url", "--no-emit-find-links", "--custom-compile-command", "hack/generate lock")
+    options = ("--universal", "--python-version", "3.11", "--generate-hashes", "--no-annotate", "--quiet")
+    header_options = ("--no-emit-index-url", "--no-emit-find-links", "--custom-compile-command", "hack/generate lock")
     for name, sources in LOCKS.items():
         output = ("--output-file", f"hack/requirements/{name}.txt")
         uv = [str(Path(sys.executable).with_name("uv")), "pip", "compile"]
-        subprocess.run([*uv, *fixed, *hidden, *output, *arguments, *sources], cwd=root, check=True)
+        subprocess.run([*uv, *options, *header_options, *output, *arguments, *sources], cwd=root, check=True)
     return Files({})
 
 

@@ -24,13 +24,13 @@ _EPOCH: Final = 315532800  # 1980, from which on every archiver knows dates
 def archive(tree: Path, version: str) -> bytes:
     plugin = (tree / SOURCE / "kubectl-tfjob").read_text(encoding="utf-8").replace("VERSION", version)
     files = {"LICENSE": ((tree / "LICENSE").read_bytes(), 0o644), "kubectl-tfjob": (plugin.encode(), 0o755)}
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w") as opened:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
         for name, (content, mode) in files.items():
             entry = tarfile.TarInfo(name)
             entry.size, entry.mode, entry.mtime = len(content), mode, _EPOCH
-            opened.addfile(entry, io.BytesIO(content))
-    return gzip.compress(packed.getvalue(), mtime=0)
+            tar.addfile(entry, io.BytesIO(content))
+    return gzip.compress(buffer.getvalue(), mtime=0)
 
 
 def manifest(tree: Path, version: str, *, at: str, checksum: str) -> str:
@@ -45,12 +45,12 @@ def manifest(tree: Path, version: str, *, at: str, checksum: str) -> str:
 def write(tree: Path, folder: Path, *, at: str) -> list[Path]:
     """Write the archive, and the manifest where the project has an address that the archive will be at."""
     version = version_of(tree)
-    packed = archive(tree, version)
+    content = archive(tree, version)
     files = [folder / f"kubectl-tfjob-{version}.tar.gz"]
-    files[0].write_bytes(packed)
+    files[0].write_bytes(content)
     if at:
         files.append(folder / "tfjob.yaml")
-        text = manifest(tree, version, at=at, checksum=hashlib.sha256(packed).hexdigest())
+        text = manifest(tree, version, at=at, checksum=hashlib.sha256(content).hexdigest())
         files[1].write_text(text, encoding="utf-8")
     return files
 

@@ -133,8 +133,8 @@ def copies_of(root: Path, count: int) -> Iterator[list[Path]]:
         copies = [Path(scratch) / f"tree-{number}" for number in range(count)]
         for copy in copies:
             shutil.copytree(root, copy, ignore=_LEFT_OUT, symlinks=True)
-            for shared in (".venv", ".git"):
-                (copy / shared).symlink_to(root / shared)
+            for name in (".venv", ".git"):
+                (copy / name).symlink_to(root / name)
         yield copies
 
 
@@ -145,10 +145,10 @@ def run_tests(copy: Path, tests: Sequence[str], *options: str, within: float | N
     command = [str(copy / ".venv/bin/python"), "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, *tests]
     run = partial(subprocess.run, cwd=copy, env=environ, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     try:
-        done = run(command, timeout=within, check=False)
+        process = run(command, timeout=within, check=False)
     except subprocess.TimeoutExpired:
         return _FAILED, ""
-    return done.returncode, done.stdout
+    return process.returncode, process.stdout
 
 
 def failing_tests(mutants: Sequence[Mutant], copies: Sequence[Path]) -> frozenset[str]:

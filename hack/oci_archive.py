@@ -30,37 +30,37 @@ class Image:
 def images(archive: Path) -> tuple[Image, ...]:
     """Every image of the archive, by platform; raises UnreadableArchiveError."""
     try:
-        with tarfile.open(archive) as opened:
-            return tuple(sorted(_images(opened, "index.json"), key=lambda image: image.platform))
+        with tarfile.open(archive) as tar:
+            return tuple(sorted(_images(tar, "index.json"), key=lambda image: image.platform))
     except (KeyError, tarfile.TarError, ValueError) as error:
         raise UnreadableArchiveError(f"{archive} is no OCI archive: {error}") from error
 
 
 def digest(archive: Path) -> str:
     """What a registry calls the content: that of its only image, or of the list of them."""
-    with tarfile.open(archive) as opened:
-        (top,) = json.loads(_read(opened, "index.json"))["manifests"]
+    with tarfile.open(archive) as tar:
+        (top,) = json.loads(_read(tar, "index.json"))["manifests"]
     return str(top["digest"])
 
 
 def files(archive: Path, image: Image, is_wanted: Callable[[str], bool]) -> dict[str, bytes]:
     """What the wanted regular files contain, by path without the first slash; links are left out."""
     contents: dict[str, bytes] = {}
-    with tarfile.open(archive) as opened:
+    with tarfile.open(archive) as tar:
         for layer in image.layers:
-            content = _read(opened, _blob(layer["digest"]))
+            content = _read(tar, _blob(layer["digest"]))
             if layer["mediaType"].endswith("gzip"):
                 content = gzip.decompress(content)
             elif not layer["mediaType"].endswith("tar"):
                 raise UnreadableArchiveError(f"{archive}: a layer is {layer['mediaType']}, which is not known here")
-            with tarfile.open(fileobj=io.BytesIO(content)) as unpacked:
-                _apply(unpacked, contents, is_wanted)
+            with tarfile.open(fileobj=io.BytesIO(content)) as layer_tar:
+                _apply(layer_tar, contents, is_wanted)
     return contents
 
 
 def _apply(layer: tarfile.TarFile, contents: dict[str, bytes], is_wanted: Callable[[str], bool]) -> None:
     """Add what a layer has; its whiteouts remove what lower ones had."""
-    added: dict[str, bytes] = {}
+    additions: dict[str, bytes] = {}
     for entry in layer:
         path = posixpath.normpath(entry.name).lstrip("/")
         folder, name = posixpath.split(path)
@@ -72,8 +72,8 @@ def _apply(layer: tarfile.TarFile, contents: dict[str, bytes], is_wanted: Callab
             contents.pop(path, None)
             content = layer.extractfile(entry) if entry.isreg() and is_wanted(path) else None
             if content is not None:
-                added[path] = content.read()
-    contents.update(added)
+                additions[path] = content.read()
+    contents.update(additions)
 
 
 def _remove(contents: dict[str, bytes], path: str) -> None:
@@ -93,8 +93,8 @@ def _images(archive: tarfile.TarFile, path: str) -> Iterator[Image]:
             yield Image(platform, entry["digest"], config, tuple(manifest["layers"]))
 
 
-def _blob(named: str) -> str:
-    return f"blobs/{named.replace(':', '/', 1)}"
+def _blob(name: str) -> str:
+    return f"blobs/{name.replace(':', '/', 1)}"
 
 
 def _read(archive: tarfile.TarFile, path: str) -> bytes:

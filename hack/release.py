@@ -139,8 +139,8 @@ def _build_python(source: Path, folder: Path, epoch: int) -> None:
     archive = next(folder.glob("*.tar.gz"))
     (source.parent / "sdist").mkdir()
     _run("tar", "-xzf", str(archive), cwd=source.parent / "sdist")
-    unpacked = next((source.parent / "sdist").iterdir())
-    _run(sys.executable, "-c", backend, "build_wheel", str(folder), cwd=unpacked, variables=variables)
+    source_tree = next((source.parent / "sdist").iterdir())
+    _run(sys.executable, "-c", backend, "build_wheel", str(folder), cwd=source_tree, variables=variables)
 
 
 def repack(archive: Path, epoch: int, *, image_name: str = "") -> None:
@@ -148,22 +148,22 @@ def repack(archive: Path, epoch: int, *, image_name: str = "") -> None:
 
     Those who load an archive of an image find it under *image_name*.
     """
-    packed = archive.with_name(f"{archive.name}.repacked")
-    with tarfile.open(archive) as opened, packed.open("wb") as file:
-        zipped = (
+    target = archive.with_name(f"{archive.name}.repacked")
+    with tarfile.open(archive) as source, target.open("wb") as file:
+        zip_stream = (
             gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=epoch) if archive.name.endswith("gz") else file
         )
-        with zipped, tarfile.open(fileobj=zipped, mode="w", format=tarfile.PAX_FORMAT) as rewritten:
-            for entry in sorted(opened.getmembers(), key=lambda entry: entry.name):
-                content = opened.extractfile(entry)
+        with zip_stream, tarfile.open(fileobj=zip_stream, mode="w", format=tarfile.PAX_FORMAT) as rewritten:
+            for entry in sorted(source.getmembers(), key=lambda entry: entry.name):
+                content = source.extractfile(entry)
                 if image_name and entry.name == "index.json" and content is not None:
-                    named = _with_name(content.read(), image_name)
-                    entry.size, content = len(named), io.BytesIO(named)
+                    new_content = _with_name(content.read(), image_name)
+                    entry.size, content = len(new_content), io.BytesIO(new_content)
                 entry.mtime, entry.uid, entry.gid, entry.uname, entry.gname = epoch, 0, 0, "", ""
                 entry.mode = 0o755 if entry.isdir() or entry.mode & 0o100 else 0o644
                 entry.pax_headers = {}
                 rewritten.addfile(entry, content)
-    packed.replace(archive)
+    target.replace(archive)
 
 
 def _with_name(index: bytes, name: str) -> bytes:
@@ -178,10 +178,10 @@ def _with_name(index: bytes, name: str) -> bytes:
 
 
 def _run(*command: str, cwd: Path, variables: dict[str, str] | None = None) -> str:
-    done = subprocess.run(command, cwd=cwd, env=variables, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise ReleaseError(f"{' '.join(command[:4])}: {(done.stderr or done.stdout).strip()[-4000:]}")
-    return done.stdout
+    process = subprocess.run(command, cwd=cwd, env=variables, capture_output=True, text=True, check=False)
+    if process.returncode:
+        raise ReleaseError(f"{' '.join(command[:4])}: {(process.stderr or process.stdout).strip()[-4000:]}")
+    return process.stdout
 
 
 def _machine() -> str:

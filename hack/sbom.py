@@ -117,9 +117,9 @@ def _debian_licences(text: str) -> list[str]:
     """Those that a copyright file names: in fields of its machine-readable form, or as Debian's common licences."""
     if not text.startswith("Format"):
         return [name.rstrip(".") for name in _COMMON.findall(text)]
-    named = re.findall(r"^License: *(\S.*)$", text, re.MULTILINE)
+    lines = re.findall(r"^License: *(\S.*)$", text, re.MULTILINE)
     return [
-        word.strip() for line in named for word in re.split(r"(?:,|\b)\s*\b(?:and|or)\s|,\s+", line) if word.strip()
+        word.strip() for line in lines for word in re.split(r"(?:,|\b)\s*\b(?:and|or)\s|,\s+", line) if word.strip()
     ]
 
 
@@ -134,10 +134,12 @@ def _python(files: Files) -> Iterator[Json]:
 
 def _python_licences(about: Message) -> list[str]:
     classifiers = about.get_all("Classifier", [])
-    named = [line.rpartition(" :: ")[2] for line in classifiers if line.startswith("License :: OSI Approved :: ")]
-    written = about.get("License", "").strip()
+    names = [line.rpartition(" :: ")[2] for line in classifiers if line.startswith("License :: OSI Approved :: ")]
+    licence_text = about.get("License", "").strip()
     # Some have the whole text there.
-    return named or ([written] if written and len(written.splitlines()[0]) == len(written) < 60 else [])
+    return names or (
+        [licence_text] if licence_text and len(licence_text.splitlines()[0]) == len(licence_text) < 60 else []
+    )
 
 
 def _interpreter(variables: Iterable[str]) -> Iterator[Json]:

@@ -142,8 +142,8 @@ def crd_template(
     if "{{" in body:
         raise UnlikeExpectedError(f"{source} has '{{{{' in it, which Helm would take for its own")
     (name,) = re.findall(r"^  name: \S+\n", body, flags=re.MULTILINE)
-    filled = replace_once(body, name, name + CRD_METADATA, where=source)
-    return f"{HEADER.format(source=source)}{{{{- if {condition} }}}}\n{filled}{end}{{{{- end }}}}\n"
+    template = replace_once(body, name, name + CRD_METADATA, where=source)
+    return f"{HEADER.format(source=source)}{{{{- if {condition} }}}}\n{template}{end}{{{{- end }}}}\n"
 
 
 def rules_template(manifests: dict[str, str]) -> str:
@@ -152,8 +152,8 @@ def rules_template(manifests: dict[str, str]) -> str:
     for name, manifest in manifests.items():
         rules = rules_of(manifest, where=RULES[name])
         if name == "leaseRules":
-            filled = 'resourceNames: [{{ include "tf-operator.leaseName" . | quote }}]'
-            rules = replace_once(rules, LEASE, filled, where=RULES[name])
+            field = 'resourceNames: [{{ include "tf-operator.leaseName" . | quote }}]'
+            rules = replace_once(rules, LEASE, field, where=RULES[name])
         parts.append(f'{{{{- define "tf-operator.{name}" -}}}}\n{rules}{{{{- end -}}}}\n')
     return "\n".join(parts)
 

@@ -34,15 +34,15 @@ def ask_apiserver() -> dict[str, Any]:
 def keep(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the definitions that a pod template consists of, by name, without descriptions."""
     definitions: Definitions = document["components"]["schemas"]
-    needed: dict[str, Any] = {}
+    kept_definitions: dict[str, Any] = {}
     waiting = [POD_TEMPLATE]
     while waiting:
         name = waiting.pop()
         # Of the metadata only a few fields can be set in a template: pod_template.py knows them.
-        if name not in needed and name != OBJECT_META:
-            needed[name] = without_descriptions(definitions[name])
+        if name not in kept_definitions and name != OBJECT_META:
+            kept_definitions[name] = without_descriptions(definitions[name])
             waiting.extend(references(definitions[name]))
-    return dict(sorted(needed.items()))
+    return dict(sorted(kept_definitions.items()))
 
 
 def references(node: object) -> Iterator[str]:

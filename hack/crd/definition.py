@@ -52,7 +52,7 @@ def build(source: str, definitions: Definitions) -> dict[str, Any]:
 def resolve(node: Any, parts: Mapping[str, Schema]) -> Any:  # noqa: ANN401 - any piece of YAML
     """Put the parts in their places, complete the rules, and drop the notes."""
     if isinstance(node, list):
-        return [rule for item in node for spelled in _spelled(item) for rule in _by_subject(resolve(spelled, parts))]
+        return [rule for item in node for spelling in _spelled(item) for rule in _by_subject(resolve(spelling, parts))]
     if not isinstance(node, dict):
         return node
     own = {key: resolve(value, parts) for key, value in node.items() if key not in {NOTE, REFERENCE}}
@@ -81,16 +81,16 @@ def _by_subject(item: Any) -> Iterator[Any]:  # noqa: ANN401
         yield item
         return
     rule = {key: value for key, value in item.items() if key not in {SUBJECT, OPTIONAL}}
-    text, unasked = rule["rule"], _unasked(item[SUBJECT])
+    text, condition = rule["rule"], _unasked(item[SUBJECT])
     if item.get(OPTIONAL) or "oldSelf" not in text:
         yield rule | {"rule": f"oldSelf.hasValue()\n|| (\n{text})", OPTIONAL: True}
         text = text.replace("oldSelf.hasValue()", "true").replace("oldSelf.value()", "oldSelf")
-    yield rule | {"rule": f"{unasked}\n|| (\n{text})"}
+    yield rule | {"rule": f"{condition}\n|| (\n{text})"}
 
 
 def _unasked(paths: str | list[str]) -> str:
-    listed = [paths] if isinstance(paths, str) else paths
-    return UNASKED.format(same="\n&& ".join(SAME.format(path=path) for path in listed))
+    path_list = [paths] if isinstance(paths, str) else paths
+    return UNASKED.format(same="\n&& ".join(SAME.format(path=path) for path in path_list))
 
 
 def fields(source: str) -> Iterator[Field]:

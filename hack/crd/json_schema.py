@@ -43,15 +43,15 @@ def of_kind(schema: Schema, *, kind: str, api_version: str) -> dict[str, Any]:
 
 
 def convert(schema: Schema) -> dict[str, Any]:
-    converted = {key: _inside(key, value) for key, value in schema.items() if not key.startswith(_OF_THE_SERVER)}
-    if "properties" in converted and "type" in converted and not schema.get(_KEEPS_UNKNOWN):
-        converted.setdefault("additionalProperties", False)
-    if converted.pop("nullable", False):
-        if "type" in converted:
-            converted["type"] = [converted["type"], "null"]
-        if "enum" in converted:
-            converted["enum"] = [*converted["enum"], None]
-    return converted
+    result = {key: _inside(key, value) for key, value in schema.items() if not key.startswith(_OF_THE_SERVER)}
+    if "properties" in result and "type" in result and not schema.get(_KEEPS_UNKNOWN):
+        result.setdefault("additionalProperties", False)
+    if result.pop("nullable", False):
+        if "type" in result:
+            result["type"] = [result["type"], "null"]
+        if "enum" in result:
+            result["enum"] = [*result["enum"], None]
+    return result
 
 
 def _inside(key: str, value: Any) -> Any:  # noqa: ANN401 - any value of a keyword

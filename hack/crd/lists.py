@@ -37,8 +37,8 @@ def text(module: Path) -> str:
 
 
 def _fields(schema: Mapping[str, Any]) -> dict[str, Any]:
-    named = [(_WHOLE, schema), *schema.get("properties", {}).items()]
-    return {name: rule for name, field in named if (rule := _rule(field))}
+    fields = [(_WHOLE, schema), *schema.get("properties", {}).items()]
+    return {name: rule for name, field in fields if (rule := _rule(field))}
 
 
 def _rule(schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -98,8 +98,8 @@ def text(modules: Mapping[str, Path], version: str) -> str:
             messages[name] = fields = list(_fields(packages(package), message))
             waiting += [kind for _, _, kind, *_ in fields for kind in [kind.lstrip("[]{}")] if kind not in _SCALARS]
     lines = ",\n".join(f"{json.dumps(name)}:{_lines(fields)}" for name, fields in sorted(messages.items()))
-    named = ",\n".join(f"{json.dumps(kind)}:{json.dumps(name)}" for kind, name in sorted(kinds.items()))
-    whole = f'{{"version":{json.dumps(version)},\n"kinds":{{\n{named}\n}},\n"messages":{{\n{lines}\n}}}}\n'
+    lines_of_kinds = ",\n".join(f"{json.dumps(kind)}:{json.dumps(name)}" for kind, name in sorted(kinds.items()))
+    whole = f'{{"version":{json.dumps(version)},\n"kinds":{{\n{lines_of_kinds}\n}},\n"messages":{{\n{lines}\n}}}}\n'
     return _PREFIX.sub("", whole)
 
 

@@ -46,10 +46,10 @@ def render(root: Path) -> dict[Path, str]:
     page = (root / REFERENCE).read_text(encoding="utf-8")
     texts: dict[Path, str] = {}
     further = ((source_of(name), manifest, PACKAGES / name / "crd.json") for name, manifest in FURTHER.items())
-    for origin, manifest, packaged in ((SOURCE, MANIFEST, PACKAGED), *further):
+    for origin, manifest, copy_in_package in ((SOURCE, MANIFEST, PACKAGED), *further):
         crd = definition.build((root / origin).read_text(encoding="utf-8"), core)
         texts[manifest] = HEADER.format(source=origin) + as_yaml(crd)
-        texts[packaged] = as_json(crd)
+        texts[copy_in_package] = as_json(crd)
         texts |= json_schema.files(crd, crd["spec"]["versions"] + (older if origin == SOURCE else []))
     hub = definition.build((root / HUB).read_text(encoding="utf-8"), core)
     for version, manifest in PERIODS.items():

@@ -35,10 +35,10 @@ def make(*, uid: str, title: str, text: str, variables: Sequence[AnyVariable], r
         builder.with_row(dashboard.Row(name))
         for panel in panels:
             builder.with_panel(panel)
-    built = builder.build()
-    for number, panel_or_row in enumerate(built.panels or (), start=1):
+    board = builder.build()
+    for number, panel_or_row in enumerate(board.panels or (), start=1):
         panel_or_row.id_val = number
-    return built
+    return board
 
 
 def choice(*, name: str, label: str, text: str, query: str, is_single: bool = False) -> dashboard.QueryVariable:

@@ -262,8 +262,8 @@ def _extra(entry: Yaml | None, job: str, now: datetime, *, uid: str) -> snapshot
         refuse_others(body, {"spec", "madeFrom", "status", "terminating"}, "extras.current")
         spec, status, is_terminating = body.get("spec", {}), body.get("status", {}), body.get("terminating", False)
         current = snapshot.ChildObject(job, uid, digest(body.get("madeFrom", spec)), is_terminating, spec, status)
-    rejected = _refusal(entry.get("rejected"), now)
-    return snapshot.ChildState(current, rejected, entry.get("unserved", ""), entry.get("isOff", False))
+    rejection = _refusal(entry.get("rejected"), now)
+    return snapshot.ChildState(current, rejection, entry.get("unserved", ""), entry.get("isOff", False))
 
 
 def _refusal(entry: Yaml | None, now: datetime) -> snapshot.RejectedWrite | None:

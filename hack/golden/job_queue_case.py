@@ -47,14 +47,14 @@ def read(root: Path, name: str) -> Cluster:
 
 
 def text(cluster: Cluster) -> str:
-    decided = schedule.make_schedule(cluster)
-    content: Yaml = {"decisions": [_sentence(decision) for decision in decided.decisions], "waiting": decided.waiting}
-    if decided.notes:
-        content["notes"] = [_note(note) for note in decided.notes]
-    if decided.kept_for:
-        content["room is kept for"] = decided.kept_for.key.name
-    if decided.wake_at:
-        content["again"] = (decided.wake_at - _BEGINNING).total_seconds()
+    plan = schedule.make_schedule(cluster)
+    content: Yaml = {"decisions": [_sentence(decision) for decision in plan.decisions], "waiting": plan.waiting}
+    if plan.notes:
+        content["notes"] = [_note(note) for note in plan.notes]
+    if plan.kept_for:
+        content["room is kept for"] = plan.kept_for.key.name
+    if plan.wake_at:
+        content["again"] = (plan.wake_at - _BEGINNING).total_seconds()
     return HEADER + yaml.safe_dump(content, sort_keys=False, width=120)
 
 
@@ -95,7 +95,7 @@ def _job(name: str, entry: Yaml) -> QueueJob:
     shape, of_servers = (shapes.shape_of({"containers": containers, **pod}) for pod in pods)
     workers, nodes = entry["workers"], entry.get("at")
     # What each of its pods holds, if another than it asks for now.
-    held = shapes.requests_of({"containers": [{"resources": {"requests": entry.get("holds", entry["asks"])}}]})
+    requests = shapes.requests_of({"containers": [{"resources": {"requests": entry.get("holds", entry["asks"])}}]})
     needs = [
         ReplicaNeed(ReplicaType.PS, entry.get("ps", 0), of_servers),
         ReplicaNeed(ReplicaType.WORKER, workers, shape),
@@ -111,7 +111,9 @@ def _job(name: str, entry: Yaml) -> QueueJob:
         requested_workers=entry.get("wants", 0),
         requested_servers=entry.get("wantsPs", 0),
         completions=((ReplicaType.WORKER, entry["done"]),) if "done" in entry else (),
-        pods=tuple(BoundPod(ReplicaType.WORKER, index, node, held) for index, node in enumerate(nodes or ()) if node),
+        pods=tuple(
+            BoundPod(ReplicaType.WORKER, index, node, requests) for index, node in enumerate(nodes or ()) if node
+        ),
         is_admitted=nodes is not None,
         queued_time=_moment(entry["queued"]) if "queued" in entry else None,
         admitted_time=_moment(entry.get("started", 0)) if nodes is not None else None,

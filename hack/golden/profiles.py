@@ -64,9 +64,9 @@ def api_of(more: Mapping[str, Any], job: Body) -> ServedAPI:
         return registry.api_of(job) or v1.API
     profile = BY_NAME[more["profile"]]
 
-    def read(metadata: Body, spec: object, stored: object) -> TrainingJob:
-        job = structs.replace(v1.read(metadata, spec, None), profile=profile, record=codec.read(stored))
-        stored_status = stored if isinstance(stored, Mapping) else {}
+    def read(metadata: Body, spec: object, status: object) -> TrainingJob:
+        job = structs.replace(v1.read(metadata, spec, None), profile=profile, record=codec.read(status))
+        stored_status = status if isinstance(status, Mapping) else {}
         return defaults.with_defaults(_with_fields(structs.replace(job, stored_status=stored_status), spec, more))
 
     return replace(v1.API, profiles=(profile,), read=read, write_status=_write_status)
@@ -100,10 +100,10 @@ def _frozen(value: Any) -> Any:  # noqa: ANN401 (a field of an override)
     return tuple(value) if isinstance(value, list) else value
 
 
-def _write_status(report: JobReport, stored: Body) -> dict[str, Any]:
+def _write_status(report: JobReport, stored_status: Body) -> dict[str, Any]:
     sentence = report.message or report.note.strip()
     if report.job.record.is_finished:
-        sentence = str(stored.get("says", ""))
+        sentence = str(stored_status.get("says", ""))
     lines = report.lines() if report.job.profile.after_end is AfterEnd.REPLICAS else ()
     by_name = {f"{line.type.label}-{line.index}": _words(line) for line in lines}
     return codec.write(report.record) | present(says=sentence, lines=by_name)

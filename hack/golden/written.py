@@ -103,8 +103,8 @@ def _action(action: Action) -> str | Yaml:
             reason = f": {action.reason}" if action.reason else ""
             return f"delete {kind} {action.name} ({action.uid}{condition}){reason}"
         case DeleteCollection():
-            listed = ", ".join(f"{child.name} ({child.uid})" for child in action.objects)
-            return f"delete {kind}s where {action.selector}: {listed}"
+            names = ", ".join(f"{child.name} ({child.uid})" for child in action.objects)
+            return f"delete {kind}s where {action.selector}: {names}"
 
 
 def _words(resource: GroupVersionResource) -> str:
@@ -115,11 +115,11 @@ def _bodies(case: Case, plan: Plan, plain: Case) -> Yaml:
     """As they differ from those of the same replica of the plain job, or of the first one here; or whole."""
     bodies = _replica_bodies(case, plan)
     is_like_plain = case.name != PLAIN and case.api is plain.api
-    known = _replica_bodies(plain, make_plan(plain.snapshot)) if bodies and is_like_plain else {}
+    plain_bodies = _replica_bodies(plain, make_plan(plain.snapshot)) if bodies and is_like_plain else {}
     content: Yaml = {}
     for name, parts in bodies.items():
         first = next(iter(bodies))
-        like, base = (f"{name} of {PLAIN}", known[name]) if name in known else (first, bodies[first])
+        like, base = (f"{name} of {PLAIN}", plain_bodies[name]) if name in plain_bodies else (first, bodies[first])
         difference = _difference({kind: body for kind, body in base.items() if kind in parts}, parts)
         content[name] = parts if name == like else {"like": like, **difference}
     return content
@@ -148,8 +148,8 @@ def _difference(old: Any, new: Any) -> Any:  # noqa: ANN401 (any part of a body)
 def _by_name(entries: list[Any]) -> Yaml:
     """A list of objects by their names; nothing when one has none, or two have the same."""
     bodies = [entry for entry in entries if isinstance(entry, dict) and isinstance(entry.get("name"), str)]
-    named = {body["name"]: {key: value for key, value in body.items() if key != "name"} for body in bodies}
-    return named if len(named) == len(entries) else {}
+    by_name = {body["name"]: {key: value for key, value in body.items() if key != "name"} for body in bodies}
+    return by_name if len(by_name) == len(entries) else {}
 
 
 def _parts(action: Create) -> Yaml:

@@ -119,10 +119,10 @@ def check_pure_imports(source: Source, limits: Limits) -> Iterator[Violation]:
     """The core imports the standard library, itself, and the few packages that setup.cfg lists."""
     if not (source.is_product and source.path.parts[1].removesuffix(".py") in limits.pure_packages):
         return
-    allowed = sys.stdlib_module_names | limits.pure_third_party | {PACKAGE}
+    packages = sys.stdlib_module_names | limits.pure_third_party | {PACKAGE}
     for line, module in _imports(source.nodes):
         top = module.partition(".")[0]
-        if top not in allowed:
+        if top not in packages:
             message = f"the pure core may not import {top!r}: not in [house] pure_third_party of setup.cfg"
             yield Violation(str(source.path), line, "house-pure-imports", message)
 
@@ -179,10 +179,10 @@ def check_vague_names(sources: list[Source], limits: Limits) -> Iterator[Violati
 def check_words(root: Path, paths: list[Path], limits: Limits) -> Iterator[Violation]:
     """Words that gave way to better ones stay away: in code, where they may be part of a name, and in prose."""
     spellings = "|".join(re.escape(word).replace(r"\ ", r"[\s_]+") for word in limits.retired_words)
-    retired = re.compile(rf"(?<![A-Za-z])(?:{spellings})(?![A-Za-z])", re.IGNORECASE)
+    pattern = re.compile(rf"(?<![A-Za-z])(?:{spellings})(?![A-Za-z])", re.IGNORECASE)
     for path in paths:
         text = path.read_text()
-        for match in retired.finditer(text):
+        for match in pattern.finditer(text):
             line = text.count("\n", 0, match.start()) + 1
             message = f"nothing says {match[0]!r} any more: see retired_words in [house] of setup.cfg"
             yield Violation(str(path.relative_to(root)), line, "house-words", message)

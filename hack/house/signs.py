@@ -55,8 +55,8 @@ class Signs:
     def missing(self, text: str) -> Iterator[tuple[int, str]]:
         """The line and the name of each thing that a text points to and that does not exist."""
         for number, line in enumerate(text.split("\n"), 1):
-            named = [match[0].rstrip("./-") for match in _PATH.finditer(line)]
-            yield from ((number, path) for path in named if not self._has_path(path))
+            names = [match[0].rstrip("./-") for match in _PATH.finditer(line)]
+            yield from ((number, path) for path in names if not self._has_path(path))
             yield from ((number, match[1]) for match in _DOTTED.finditer(line) if not self._has_module(match[1]))
             yield from ((number, match[1]) for match in _FLAGS.finditer(line) if match[1] not in self._flags)
 
@@ -83,8 +83,8 @@ def check_signs(root: Path, pages: Iterable[Path]) -> Iterator[Violation]:
     )
     tops = (f"{PACKAGE}/", "hack/", "test/proof/replay.py")
     programs = [path for path in paths if path.startswith(tops) and "/requirements/" not in path]
-    declared = {f"--{name}" for path in programs for name in _DECLARED.findall(_text(root / path))}
-    signs = Signs(paths, frozenset(declared))
+    flags = {f"--{name}" for path in programs for name in _DECLARED.findall(_text(root / path))}
+    signs = Signs(paths, frozenset(flags))
     for page in pages:
         if page.name != "CHANGELOG.md":
             yield from _violations(page.relative_to(root).as_posix(), signs.missing(_text(page)))

@@ -69,10 +69,10 @@ def mutations(file: str, source: bytes) -> Iterator[Mutation]:
     for node, statement in _walk(ast.parse(source), range(0)):
         for operator in OPERATORS:
             for (begin, end), new in operator(node, places):
-                changed = source[:begin] + new.encode() + source[end:]
+                mutant = source[:begin] + new.encode() + source[end:]
                 line = bisect_right(starts, begin)
-                original, instead = (text.splitlines()[line - 1].decode().strip() for text in (source, changed))
-                yield Mutation(file, line, statement, source, changed, original, instead)
+                original, instead = (text.splitlines()[line - 1].decode().strip() for text in (source, mutant))
+                yield Mutation(file, line, statement, source, mutant, original, instead)
 
 
 def _walk(node: ast.AST, statement: range) -> Iterator[tuple[ast.AST, range]]:

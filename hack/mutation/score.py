@@ -56,12 +56,12 @@ def changed_lines(root: Path, revision: str) -> set[tuple[str, int]]:
 
 
 def survivors(
-    tried: Sequence[Mutation], tests: Sequence[str], *, root: Path, at_once: int, has_lines: bool
+    mutations: Sequence[Mutation], tests: Sequence[str], *, root: Path, at_once: int, has_lines: bool
 ) -> list[Mutation]:
     """What these tests do not notice; with lines, each change meets only the tests that reach it."""
-    if not tried:
+    if not mutations:
         return []
-    session = Session(tried, root=root, at_once=at_once, has_lines=has_lines)
+    session = Session(mutations, root=root, at_once=at_once, has_lines=has_lines)
     status = pytest.main(["-qs", "-p", "no:cacheprovider", *tests], plugins=[session])
     if status != pytest.ExitCode.OK:
         sys.exit(int(status))
@@ -85,18 +85,20 @@ def main(arguments: Sequence[str] | None = None, *, root: Path = ROOT) -> int:
         candidates = [mutation for mutation in candidates if (mutation.file, mutation.line) in lines]
     if options.sample and options.sample < len(candidates):
         candidates = random.Random(options.seed).sample(candidates, options.sample)  # noqa: S311 (the same each time)
-    listed = equivalents(root)
-    tried = [mutation for mutation in candidates if mutation.text not in listed]
-    if not tried:
+    known_texts = equivalents(root)
+    tries = [mutation for mutation in candidates if mutation.text not in known_texts]
+    if not tries:
         print("no change to try")
         return 0
     run = functools.partial(survivors, root=root, at_once=options.at_once)
-    left = run(tried, UNIT_TESTS, has_lines=True)
+    rest = run(tries, UNIT_TESTS, has_lines=True)
     if not options.unit:
-        print(f"the unit tests leave {len(left)}, which meet the search")
-        left = run(left, [SEARCH], has_lines=False)
-    caught = len(tried) - len(left)
-    print(f"caught {caught} of {len(tried)}: {caught / len(tried):.1%}, and {len(candidates) - len(tried)} are listed")
+        print(f"the unit tests leave {len(rest)}, which meet the search")
+        rest = run(rest, [SEARCH], has_lines=False)
+    notices = len(tries) - len(rest)
+    print(
+        f"caught {notices} of {len(tries)}: {notices / len(tries):.1%}, and {len(candidates) - len(tries)} are listed"
+    )
     return 0
 
 

@@ -96,7 +96,7 @@ class Session:
         self.survivors.append(survivor)
 
 
-def _fork(run: functools.partial[int]) -> int:
+def _fork(work: functools.partial[int]) -> int:
     """Run something in a child, which says nothing and exits with the result."""
     if pid := os.fork():
         return pid
@@ -105,7 +105,7 @@ def _fork(run: functools.partial[int]) -> int:
         nothing = os.open(os.devnull, os.O_RDWR)
         os.dup2(nothing, 1)
         os.dup2(nothing, 2)
-        status = run()
+        status = work()
     finally:
         os._exit(status)
 
@@ -127,18 +127,18 @@ def _try(session: pytest.Session, mutation: Mutation, functions: Mapping[str, li
 
 def _exchange(mutation: Mutation, path: str, functions: Sequence[FunctionType]) -> bool:
     """Give functions their changed code; false when only an import would do that."""
-    original, changed = (compile(text, path, "exec") for text in (mutation.source, mutation.mutated))
-    if _run_by_import(original) != _run_by_import(changed):
+    original, mutant = (compile(text, path, "exec") for text in (mutation.source, mutation.mutated))
+    if _run_by_import(original) != _run_by_import(mutant):
         return False
     keys = {code: key for key, code in _functions_in(original)}
-    new = dict(_functions_in(changed))
-    exchanged = 0
+    new = dict(_functions_in(mutant))
+    count = 0
     for function in functions:
         code = new.get(keys[function.__code__], function.__code__)
         if code != function.__code__ and code.co_freevars == function.__code__.co_freevars:
             function.__code__ = code
-            exchanged += 1
-    return exchanged > 0
+            count += 1
+    return count > 0
 
 
 def _functions_in(code: CodeType) -> Iterator[tuple[tuple[str, int], CodeType]]:

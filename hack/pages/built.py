@@ -70,8 +70,8 @@ def _leads_nowhere(target: str, *, page: str, files: Collection[str], pages: Map
     file = next((name for name in choices if name in files), None)
     if file is None:
         return "is not there"
-    broken = parts.fragment and file in pages and unquote(parts.fragment) not in pages[file].anchors
-    return "has no such anchor" if broken else ""
+    is_broken = parts.fragment and file in pages and unquote(parts.fragment) not in pages[file].anchors
+    return "has no such anchor" if is_broken else ""
 
 
 def problems(site: Path) -> Iterator[str]:

@@ -15,8 +15,8 @@ def between(page: str, name: str, content: str) -> str:
     """The page with a part between its markers."""
     begin = BEGIN.format(name=name)
     head, opening, rest = page.partition(begin)
-    old, closed, after = rest.partition(END)
-    if not (opening and closed) or BEGINS in old:
+    old, end_mark, after = rest.partition(END)
+    if not (opening and end_mark) or BEGINS in old:
         raise PartMissingError(f"the page lacks the line {begin!r}, or {END!r} after it")
     return f"{head}{begin}\n\n{content.strip()}\n\n{END}{after}"
 

@@ -122,14 +122,14 @@ def _events() -> str:
         "The operator's events of a job: `kubectl describe tfjob NAME`, `tfjob events NAME`. Programs may rely on the "
         "reasons; messages are for people.\n[Behaviour](../behaviour.md#status) has the reasons of conditions."
     )
-    served = [f"{api.resource.kind}, `{api.resource.group}`" for api in registry.SERVED]
+    kinds = [f"{api.resource.kind}, `{api.resource.group}`" for api in registry.SERVED]
     events = [([f"`{api.event_reasons[kind]}`" for api in registry.SERVED], MEANINGS[kind]) for kind in EventKind]
     of_each = ([*reasons, meaning] for reasons, meaning in events if len({*reasons}) > 1)
     of_all = (f"- {reasons[0]}: {meaning}\n" for reasons, meaning in events if len({*reasons}) == 1)
     causes = (
         [*(f"`{api.failure_reasons[cause]}`" for api in registry.SERVED), CAUSES[cause]] for cause in FailureCause
     )
-    head = (*served, "meaning")
+    head = (*kinds, "meaning")
     return (
         HEAD.format(title="Events and reasons", text=text)
         + f"## Events\n\n{_table(head, of_each)}\n"
@@ -140,10 +140,10 @@ def _events() -> str:
 
 
 def _tf_config(root: Path) -> str:
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
         main.main(["plan", "-f", str(root / JOB), "-o", "yaml"])
-    pods = (one for one in yaml.safe_load_all(printed.getvalue()) if one and one["kind"] == "Pod")
+    pods = (one for one in yaml.safe_load_all(output.getvalue()) if one and one["kind"] == "Pod")
     (pod,) = (pod for pod in pods if pod["metadata"]["name"].endswith("worker-1"))
     (value,) = (one["value"] for one in pod["spec"]["containers"][0]["env"] if one["name"] == "TF_CONFIG")
     text = f"What `{pod['metadata']['name']}` of [{JOB.name}](../../{JOB}) gets:"

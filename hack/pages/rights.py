@@ -134,9 +134,9 @@ def rules(root: Path, *files: Path) -> list[dict[str, Any]]:
     return [rule for file in files for rule in yaml.safe_load((root / file).read_text(encoding="utf-8"))["rules"]]
 
 
-def _words(granted: list[dict[str, Any]]) -> Iterator[str]:
-    for rule in granted:
-        named = f" {', '.join(rule['resourceNames'])}" if "resourceNames" in rule else ""
+def _words(rules: list[dict[str, Any]]) -> Iterator[str]:
+    for rule in rules:
+        names = f" {', '.join(rule['resourceNames'])}" if "resourceNames" in rule else ""
         subjects = (f"{resource}.{group}".rstrip(".") for group in rule["apiGroups"] for resource in rule["resources"])
         verbs = ", ".join(rule["verbs"]).replace(MANAGE, "manage").replace(READ, "read")
-        yield f"{', '.join(subjects)}{named} ({verbs})"
+        yield f"{', '.join(subjects)}{names} ({verbs})"

@@ -110,13 +110,13 @@ class Builder:
         """The certificate by which kubelets know kube-apiserver; a request without it is refused."""
         authority = trustme.CA()
         authority.cert_pem.write_to_path(str(self._kubelet_clients))
-        issued = authority.issue_cert(
+        certificate_of_kubelet = authority.issue_cert(
             "kube-apiserver", common_name="kube-apiserver", organization_name="system:masters"
         )
         certificate, key = self._layout.pki / "kubelet-client.crt", self._layout.pki / "kubelet-client.key"
-        issued.cert_chain_pems[0].write_to_path(str(certificate))
+        certificate_of_kubelet.cert_chain_pems[0].write_to_path(str(certificate))
         key.touch(mode=0o600)
-        issued.private_key_pem.write_to_path(str(key))
+        certificate_of_kubelet.private_key_pem.write_to_path(str(key))
         return certificate, key
 
     @property

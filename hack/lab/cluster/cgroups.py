@@ -73,8 +73,8 @@ def _hand_down(folder: Path) -> None:
     available = (folder / "cgroup.controllers").read_text().split()
     if missing := _NEEDED.difference(available):
         raise NoCgroupsError(f"{folder} has not got the controllers {', '.join(sorted(missing))}")
-    handed = (folder / "cgroup.subtree_control").read_text().split()
-    for controller in [name for name in available if name in _WANTED and name not in handed]:
+    controllers = (folder / "cgroup.subtree_control").read_text().split()
+    for controller in [name for name in available if name in _WANTED and name not in controllers]:
         try:
             (folder / "cgroup.subtree_control").write_text(f"+{controller}")
         except OSError as error:

@@ -67,10 +67,10 @@ def _nodes(text: str) -> int:
 
 
 def _up(options: argparse.Namespace) -> int:
-    started = time.monotonic()
+    start = time.monotonic()
 
     def say(line: str) -> None:
-        plane_cli.say(f"{time.monotonic() - started:6.1f} s  {line}")
+        plane_cli.say(f"{time.monotonic() - start:6.1f} s  {line}")
 
     try:
         running = Cluster.up(options.dir, nodes=options.nodes, owner=options.owner, say=say)

@@ -109,7 +109,7 @@ def _load(archive: Path, folder: Path) -> None:
     pid = (folder / "pid").read_text()
     command = ["nsenter", f"--mount=/proc/{pid}/ns/mnt", "ctr", "--namespace=k8s.io", "images", "import", "-"]
     with archive.open("rb") as content:
-        done = subprocess.run(
+        process = subprocess.run(
             command,
             stdin=content,
             env=os.environ | {"PATH": cluster_host.PATH},
@@ -117,8 +117,8 @@ def _load(archive: Path, folder: Path) -> None:
             text=True,
             check=False,
         )
-    if done.returncode != 0:
-        raise NotLoadedError(f"{folder.name} does not take {archive}: {done.stderr.strip()}")
+    if process.returncode != 0:
+        raise NotLoadedError(f"{folder.name} does not take {archive}: {process.stderr.strip()}")
 
 
 def status_rows(root: Path) -> list[tuple[str, int, str]]:

@@ -79,5 +79,5 @@ def _install(apt: str, packages: Iterable[str]) -> bool:
 def _run(*command: str) -> bool:
     """Run apt-get with its words on standard error: standard output is ours."""
     environment = os.environ | {"PATH": PATH, "DEBIAN_FRONTEND": "noninteractive"}
-    done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, stdout=sys.stderr, check=False)
-    return done.returncode == 0
+    process = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, stdout=sys.stderr, check=False)
+    return process.returncode == 0

@@ -121,9 +121,9 @@ def _export(name: str, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_suffix(f".{os.getpid()}")
     try:
-        done = _buildah("push", "--quiet", name, f"docker-archive:{fresh}:{name}")
-        if done.returncode != 0:
-            raise NotBuiltError(f"buildah push {name}: {done.stderr.strip()}")
+        process = _buildah("push", "--quiet", name, f"docker-archive:{fresh}:{name}")
+        if process.returncode != 0:
+            raise NotBuiltError(f"buildah push {name}: {process.stderr.strip()}")
         fresh.replace(path)
     finally:
         fresh.unlink(missing_ok=True)
@@ -145,7 +145,7 @@ def _buildah(*arguments: str) -> subprocess.CompletedProcess[str]:
 def _run(*command: str) -> None:
     """Run a script of ours, or a program; raise NotBuiltError with the end of what it said."""
     environment = os.environ | {"PATH": PATH, "DEBIAN_FRONTEND": "noninteractive"}
-    done = subprocess.run(
+    process = subprocess.run(
         command,
         cwd=_REPOSITORY,
         env=environment,
@@ -154,23 +154,23 @@ def _run(*command: str) -> None:
         text=True,
         check=False,
     )
-    if done.returncode != 0:
-        tail = "\n".join(done.stdout.splitlines()[-30:])
-        raise NotBuiltError(f"{' '.join(command)} failed (exit code {done.returncode}):\n{tail}")
+    if process.returncode != 0:
+        tail = "\n".join(process.stdout.splitlines()[-30:])
+        raise NotBuiltError(f"{' '.join(command)} failed (exit code {process.returncode}):\n{tail}")
 
 
 def main(names: Sequence[str]) -> int:
     if not names or not set(names) <= RECIPES.keys():
         print(f"usage: hack/e2e-image {' | '.join(RECIPES)}", file=sys.stderr)
         return 2
-    started = time.monotonic()
+    start = time.monotonic()
     try:
         for name in names:
             print(archive(name, say=lambda text: print(f"hack/e2e-image: {text}", file=sys.stderr)))
     except NotBuiltError as error:
         print(f"hack/e2e-image: {error}", file=sys.stderr)
         return 1
-    print(f"hack/e2e-image: {time.monotonic() - started:.0f} s", file=sys.stderr)
+    print(f"hack/e2e-image: {time.monotonic() - start:.0f} s", file=sys.stderr)
     return 0
 
 

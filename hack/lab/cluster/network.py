@@ -73,13 +73,15 @@ def choosing() -> Iterator[Network]:
 def free_network(routes: Iterable[dict[str, Any]]) -> Network:
     """The first network that none of these routes leads into, or through a part of it."""
     used = {str(route["dst"]): str(route.get("dev", "?")) for route in routes}
-    taken = {ipaddress.ip_network(target): link for target, link in used.items() if target[0].isdigit()}
+    networks_in_use = {ipaddress.ip_network(target): link for target, link in used.items() if target[0].isdigit()}
     networks = [Network.with_fresh_name(slot) for slot in range(_RANGES)]
     for network in networks:
         # A route to everything, or to all private addresses, leads into no cluster in particular.
-        if not any(target.prefixlen >= 9 and target.overlaps(network.range) for target in taken):
+        if not any(target.prefixlen >= 9 and target.overlaps(network.range) for target in networks_in_use):
             return network
-    links = sorted({link for target, link in taken.items() if any(target.overlaps(it.range) for it in networks)})
+    links = sorted(
+        {link for target, link in networks_in_use.items() if any(target.overlaps(it.range) for it in networks)}
+    )
     raise NoFreeRangeError(
         f"all address ranges from {networks[0].range} to {networks[-1].range} are in use, by {', '.join(links)}; "
         "take down a cluster (hack/cluster down)"
@@ -91,8 +93,8 @@ def around_proxies(environ: Mapping[str, str]) -> dict[str, str]:
     if not any(environ.get(name) or environ.get(name.lower()) for name in ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")):
         return {}
     ranges = ipaddress.collapse_addresses(Network("", _FIRST + slot).range for slot in range(_RANGES))
-    excluded = environ.get("NO_PROXY") or environ.get("no_proxy") or ""
-    value = ",".join(dict.fromkeys([*filter(None, excluded.split(",")), *map(str, ranges)]))
+    exclusions = environ.get("NO_PROXY") or environ.get("no_proxy") or ""
+    value = ",".join(dict.fromkeys([*filter(None, exclusions.split(",")), *map(str, ranges)]))
     return {"NO_PROXY": value, "no_proxy": value}
 
 
@@ -115,9 +117,9 @@ def _routes() -> list[dict[str, Any]]:
 
 
 def _run(*command: str) -> str:
-    done = subprocess.run(
+    process = subprocess.run(
         command, env=os.environ | {"PATH": _PATH}, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
     )
-    if done.returncode != 0:
-        raise OSError(f"{' '.join(command)}: {done.stderr.strip()}")
-    return done.stdout
+    if process.returncode != 0:
+        raise OSError(f"{' '.join(command)}: {process.stderr.strip()}")
+    return process.stdout

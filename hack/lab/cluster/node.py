@@ -98,10 +98,10 @@ def run(name: str) -> None:
     )
     while containerd.poll() is None and kubelet.poll() is None:
         time.sleep(0.5)
-    ended = "containerd" if kubelet.poll() is None else "kubelet"
+    program = "containerd" if kubelet.poll() is None else "kubelet"
     for process in (containerd, kubelet):
         process.kill()
-    raise NodeFailedError(f"{ended} has ended; see {ended}.log")
+    raise NodeFailedError(f"{program} has ended; see {program}.log")
 
 
 def _start(name: str, argv: list[str]) -> subprocess.Popen[bytes]:
@@ -120,11 +120,11 @@ def _wait_answering(containerd: subprocess.Popen[bytes]) -> None:
 
 
 def _import_image(archive: Path) -> None:
-    done = subprocess.run(
+    process = subprocess.run(
         ["ctr", "--namespace=k8s.io", "images", "import", archive], capture_output=True, text=True, check=False
     )
-    if done.returncode != 0:
-        raise NodeFailedError(f"containerd cannot take {archive.name}: {done.stderr.strip()}")
+    if process.returncode != 0:
+        raise NodeFailedError(f"containerd cannot take {archive.name}: {process.stderr.strip()}")
 
 
 def _mount(source: str | Path, target: str | Path, *, kind: str = "", flags: int = 0, data: str = "") -> None:

@@ -45,10 +45,10 @@ class SupervisorLink:
         """
         link = cls(*_spawn_supervisor(root, owner))
         try:
-            claimed = link._read()
-            if "error" in claimed:
-                raise DirectoryRefusedError(claimed["error"])
-            link.has_swept = claimed["cleared"]
+            reply = link._read()
+            if "error" in reply:
+                raise DirectoryRefusedError(reply["error"])
+            link.has_swept = reply["cleared"]
         except BaseException:
             link.end()
             raise

@@ -180,13 +180,13 @@ def audit_policy() -> str:
 
     A watch may end long after the test that counts it; the end of one that began earlier is no request.
     """
-    counted = {"level": "Metadata", "users": [OPERATOR.login, VIEWER.login]}
+    rule = {"level": "Metadata", "users": [OPERATOR.login, VIEWER.login]}
     policy = {
         "apiVersion": "audit.k8s.io/v1",
         "kind": "Policy",
         "rules": [
-            counted | {"verbs": ["watch"], "omitStages": ["RequestReceived", "ResponseComplete"]},
-            counted | {"omitStages": ["RequestReceived", "ResponseStarted"]},
+            rule | {"verbs": ["watch"], "omitStages": ["RequestReceived", "ResponseComplete"]},
+            rule | {"omitStages": ["RequestReceived", "ResponseStarted"]},
             {"level": "None"},
         ],
     }

@@ -94,8 +94,8 @@ def _write_kubeconfigs(layout: Layout, server: str, users: Iterable[User]) -> No
 
 def _install(admin: BlockingApi) -> None:
     kubelet_role = plane_access.role_of(plane_access.KUBELET, plane_access.KUBELET_RULES)
-    applied = [admin.apply(manifest) for manifest in (*_read_manifests(), *kubelet_role)]
-    for manifest in applied:
+    manifests = [admin.apply(manifest) for manifest in (*_read_manifests(), *kubelet_role)]
+    for manifest in manifests:
         if manifest["kind"] == "CustomResourceDefinition":
             _wait_until(f"{manifest['metadata']['name']} is served", functools.partial(_is_served, admin, manifest))
 
@@ -115,11 +115,11 @@ def _read_manifests() -> Iterator[dict[str, Any]]:
 
 def _wait_for_rights(layout: Layout) -> None:
     """The server learns of new roles through a watch of its own: a first request could come too early."""
-    expected = (
+    permissions = (
         (plane_access.OPERATOR, {"group": "kubeflow.org", "resource": "tfjobs", "verb": "list"}),
         (plane_access.KUBELET, {"resource": "pods", "subresource": "status", "verb": "patch"}),
     )
-    for user, attributes in expected:
+    for user, attributes in permissions:
         api = _api(layout, user)
         _wait_until(f"{user.login} has its rights", functools.partial(api.is_allowed, **attributes))
 

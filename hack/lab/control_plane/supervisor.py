@@ -84,13 +84,13 @@ class Supervisor:
         plane_directory.clear(self._root)
 
     def _on_input(self) -> None:
-        received = os.read(sys.stdin.fileno(), 1 << 16)
-        if not received:
+        data = os.read(sys.stdin.fileno(), 1 << 16)
+        if not data:
             self._selector.unregister(sys.stdin.fileno())
             if not self._is_detached:
                 self._end_reason = "the process that started this plane is gone"
             return
-        *lines, self._unread = (self._unread + received).split(b"\n")
+        *lines, self._unread = (self._unread + data).split(b"\n")
         for line in lines:
             reply(self._obey(json.loads(line)))
 

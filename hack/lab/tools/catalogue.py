@@ -109,10 +109,12 @@ def select(tools: Mapping[str, Tool], names: Sequence[str]) -> list[Tool]:
 
 def _make_tool(fields: Table, *, words: dict[str, str], modules: Path, mirrors: Mapping[str, str]) -> Tool:
     module = modules / fields["set"].format(**words)
-    required = required_version(module / "go.mod", fields["module"])
-    version = fields.get("releases", {required: required}).get(required)
+    required_release = required_version(module / "go.mod", fields["module"])
+    version = fields.get("releases", {required_release: required_release}).get(required_release)
     if version is None:
-        raise ToolError(f"{words['tool']}: tools.toml does not say which release is v{required} of {fields['module']}")
+        raise ToolError(
+            f"{words['tool']}: tools.toml does not say which release is v{required_release} of {fields['module']}"
+        )
     major, minor, _ = version.split(".", 2)
     words |= {"version": version, "major": major, "minor": minor}
     return Tool(
@@ -137,8 +139,8 @@ def required_version(go_mod: Path, module: str) -> str:
 def _make_download(fields: Table, words: Mapping[str, str], mirrors: Mapping[str, str]) -> Download | None:
     """Return the official release for this host, or None where there is none."""
     sums = fields.get("sums", {})
-    pinned = sums.get(f"{words['os']}/{words['arch']}", "") if isinstance(sums, dict) else ""
-    if "url" not in fields or not (pinned or isinstance(sums, str)):
+    checksum = sums.get(f"{words['os']}/{words['arch']}", "") if isinstance(sums, dict) else ""
+    if "url" not in fields or not (checksum or isinstance(sums, str)):
         return None
     names = fields.get("names", {})
     words = {key: names.get(word, word) if key in ("os", "arch") else word for key, word in words.items()}
@@ -146,7 +148,7 @@ def _make_download(fields: Table, words: Mapping[str, str], mirrors: Mapping[str
     url = f"{mirrors[mirror]}/{path}"
     return Download(
         url=url,
-        sums_url="" if pinned else f"{url.rpartition('/')[0]}/{sums.format(**words)}",
-        sha256=pinned,
+        sums_url="" if checksum else f"{url.rpartition('/')[0]}/{sums.format(**words)}",
+        sha256=checksum,
         member=fields.get("member", "").format(**words),
     )

@@ -41,18 +41,18 @@ def fetch(tool: Tool, folder: Path, progress: Progress) -> Path:
     if tool.download is None:
         raise UnavailableError("there is no release for this platform")
     url = tool.download.url
-    packed, program = folder / PurePosixPath(url).name, folder / f"{tool.name}.downloaded"
+    archive, program = folder / PurePosixPath(url).name, folder / f"{tool.name}.downloaded"
     with progress.step(f"downloading {tool.name} {tool.version}") as step:
         try:
-            expected_sum = tool.download.sha256 or listed_sum(_text(tool.download.sums_url), packed.name)
-            actual_sum = _save(url, packed, step)
+            expected_sum = tool.download.sha256 or listed_sum(_text(tool.download.sums_url), archive.name)
+            actual_sum = _save(url, archive, step)
         except _NETWORK_ERRORS as error:
             raise UnavailableError(f"{urlsplit(url).netloc}: {error}") from error
         if actual_sum != expected_sum:
             raise ToolError(
                 f"{url} has SHA-256 {actual_sum}, and its publisher says {expected_sum}; CI=1 builds it from source"
             )
-        _extract(packed, tool.download.member, program)
+        _extract(archive, tool.download.member, program)
     return program
 
 
@@ -110,19 +110,19 @@ def _save(url: str, path: Path, step: Step) -> str:
     return digest.hexdigest()
 
 
-def _extract(packed: Path, member: str, program: Path) -> None:
+def _extract(archive: Path, member: str, program: Path) -> None:
     try:
         if not member:
-            packed.replace(program)
-        elif packed.suffix == ".zip":
-            with zipfile.ZipFile(packed) as zipped, zipped.open(member) as source, program.open("wb") as target:
+            archive.replace(program)
+        elif archive.suffix == ".zip":
+            with zipfile.ZipFile(archive) as zip_file, zip_file.open(member) as source, program.open("wb") as target:
                 shutil.copyfileobj(source, target)
         else:
-            with tarfile.open(packed) as tar, program.open("wb") as target:
+            with tarfile.open(archive) as tar, program.open("wb") as target:
                 names = {name.removeprefix("./"): name for name in tar.getnames()}
                 source_file = tar.extractfile(names[member])
                 shutil.copyfileobj(source_file, target) if source_file else None
     except (KeyError, tarfile.TarError, zipfile.BadZipFile, EOFError) as error:
         raise ToolError(
-            f"there is no {member} in {packed.name} ({error}): correct hack/lab/tools/tools.toml"
+            f"there is no {member} in {archive.name} ({error}): correct hack/lab/tools/tools.toml"
         ) from error

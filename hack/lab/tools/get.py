@@ -113,13 +113,13 @@ def cache_root(environ: Mapping[str, str]) -> Path:
     return Path(environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()).absolute() / "tf-operator"
 
 
-def publish(program: Path, finished: Path) -> None:
+def publish(program: Path, target: Path) -> None:
     """Move a file that is complete to where it will be found, in one step that survives a power cut."""
     program.chmod(0o755)
     with program.open("rb") as file:
         os.fsync(file.fileno())
-    finished.parent.mkdir(parents=True, exist_ok=True)
-    program.replace(finished)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    program.replace(target)
 
 
 def refuse_programs(reason: str) -> None:
