@@ -358,8 +358,8 @@ def kubectl(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Call
 
     def run(*arguments: str, stdin: str = "", env: Mapping[str, str] | None = None) -> str:
         command = [program, *access, *arguments]
-        done = subprocess.run(command, input=stdin, env=env, capture_output=True, text=True, check=True)
-        return done.stdout
+        process = subprocess.run(command, input=stdin, env=env, capture_output=True, text=True, check=True)
+        return process.stdout
 
     return run
 

@@ -103,8 +103,8 @@ def run_one(script: list[str], **places: str) -> Figures:
     name, *arguments = (part.format(**places) for part in script)
     command = [sys.executable, str(HERE / name), *arguments]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=300, env=environment)
-    return json.loads(done.stdout.splitlines()[-1])
+    process = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=300, env=environment)
+    return json.loads(process.stdout.splitlines()[-1])
 
 
 def measure_decoding(*, rounds: int) -> dict[str, float]:

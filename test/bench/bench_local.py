@@ -161,11 +161,11 @@ def time_starts(runs: int) -> dict[str, list[float]]:
     for _ in range(runs):
         began = time.perf_counter()
         program = Path(sys.executable).with_name("tfjob")
-        done = subprocess.run([program, "run", "-v", "-"], input=JOB, capture_output=True, text=True, check=True)
+        process = subprocess.run([program, "run", "-v", "-"], input=JOB, capture_output=True, text=True, check=True)
         by_step["the end"].append((time.perf_counter() - began) * 1000)
         for step in STEPS:
-            match = re.search(rf"(\d+) ms  {step}", done.stderr)
-            assert match, done.stderr
+            match = re.search(rf"(\d+) ms  {step}", process.stderr)
+            assert match, process.stderr
             by_step[step].append(float(match[1]))
     return by_step
 

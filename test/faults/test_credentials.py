@@ -109,8 +109,8 @@ async def test_a_token_that_was_revoked_costs_one_refusal(proxy, field, start, a
     replace(file, fresh)
     await field.reach(operator, "w", 4)
 
-    refused = [call.token for call in proxy.calls(anything(client="operator")) if call.upstream_code == 401]
-    assert set(refused) == {fingerprint(old)}
+    tokens = [call.token for call in proxy.calls(anything(client="operator")) if call.upstream_code == 401]
+    assert set(tokens) == {fingerprint(old)}
     assert "Unauthorized" not in {record["cause"] for record in operator.records_of("reconcile failed; retrying")}
     oracle.nothing_twice(proxy)
 

@@ -33,6 +33,6 @@ def test_the_image_has_all_that_the_package_needs_but_kubernetes():
 
 
 def test_neither_the_operator_nor_tfjob_needs_the_package_kubernetes_to_start():
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
+    process = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
 
-    assert (done.stdout, done.returncode) == ("imported\n", 0), done.stderr
+    assert (process.stdout, process.returncode) == ("imported\n", 0), process.stderr

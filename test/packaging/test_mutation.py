@@ -100,10 +100,10 @@ def tree(tmp_path):
 def scored(tree, *arguments):
     run = f"from pathlib import Path; from mutation import score; score.main({list(arguments)}, root=Path.cwd())"
     path = f"{tree}:{mutants.ROOT / 'hack'}"
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", run], cwd=tree, env={"PYTHONPATH": path}, stdout=subprocess.PIPE, text=True, check=False
     )
-    return done.stdout.splitlines()
+    return process.stdout.splitlines()
 
 
 def test_what_no_test_notices_is_printed_with_the_score(tree):

@@ -56,11 +56,11 @@ def spinners_of(output):
 @pytest.mark.parametrize("end", ["exit 7", "kill -9 $PPID"], ids=["the command ends", "the script is killed"])
 def test_nothing_spins_when_a_busy_command_is_over(end):
     script = f"cat /proc/$PPID/task/*/children; {end}"
-    done = subprocess.run(["hack/busy", "sh", "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)
+    process = subprocess.run(["hack/busy", "sh", "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)
 
-    spinners = spinners_of(done.stdout)
+    spinners = spinners_of(process.stdout)
     assert len(spinners) == 5, "four, and the command"
-    assert done.returncode == (7 if end == "exit 7" else -signal.SIGKILL)
+    assert process.returncode == (7 if end == "exit 7" else -signal.SIGKILL)
     deadline = time.monotonic() + 60
     while any(Path(f"/proc/{pid}").exists() for pid in spinners):
         assert time.monotonic() < deadline

@@ -32,9 +32,9 @@ MAY_BE_MISSING = {"3.14"}
 def run(*command: str | Path, cwd: Path, **variables: str) -> str:
     of_this_run = {"VIRTUAL_ENV", "PYTHONPATH", "COVERAGE_PROCESS_START", "KUBECONFIG"}
     environment = {name: value for name, value in os.environ.items() if name not in of_this_run} | variables
-    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    process = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stdout + process.stderr
+    return process.stdout
 
 
 @pytest.fixture(scope="module")

@@ -257,8 +257,8 @@ def unmissable(job: Job, looks: Iterable[Look], *, is_idle: bool) -> Iterator[Fa
 
 def after_edit(old: Job, new: Job, settled: Facts) -> Facts:
     """What is still so: a replica that has succeeded runs again "after scaling down and up"."""
-    gone = set(old.all_replicas()) - set(new.all_replicas())
-    return frozenset(fact for fact in settled if (fact.kind, fact.ordinal) not in gone)
+    removals = set(old.all_replicas()) - set(new.all_replicas())
+    return frozenset(fact for fact in settled if (fact.kind, fact.ordinal) not in removals)
 
 
 def of(known_facts: Facts, *kinds: str) -> Iterator[Fact]:

@@ -373,8 +373,8 @@ class JobWorld:
     def _after(self, state: State, event: Event, *, is_shown: bool = True) -> State:
         """The state after an event; the caches show those before it, and this one, too, if it ``is_shown``."""
         state, old, new = self._caught_up(state), event.old, event.new
-        left = [pod for pod in state.pods if pod != old]
-        state = state._replace(pods=tuple(sorted([*left, tuple(new)] if new else left)))
+        others = [pod for pod in state.pods if pod != old]
+        state = state._replace(pods=tuple(sorted([*others, tuple(new)] if new else others)))
         state = self._observed(state, event) if is_shown else state._replace(lagging=tuple(old))
         state = state if new else _without_late(state, old.name)
         return self._happened(state, new or old, is_gone=new is None)

@@ -143,12 +143,12 @@ def _revoke(plane: ControlPlane) -> None:
 
 def _objects(how: str, feature: Feature, helm: Helm) -> list[Json]:
     if how == "chart":
-        done = helm.ok(
+        process = helm.ok(
             *("template", "tf", CHART, "--namespace", "tf-operator", "--no-hooks"),
             values={"fullnameOverride": "tf-operator", "leaderElection": {"enabled": False}, "replicaCount": 1}
             | feature.values,
         )
-        return parsed(done)
+        return parsed(process)
     folder = CHART.parents[1] / "manifests/overlays" / feature.overlay
     command = [programs("kubectl")["kubectl"], "kustomize", str(folder)]
     return parsed(subprocess.run(command, capture_output=True, check=True, text=True).stdout)

@@ -53,11 +53,11 @@ class Life:
         return sum(index in self.workers and self.works_from[index] <= now for index in range(self.job.workers))
 
     def view(self):
-        held = {**self.going, **self.workers}
-        if not held:
+        places = {**self.going, **self.workers}
+        if not places:
             return self.job
         requests = self.job.worker.requests
-        return replace(self.job, pods=tuple(BoundPod(WORKER, index, node, requests) for index, node in held.items()))
+        return replace(self.job, pods=tuple(BoundPod(WORKER, index, node, requests) for index, node in places.items()))
 
 
 class Day:
@@ -86,8 +86,8 @@ class Day:
                 life.ended, life.workers, life.going = moment, {}, {}
         self.now = moment
         for life in self._running():
-            gone = [index for index in life.going if life.works_from[index] <= moment]
-            for index in gone:
+            indexes = [index for index in life.going if life.works_from[index] <= moment]
+            for index in indexes:
                 del life.going[index]
             self._bind(life)
 
@@ -146,12 +146,12 @@ class Day:
         return [life for life in self.lives if life.job.is_admitted and life.ended is None]
 
     def _held(self):
-        held = dict.fromkeys(NODES, 0)
+        used_gpus = dict.fromkeys(NODES, 0)
         for life in self._running():
             for node in (*life.workers.values(), *life.going.values()):
-                held[node] += life.gpus
-                assert held[node] <= GPUS
-        return held
+                used_gpus[node] += life.gpus
+                assert used_gpus[node] <= GPUS
+        return used_gpus
 
 
 def _life(chance, number):
@@ -205,14 +205,14 @@ def _gpus(count):
 def clairvoyant(lives):
     """GPU seconds of the day, if what may be at work always is, the longest first, on one node as large as all."""
     step, done = 30.0, 0.0
-    left = {life.job.uid: life.work for life in lives}
+    work = {life.job.uid: life.work for life in lives}
     now = 0.0
     while now < DAY:
         free = float(len(NODES) * GPUS)
-        there = [life for life in lives if life.arrives <= now and left[life.job.uid] > 0]
-        for life in sorted(there, key=lambda life: -left[life.job.uid] / life.job.most):
-            used = min(life.job.most, free / life.gpus, left[life.job.uid] / step)
-            left[life.job.uid] -= used * step
+        there = [life for life in lives if life.arrives <= now and work[life.job.uid] > 0]
+        for life in sorted(there, key=lambda life: -work[life.job.uid] / life.job.most):
+            used = min(life.job.most, free / life.gpus, work[life.job.uid] / step)
+            work[life.job.uid] -= used * step
             free -= used * life.gpus
             done += used * life.gpus * step
         now += step

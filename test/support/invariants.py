@@ -74,7 +74,7 @@ class JobLife:
 Rule = Callable[[JobLife], Iterator[str]]
 
 
-def check(history: History, sent: Requests, *, namespaces: Collection[str], waived: Collection[str] = ()) -> None:
+def check(history: History, requests: Requests, *, namespaces: Collection[str], waived: Collection[str] = ()) -> None:
     """Hold a recording against all invariants; AssertionError with everything that contradicts one."""
     complaints: list[str] = []
     for namespace in namespaces:
@@ -82,18 +82,20 @@ def check(history: History, sent: Requests, *, namespaces: Collection[str], waiv
             for name, rule in RULES.items():
                 if name not in waived:
                     complaints += [f"{name}: {namespace}/{life.name}: {text}" for text in rule(life)]
-        complaints += requests_in_order(history, sent, namespace, waived)
-        lacking = [entry for entry in sent.by(namespace=namespace) if entry.decision == "forbid"]
+        complaints += requests_in_order(history, requests, namespace, waived)
+        lacking = [entry for entry in requests.by(namespace=namespace) if entry.decision == "forbid"]
         complaints += [f"rights: {namespace}: {entry.verb} {entry.resource} is not granted" for entry in lacking]
     assert not complaints, "\n".join(complaints[:20])
 
 
-def requests_in_order(history: History, sent: Requests, namespace: str, waived: Collection[str] = ()) -> Iterator[str]:
+def requests_in_order(
+    history: History, requests: Requests, namespace: str, waived: Collection[str] = ()
+) -> Iterator[str]:
     """What contradicts that requests touch own objects only, and delete each one once."""
     rules = {"only own objects": _touches_nothing_of_others, "one delete": _deletes_once}
     for name, rule in rules.items():
         if name not in waived:
-            yield from (f"{name}: {namespace}: {text}" for text in rule(history, sent, namespace))
+            yield from (f"{name}: {namespace}: {text}" for text in rule(history, requests, namespace))
 
 
 def job_lives(history: History, namespace: str) -> Iterator[JobLife]:
@@ -258,25 +260,25 @@ RULES: Mapping[str, Rule] = {
 }
 
 
-def _touches_nothing_of_others(history: History, sent: Requests, namespace: str) -> Iterator[str]:
+def _touches_nothing_of_others(history: History, requests: Requests, namespace: str) -> Iterator[str]:
     """Whatever is written is a job's, or a TensorBoard's, by its owner reference."""
     owned: dict[tuple[str, str], set[str]] = defaultdict(set)
     jobs = {entry.uid for kind in (*JOB_KINDS, *_OTHER_OWNERS) for entry in history.of(kind, namespace)}
     for entry in history.revisions:
         if entry.place.namespace == namespace and entry.owner_uids & jobs:
             owned[entry.place.plural, entry.place.name].add(entry.uid)
-    for request in sent.by(namespace=namespace).writes():
+    for request in requests.by(namespace=namespace).writes():
         plural = request.resource.partition(".")[0]
         is_change = request.verb in {"delete", "patch", "update"} and request.code == 200
         if is_change and plural in CHILD_KINDS and not owned[plural, request.name]:
             yield f"{request.verb} of {plural} {request.name}, which is no job's"
 
 
-def _deletes_once(history: History, sent: Requests, namespace: str) -> Iterator[str]:
+def _deletes_once(history: History, requests: Requests, namespace: str) -> Iterator[str]:
     """As far as requests show it: every object gets one DELETE at most."""
     deletes = Counter(
         (request.resource, request.name)
-        for request in sent.by(namespace=namespace)
+        for request in requests.by(namespace=namespace)
         if request.verb == "delete" and request.code == 200 and request.resource != TFJOBS.qualified
     )
     for (resource, name), times in deletes.items():

@@ -49,7 +49,7 @@ def _logs(kubectl: Kubectl) -> Iterator[str]:
 
 def _output(kubectl: Kubectl, *question: str) -> str:
     try:
-        done = kubectl.attempt(*question)
+        process = kubectl.attempt(*question)
     except subprocess.SubprocessError as error:
         return f"--- kubectl {' '.join(question)}: {error}"
-    return f"--- kubectl {' '.join(question)}\n{done.stdout}{done.stderr}".rstrip()
+    return f"--- kubectl {' '.join(question)}\n{process.stdout}{process.stderr}".rstrip()

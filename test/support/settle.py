@@ -77,11 +77,11 @@ async def wait_quiet(
 
 
 def _report(written: Sequence[Change], *, quiet_for: float, within: float) -> str:
-    counted = Counter(place_of(change.key) for change in written)
+    counts = Counter(place_of(change.key) for change in written)
     latest = {place_of(change.key): change for change in written}
-    writes = f"{len(written)} writes to {len(counted)} objects"
+    writes = f"{len(written)} writes to {len(counts)} objects"
     lines = [f"never quiet for {quiet_for:g} s within {within:g} s: {writes}"]
-    for place, times in counted.most_common(_LONGEST_REPORT):
+    for place, times in counts.most_common(_LONGEST_REPORT):
         lines.append(f"  {times} x {place}: {_description(latest[place])}")
     return "\n".join(lines)
 

@@ -82,8 +82,8 @@ def images(cluster):
 
 def _name(archive):
     """What an OCI archive's image is called."""
-    with tarfile.open(archive) as opened:
-        (image,) = json.load(opened.extractfile("index.json"))["manifests"]
+    with tarfile.open(archive) as tar:
+        (image,) = json.load(tar.extractfile("index.json"))["manifests"]
     return image["annotations"]["io.containerd.image.name"]
 
 

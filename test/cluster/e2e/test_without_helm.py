@@ -108,9 +108,9 @@ def reader(here, checkout, tmp_path):
 
     def call(commands):
         shell = ["bash", "-e", "-c", commands]
-        done = subprocess.run(shell, cwd=checkout, env=environment, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout + done.stderr
+        process = subprocess.run(shell, cwd=checkout, env=environment, capture_output=True, text=True, check=False)
+        assert process.returncode == 0, process.stdout + process.stderr
+        return process.stdout + process.stderr
 
     return call
 
@@ -129,11 +129,11 @@ async def test_two_commands_lead_from_an_empty_cluster_to_a_model_and_a_third_on
     here.provide_volume("training")
     commands = documented_commands()
     assert commands.count("tfjob ") == 2
-    printed = reader(commands.replace("--registry REGISTRY", image_options))
-    assert "the operator's Deployment tf-operator/tf-operator has 1 of 1 pods available" in printed
-    assert "FAIL" not in printed
-    assert re.search(r"3 files, .* packed, sha256:\w{12}", printed)
-    assert float(re.search(r"Accuracy on 360 held-out digits: ([0-9.]+)%", printed)[1]) >= 90
+    output = reader(commands.replace("--registry REGISTRY", image_options))
+    assert "the operator's Deployment tf-operator/tf-operator has 1 of 1 pods available" in output
+    assert "FAIL" not in output
+    assert re.search(r"3 files, .* packed, sha256:\w{12}", output)
+    assert float(re.search(r"Accuracy on 360 held-out digits: ([0-9.]+)%", output)[1]) >= 90
 
     here.kubectl.create(small_job("j", sleeps))
     await here.wait_state("j", "Running", within=90)

@@ -99,10 +99,10 @@ def test_up_status_and_down_work_from_any_folder(tmp_path, root):
     assert up.returncode == 0, up.stderr
     assert f"export KUBECONFIG={root}/admin.kubeconfig" in up.stdout
 
-    listed = run("status", "--dir", root)
-    assert listed.returncode == 0
-    assert [line.split()[0] for line in listed.stdout.splitlines()] == ["supervisor", "etcd", "kube-apiserver"]
-    assert all(line.endswith(" up") for line in listed.stdout.splitlines())
+    process = run("status", "--dir", root)
+    assert process.returncode == 0
+    assert [line.split()[0] for line in process.stdout.splitlines()] == ["supervisor", "etcd", "kube-apiserver"]
+    assert all(line.endswith(" up") for line in process.stdout.splitlines())
     ports = ports_of(root)
     assert len(ports) == 2
     assert all(is_listening(port) for port in ports)
@@ -200,12 +200,12 @@ def test_a_port_that_somebody_took_in_between_is_replaced_by_another(root, monke
     with socket.socket() as somebody:
         somebody.bind(("127.0.0.1", 0))
         somebody.listen()
-        taken = somebody.getsockname()[1]
+        used_port = somebody.getsockname()[1]
         free = plane_servers.free_port
-        offers = iter([taken, free(), taken, free()])
+        offers = iter([used_port, free(), used_port, free()])
         monkeypatch.setattr(plane_servers, "free_port", lambda _host: next(offers))
         with ControlPlane.up(root) as plane:
-            assert taken not in {server.port for server in plane.servers.values()}
+            assert used_port not in {server.port for server in plane.servers.values()}
             assert plane.admin.get("/api/v1/namespaces/default")["kind"] == "Namespace"
 
 

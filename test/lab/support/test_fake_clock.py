@@ -9,11 +9,11 @@ from support.fake_clock import FakeClock
 
 async def test_timers_fire_in_order_each_at_its_own_moment_and_a_cancelled_one_never():
     clock = FakeClock()
-    started = clock.monotonic()
+    start = clock.monotonic()
     calls = []
     for delay in (30, 10, 20, 10):
-        clock.call_at(started + delay, lambda delay=delay: calls.append((delay, clock.monotonic() - started)))
-    clock.call_at(started + 15, lambda: calls.append("cancelled")).cancel()
+        clock.call_at(start + delay, lambda delay=delay: calls.append((delay, clock.monotonic() - start)))
+    clock.call_at(start + 15, lambda: calls.append("cancelled")).cancel()
 
     await clock.advance(25)
 

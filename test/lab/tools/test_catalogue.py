@@ -29,8 +29,8 @@ def test_every_tool_has_a_version_and_a_release_for_every_host_and_minor(minor, 
 
 def test_what_only_nightly_tests_need_is_marked_in_the_list():
     """``make tools`` leaves it out."""
-    listed = subprocess.run([FOLDER.parents[1] / "tool", "--list"], capture_output=True, text=True, check=True).stdout
-    nightly = {line.split()[0] for line in listed.splitlines() if line.endswith(" nightly")}
+    output = subprocess.run([FOLDER.parents[1] / "tool", "--list"], capture_output=True, text=True, check=True).stdout
+    nightly = {line.split()[0] for line in output.splitlines() if line.endswith(" nightly")}
     assert nightly == {"kubectl-1.33", "kind", *WITHOUT_RELEASE}
 
 

@@ -25,8 +25,8 @@ def results(tmp_path_factory):
     (folder / "all.yaml").write_text(Helm("helm-3", tmp_path_factory.mktemp("helm")).render(DIGEST))
     shutil.copy(ROOT / "Dockerfile", folder)
     command = [ROOT / "hack" / "checkov", "--directory", folder, "--framework", "kubernetes", "dockerfile"]
-    done = subprocess.run([*command, "--output", "json"], capture_output=True, text=True, check=False, timeout=600)
-    return {report["check_type"]: report["results"] for report in json.loads(done.stdout)}
+    process = subprocess.run([*command, "--output", "json"], capture_output=True, text=True, check=False, timeout=600)
+    return {report["check_type"]: report["results"] for report in json.loads(process.stdout)}
 
 
 def verdict(results):

@@ -56,12 +56,12 @@ def render(kubectl):
 def test_an_overlay_is_accepted_by_the_api_server_as_it_is(kubectl, plane, overlay):
     folder = str(ROOT / "manifests" / "overlays" / overlay)
 
-    printed = kubectl(
+    output = kubectl(
         "apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict", "-k", folder
     )
 
     name = "tf-job-operator" if overlay.startswith("mlkube") else "tf-operator"
-    assert f"deployment.apps/{name} serverside-applied (server dry run)" in printed
+    assert f"deployment.apps/{name} serverside-applied (server dry run)" in output
 
 
 @overlays
@@ -150,11 +150,11 @@ async def monitoring_kinds(plane):
 def test_what_prometheus_and_grafana_need_is_accepted_beside_any_other_overlay(kubectl):
     folder = str(ROOT / "manifests" / "overlays" / "monitoring")
 
-    printed = kubectl("apply", "--server-side", "--dry-run=server", "--validate=strict", "-k", folder)
+    output = kubectl("apply", "--server-side", "--dry-run=server", "--validate=strict", "-k", folder)
 
-    assert "podmonitor.monitoring.coreos.com/tf-operator serverside-applied (server dry run)" in printed
-    assert "prometheusrule.monitoring.coreos.com/tf-operator serverside-applied (server dry run)" in printed
-    assert "configmap/tf-operator-dashboard-overview serverside-applied (server dry run)" in printed
+    assert "podmonitor.monitoring.coreos.com/tf-operator serverside-applied (server dry run)" in output
+    assert "prometheusrule.monitoring.coreos.com/tf-operator serverside-applied (server dry run)" in output
+    assert "configmap/tf-operator-dashboard-overview serverside-applied (server dry run)" in output
 
 
 def test_the_monitor_finds_the_pods_of_the_overlays_and_calls_them_what_the_alerts_call_them(render):

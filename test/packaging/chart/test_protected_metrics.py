@@ -49,6 +49,6 @@ def test_prometheus_accepts_its_configuration(example, tmp_path):
     promtool = programs("promtool")["promtool"]
 
     command = [promtool, "check", "config", "--syntax-only", config]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
 
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert process.returncode == 0, process.stdout + process.stderr

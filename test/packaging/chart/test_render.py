@@ -383,26 +383,26 @@ def kubeconform(plane, tmp_path_factory):
 
 
 def test_every_object_fits_the_schemas_of_the_api_server(helm_3, kubeconform):
-    done = kubeconform(
+    process = kubeconform(
         "\n---\n".join(helm_3.render(values) for values in (*PROFILES.values(), {"extraContainers": [C]}))
     )
 
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert process.returncode == 0, process.stdout + process.stderr
 
 
 def test_a_field_that_does_not_exist_does_not_fit_the_schemas(helm_3, kubeconform):
-    done = kubeconform(helm_3.render().replace("revisionHistoryLimit: 3", "revisionHistoryLimits: 3"))
+    process = kubeconform(helm_3.render().replace("revisionHistoryLimit: 3", "revisionHistoryLimits: 3"))
 
-    assert done.returncode == 1
-    assert "revisionHistoryLimits" in done.stdout
+    assert process.returncode == 1
+    assert "revisionHistoryLimits" in process.stdout
 
 
 @pytest.mark.parametrize("name", ["defaults", "namespaced", "monitored", "protected with a certificate", "alone"])
 def test_kube_score_finds_nothing_critical_and_nothing_to_warn_of(helm_3, name):
     command = [programs("kube-score")["kube-score"], "score", "--output-format", "ci", "-"]
 
-    done = subprocess.run(command, input=helm_3.render(PROFILES[name]), capture_output=True, text=True, check=False)
-    findings = [line for line in done.stdout.splitlines() if not line.startswith(("[OK]", "[SKIPPED]"))]
+    process = subprocess.run(command, input=helm_3.render(PROFILES[name]), capture_output=True, text=True, check=False)
+    findings = [line for line in process.stdout.splitlines() if not line.startswith(("[OK]", "[SKIPPED]"))]
 
     # One replica is what its user asked for.
     expected = "[WARNING] tf-tf-operator/tf-operator apps/v1/Deployment" if name == "alone" else "none"

@@ -12,10 +12,10 @@ def test_the_suites_of_the_chart_pass_and_every_snapshot_is_what_was_reviewed(tm
     chart = tmp_path / "tf-operator"
     shutil.copytree(CHART, chart)
 
-    done = subprocess.run(
+    process = subprocess.run(
         [programs("helm-unittest")["helm-unittest"], "--strict", chart], capture_output=True, text=True, check=False
     )
 
-    assert done.returncode == 0, done.stdout
+    assert process.returncode == 0, process.stdout
     snapshots = filecmp.dircmp(CHART / "tests" / "__snapshot__", chart / "tests" / "__snapshot__")
     assert (snapshots.diff_files, snapshots.left_only, snapshots.right_only) == ([], [], [])

@@ -27,8 +27,8 @@ def conform(*arguments, stdin=""):
     # Examples have objects of others, too; ``valid`` counts ours.
     options = ["-strict", "-output=json", "-summary", "-ignore-missing-schemas", f"-schema-location={LAYOUT}"]
     command = [programs("kubeconform")["kubeconform"], *options, *map(str, arguments)]
-    done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, timeout=60)
-    report = json.loads(done.stdout)
+    process = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, timeout=60)
+    report = json.loads(process.stdout)
     wrong = [f"{entry['filename']}: {entry['msg']}" for entry in report["resources"] if entry["msg"]]
     return wrong, report["summary"]["valid"]
 

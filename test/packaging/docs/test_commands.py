@@ -113,16 +113,16 @@ def test_each_block_of_a_page_is_checked(page):
 
 @pytest.mark.programs("kubectl")
 def test_every_manifest_on_a_page_is_accepted(kubectl):
-    refused = []
+    refusals = []
     pages = (*PAGES, doc_pages.Page("README.md"))
     for block in (block for page in pages for block in doc_pages.blocks(page) if not block.not_run):
         try:
             for manifest in block.manifests():
                 kubectl("apply", "--dry-run=server", "--filename=-", stdin=json.dumps(manifest))
         except subprocess.CalledProcessError as failure:
-            refused.append(f"{block}: {failure.stderr}")
+            refusals.append(f"{block}: {failure.stderr}")
 
-    assert refused == []
+    assert refusals == []
 
 
 @pytest.mark.timeout(2 * PAGE_SECONDS)

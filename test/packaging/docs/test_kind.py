@@ -22,9 +22,9 @@ def run(*arguments, **options):
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_kind_understands_a_command(words):
-    done = run(*words, "--help")
+    process = run(*words, "--help")
 
-    assert (done.returncode, "Usage:" in done.stdout) == (0, True), done.stderr
+    assert (process.returncode, "Usage:" in process.stdout) == (0, True), process.stderr
 
 
 @pytest.mark.parametrize(
@@ -35,8 +35,8 @@ def test_kind_reads_the_configuration(tmp_path, field, problem):
     (tmp_path / "kind.yaml").write_text(block.text.replace("role", field))
     alone = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
 
-    done = run("create", "cluster", "--config", "kind.yaml", cwd=tmp_path, env=alone)
+    process = run("create", "cluster", "--config", "kind.yaml", cwd=tmp_path, env=alone)
 
-    assert done.returncode == 1
-    assert ("unable to decode config" in done.stderr) == bool(problem), done.stderr
-    assert problem in done.stderr
+    assert process.returncode == 1
+    assert ("unable to decode config" in process.stderr) == bool(problem), process.stderr
+    assert problem in process.stderr

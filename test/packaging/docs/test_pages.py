@@ -82,8 +82,8 @@ def test_kubectl_understands_every_command_of_a_page(page):
     for line in commands_in(page.read_text()):
         # With --help nothing is done, and a flag or verb that does not exist is an error all the same.
         help_command = [program, *shlex.split(line.partition(" -- ")[0])[1:], "--help"]
-        done = subprocess.run(help_command, capture_output=True, text=True, check=False)
-        assert (done.returncode, "Usage:" in done.stdout) == (0, True), f"{line}: {done.stderr}"
+        process = subprocess.run(help_command, capture_output=True, text=True, check=False)
+        assert (process.returncode, "Usage:" in process.stdout) == (0, True), f"{line}: {process.stderr}"
 
 
 def test_the_program_logs_what_the_pages_search_for():

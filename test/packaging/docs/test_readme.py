@@ -70,13 +70,13 @@ def test_every_command_of_the_readme_works(environments, tmp_path):
             if command == OPERATOR:
                 stack.enter_context(operator(typed.split(), environment, tmp_path / "operator.log"))
             elif command not in ELSEWHERE:
-                done = subprocess.run(
+                process = subprocess.run(
                     ["sh", "-c", typed], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
                 )
-                assert done.returncode == 0, f"{command}: {done.stderr}"
-                printed[command] = done.stdout
+                assert process.returncode == 0, f"{command}: {process.stderr}"
+                printed[command] = process.stdout
                 if command.startswith(EXPORT):
-                    alone["KUBECONFIG"] = done.stdout.strip()
+                    alone["KUBECONFIG"] = process.stdout.strip()
                 elif command == DOWN:
                     del alone["KUBECONFIG"]
 

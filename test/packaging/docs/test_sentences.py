@@ -32,10 +32,10 @@ def test_each_row_has_a_test_and_each_marker_a_row() -> None:
 
 
 def test_each_file_of_a_folder_that_the_page_names_is_in_a_row() -> None:
-    named = {TESTS.parent / path for path in re.findall(r"`(manifests/examples/[^`]+\.yaml)`", PAGE)}
-    folders = {EXAMPLES / path.relative_to(EXAMPLES).parts[0] for path in named}
+    paths = {TESTS.parent / path for path in re.findall(r"`(manifests/examples/[^`]+\.yaml)`", PAGE)}
+    folders = {EXAMPLES / path.relative_to(EXAMPLES).parts[0] for path in paths}
 
-    assert sorted(path for folder in folders for path in folder.rglob("*.yaml") if path not in named) == []
+    assert sorted(path for folder in folders for path in folder.rglob("*.yaml") if path not in paths) == []
     assert len(folders) >= 3
 
 

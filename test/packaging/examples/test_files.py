@@ -19,10 +19,10 @@ def pods(path):
 
 
 def test_the_readme_lists_every_file_of_the_folder_and_no_other():
-    listed = re.findall(r"^\| \[(\S+)\]\((\S+)\)", (FOLDER / "README.md").read_text(), re.MULTILINE)
+    entries = re.findall(r"^\| \[(\S+)\]\((\S+)\)", (FOLDER / "README.md").read_text(), re.MULTILINE)
 
-    assert all(name == target for name, target in listed)
-    assert {name for name, _ in listed} | {"README.md"} == {path.name for path in FOLDER.iterdir()}
+    assert all(name == target for name, target in entries)
+    assert {name for name, _ in entries} | {"README.md"} == {path.name for path in FOLDER.iterdir()}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

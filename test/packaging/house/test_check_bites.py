@@ -72,7 +72,7 @@ def test_a_breach_is_refused(tree, path, text, target, words):
     (tree / "tf_operator" / path).parent.mkdir(exist_ok=True)
     (tree / "tf_operator" / path).write_text(f'"""A breach."""\n\n{text}'.rstrip("\n") + "\n")
 
-    done = make(tree, target)
+    process = make(tree, target)
 
-    assert done.returncode != 0
-    assert [word for word in words if word not in done.stdout + done.stderr] == []
+    assert process.returncode != 0
+    assert [word for word in words if word not in process.stdout + process.stderr] == []

@@ -37,18 +37,18 @@ def image(tmp_path):
         log.write_text("")
         environ = {"PATH": f"{folder}:/usr/bin:/bin", "SEEN": str(log), "HOME": str(tmp_path)}
         command = [tree / "hack/image", "--name", "example/op:1", *arguments]
-        done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
-        return done, [line for line in log.read_text().splitlines() if " info" not in line]
+        process = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
+        return process, [line for line in log.read_text().splitlines() if " info" not in line]
 
     return run
 
 
 @pytest.mark.parametrize("engine", ["docker", "podman", "buildah"])
 def test_an_image_for_this_machine_is_built_with_the_time_of_its_commit(image, engine):
-    done, (command,) = image("--engine", engine)
+    process, (command,) = image("--engine", engine)
 
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "example/op:1\n"
+    assert process.returncode == 0, process.stderr
+    assert process.stdout == "example/op:1\n"
     assert "--tag example/op:1" in command
     assert "--platform" not in command
     inputs = ("Dockerfile", ".dockerignore", "hack/requirements", "setup.cfg", "pyproject.toml", "README.md", "LICENSE")
@@ -68,16 +68,16 @@ def test_an_image_names_the_address_of_the_project_once_there_is_one(image, tmp_
     for command in (("init", "--quiet"), ("add", "."), (*author, "commit", "--quiet", "--message", "a: b")):
         subprocess.run(["git", *command], cwd=tree, check=True)
 
-    done, (command,) = image("--engine", "podman", tree=tree)
+    process, (command,) = image("--engine", "podman", tree=tree)
 
-    assert done.returncode == 0, done.stderr
+    assert process.returncode == 0, process.stderr
     assert re.findall(r"--label \S+=(\S+)", command) == [address] * bool(address)
 
 
 def test_docker_builds_several_platforms_in_one_go_and_pushes_them(image):
-    done, (command,) = image("--engine", "docker", "--platform", BOTH, "--push")
+    process, (command,) = image("--engine", "docker", "--platform", BOTH, "--push")
 
-    assert done.returncode == 0, done.stderr
+    assert process.returncode == 0, process.stderr
     assert command.startswith("docker buildx build ")
     assert f"--platform {BOTH}" in command
     assert "--output type=registry,rewrite-timestamp=true" in command
@@ -85,9 +85,9 @@ def test_docker_builds_several_platforms_in_one_go_and_pushes_them(image):
 
 @pytest.mark.parametrize("engine", ["podman", "buildah"])
 def test_podman_and_buildah_build_a_list_of_images_and_write_all_of_it(image, engine):
-    done, commands = image("--engine", engine, "--platform", BOTH, "--archive", "op.tar")
+    process, commands = image("--engine", engine, "--platform", BOTH, "--archive", "op.tar")
 
-    assert done.returncode == 0, done.stderr
+    assert process.returncode == 0, process.stderr
     removed, *built, pushed, removed_again = commands
     assert removed.endswith("manifest rm example/op:1")
     assert removed_again == removed
@@ -100,8 +100,8 @@ def test_podman_and_buildah_build_a_list_of_images_and_write_all_of_it(image, en
     "arguments", [["--platform", BOTH], ["--push"], ["--archive", "op.tar"]], ids=lambda arguments: arguments[0]
 )
 def test_platforms_need_a_destination_and_a_destination_needs_platforms(image, arguments):
-    done, commands = image("--engine", "docker", *arguments)
+    process, commands = image("--engine", "docker", *arguments)
 
-    assert done.returncode == 2
-    assert "--platform" in done.stderr
+    assert process.returncode == 2
+    assert "--platform" in process.stderr
     assert commands == []

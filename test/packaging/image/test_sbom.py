@@ -55,13 +55,13 @@ OWN = {
 
 
 def tarred(files):
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w") as archive:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
         for name, content in files.items():
             entry = tarfile.TarInfo(f"./{name}" if name.startswith("usr") else name)
             entry.size = len(content)
             archive.addfile(entry, io.BytesIO(content.encode() if isinstance(content, str) else content))
-    return packed.getvalue()
+    return buffer.getvalue()
 
 
 class Archive:

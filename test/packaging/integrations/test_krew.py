@@ -32,9 +32,9 @@ def plugin_files(tmp_path):
 
 
 def unpacked(archive, folder):
-    with tarfile.open(archive) as opened:
-        opened.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.2 has none
-        opened.extractall(folder)
+    with tarfile.open(archive) as tar:
+        tar.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.2 has none
+        tar.extractall(folder)
     return folder / "kubectl-tfjob"
 
 
@@ -54,8 +54,8 @@ def test_the_manifest_is_one_that_the_index_accepts(plugin_files):
     assert platform["sha256"] == hashlib.sha256(archive.read_bytes()).hexdigest()
     assert platform["uri"] == f"{ADDRESS}/releases/download/{spec['version']}/{archive.name}"
     assert [entry["key"] for entry in platform["selector"]["matchExpressions"]] == ["os"]
-    with tarfile.open(archive) as opened:
-        files = {entry.name: entry.mode for entry in opened.getmembers()}
+    with tarfile.open(archive) as tar:
+        files = {entry.name: entry.mode for entry in tar.getmembers()}
     assert {entry["from"] for entry in platform["files"]} == set(files) == {"LICENSE", platform["bin"]}
     assert files[platform["bin"]] & stat.S_IXUSR
 
@@ -78,18 +78,20 @@ def test_the_plugin_passes_its_arguments_on_as_they_are(plugin_files, tmp_path, 
         (programs / name).write_text(f'#!/bin/sh\nprintf "%s\\n" {name} "$@"\n')
         (programs / name).chmod(0o755)
     arguments = ["submit", "-f", "a job.yaml", "--", "$HOME"]
-    done = subprocess.run([plugin, *arguments], env={"PATH": str(programs)}, capture_output=True, text=True, check=True)
+    process = subprocess.run(
+        [plugin, *arguments], env={"PATH": str(programs)}, capture_output=True, text=True, check=True
+    )
 
     package = f"tf-operator[cli]=={krew.version_of(krew.ROOT)}"
-    assert done.stdout.splitlines() == [*beginning.split(), package, "kubectl-tfjob", *arguments]
+    assert process.stdout.splitlines() == [*beginning.split(), package, "kubectl-tfjob", *arguments]
 
 
 def test_without_uv_and_pipx_the_plugin_says_what_to_install(plugin_files, tmp_path):
     plugin = unpacked(plugin_files[0], tmp_path)
-    done = subprocess.run([plugin, "get"], env={"PATH": "/nowhere"}, capture_output=True, text=True, check=False)
+    process = subprocess.run([plugin, "get"], env={"PATH": "/nowhere"}, capture_output=True, text=True, check=False)
 
-    assert done.returncode == 127
-    assert "install one of them" in done.stderr
+    assert process.returncode == 127
+    assert "install one of them" in process.stderr
 
 
 @pytest.mark.nightly
@@ -105,7 +107,7 @@ def test_the_plugin_runs_the_program_of_the_wheel(plugin_files, tmp_path):
     variables |= {"PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}", "UV_FIND_LINKS": str(tmp_path)}
     variables |= {"UV_TOOL_DIR": str(tmp_path / "tools"), "UV_CACHE_DIR": str(tmp_path / "cache")}
     plugin = unpacked(plugin_files[0], tmp_path)
-    done = subprocess.run([plugin, "--version"], env=variables, capture_output=True, text=True, check=False)
+    process = subprocess.run([plugin, "--version"], env=variables, capture_output=True, text=True, check=False)
 
-    assert (done.returncode, done.stderr) == (0, "")
-    assert krew.version_of(krew.ROOT) in done.stdout
+    assert (process.returncode, process.stderr) == (0, "")
+    assert krew.version_of(krew.ROOT) in process.stdout

@@ -73,8 +73,8 @@ def module(name, checksum=""):
     go = Toolbox(os.environ).go()
     variables = {**go.environ, "GOFLAGS": "-mod=mod"}
     command = [go.program, "mod", "download", "-json", name]
-    done = subprocess.run(command, cwd="/", env=variables, capture_output=True, text=True, check=True, timeout=300)
-    download = json.loads(done.stdout)
+    process = subprocess.run(command, cwd="/", env=variables, capture_output=True, text=True, check=True, timeout=300)
+    download = json.loads(process.stdout)
     assert checksum in ("", download["Sum"])
     return Path(download["Dir"])
 
@@ -103,8 +103,8 @@ def conform(folder, text):
     options = ["-strict", "-output=json", f"-skip={','.join(KNOWN)}"]
     layout = folder / "{{.Group}}/{{.ResourceKind}}_{{.ResourceAPIVersion}}.json"
     command = [programs("kubeconform")["kubeconform"], *options, f"-schema-location={layout}"]
-    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False, timeout=60)
-    return [entry["msg"] for entry in json.loads(done.stdout)["resources"]]
+    process = subprocess.run(command, input=text, capture_output=True, text=True, check=False, timeout=60)
+    return [entry["msg"] for entry in json.loads(process.stdout)["resources"]]
 
 
 OF_PARTNERS = [path for path in FILES if any(body["kind"] not in KNOWN for body in documents(path))]

@@ -61,9 +61,9 @@ def test_the_metrics_of_an_operator_that_has_been_through_a_lot_have_no_flaw(mon
     with urlopen(f"{monitored.address}/metrics") as answer:
         page = answer.read()
 
-    done = subprocess.run([promtool, "check", "metrics"], input=page, capture_output=True, check=False)
+    process = subprocess.run([promtool, "check", "metrics"], input=page, capture_output=True, check=False)
 
-    assert (done.returncode, done.stdout + done.stderr) == (0, b"")
+    assert (process.returncode, process.stdout + process.stderr) == (0, b"")
 
 
 def queries_in(text):

@@ -47,11 +47,11 @@ SERIES["up"] = set()  # Prometheus' own
 
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
 def test_promtool_sees_each_alert_fire_and_be_silent_as_the_cases_say(promtool, path):
-    done = subprocess.run(
+    process = subprocess.run(
         [promtool, "test", "rules", path.name], cwd=path.parent, capture_output=True, text=True, check=False
     )
 
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert process.returncode == 0, process.stdout + process.stderr
 
 
 def test_every_alert_fires_exactly_once_in_a_case_of_its_own_and_is_silent_in_another():
@@ -117,12 +117,12 @@ def test_the_plain_configuration_on_the_page_is_one_that_prometheus_takes(promto
     (tmp_path / "prometheus.yaml").write_text(config)
     (tmp_path / "alerts.yaml").write_text((CHART / "rules" / "alerts.yaml").read_text())
 
-    done = subprocess.run(
+    process = subprocess.run(
         [promtool, "check", "config", "prometheus.yaml"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
 
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert f"{len(ALERTS)} rules found" in done.stdout
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert f"{len(ALERTS)} rules found" in process.stdout
 
 
 def test_the_values_on_the_page_are_values_of_the_chart(tmp_path):

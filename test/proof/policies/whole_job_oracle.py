@@ -25,8 +25,8 @@ def _each_attempt_has_one_cause(write: oracle.Stored) -> Iterator[str]:
 
 
 def _a_final_failure_is_no_consequence(write: oracle.Stored) -> Iterator[str]:
-    new, seen = oracle.end_of(write.new), write.shown_facts - write.settled
+    new, facts = oracle.end_of(write.new), write.shown_facts - write.settled
     if not write.job.is_whole or oracle.end_of(write.old) or new != "Failed" or any(oracle.of(write.settled, "final")):
         return
-    if any(oracle.of(seen, "failed")) and any(entry["reason"] == "TFJobFailed" for entry in write.new["conditions"]):
+    if any(oracle.of(facts, "failed")) and any(entry["reason"] == "TFJobFailed" for entry in write.new["conditions"]):
         yield "among losses in the same second, a final failure is taken for a consequence"

@@ -99,15 +99,15 @@ def _packs(pods: list[tuple[int, int | None]], room: list[int]) -> bool:
     if not pods:
         return True
     largest = max(pods, key=lambda pod: (pod[1] is not None, pod[0]))
-    left = [*pods]
-    left.remove(largest)
+    rest = [*pods]
+    rest.remove(largest)
     slots, only = largest
     tried = set[int]()
     for node, free in enumerate(room):
         if free >= slots and only in {None, node} and free not in tried:
             tried.add(free if only is None else -1)
             room[node] -= slots
-            if _packs(left, room):
+            if _packs(rest, room):
                 room[node] += slots
                 return True
             room[node] += slots

@@ -323,8 +323,8 @@ class KueueWorld:
 
 
 def _with(state: State, old: PodState, new: PodState | None) -> State:
-    left = [pod for pod in state.pods if pod != old]
-    return state._replace(pods=tuple(sorted([*left, tuple(new)] if new else left)))
+    others = [pod for pod in state.pods if pod != old]
+    return state._replace(pods=tuple(sorted([*others, tuple(new)] if new else others)))
 
 
 def _dropped(state: State) -> State:

@@ -126,8 +126,8 @@ async def test_the_list_shows_name_and_kinds_even_when_no_operator_runs(control_
 
     async def create() -> bool:
         """The discovery of kinds, which kubectl asks first, follows a new CRD a moment later."""
-        done = kubectl.attempt("create", f"--filename={ROOT / 'manifests/examples/mlkube/tf_job.yaml'}")
-        assert done.returncode == 0, done.stderr
+        process = kubectl.attempt("create", f"--filename={ROOT / 'manifests/examples/mlkube/tf_job.yaml'}")
+        assert process.returncode == 0, process.stderr
         return True
 
     assert await eventually(create, within=PATIENCE)

@@ -357,8 +357,8 @@ async def test_jobs_of_one_name_in_two_kinds_never_touch_each_others_children(
 
     async def is_reported() -> bool:
         events = await here.admin.list(EVENTS.path(here.namespace))
-        refused = [event for event in events if event["involvedObject"]["kind"] == "TensorFlowTrainingJob"]
-        return any("t-worker-0" in event["message"] for event in refused if event["type"] == "Warning")
+        refusals = [event for event in events if event["involvedObject"]["kind"] == "TensorFlowTrainingJob"]
+        return any("t-worker-0" in event["message"] for event in refusals if event["type"] == "Warning")
 
     assert await eventually(is_reported, within=PATIENCE)
     service = await here.admin.get(SERVICES.path(here.namespace, "t-worker-0"))

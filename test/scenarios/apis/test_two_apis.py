@@ -126,8 +126,8 @@ async def test_jobs_of_one_name_in_two_kinds_never_touch_each_others_children(co
 
         async def is_reported():
             events = await here.admin.list(EVENTS.path(here.namespace))
-            refused = [event for event in events if event["involvedObject"]["kind"] == "Training"]
-            assert any("j-worker-0" in event["message"] for event in refused), f"{[e['message'] for e in refused]}"
+            refusals = [event for event in events if event["involvedObject"]["kind"] == "Training"]
+            assert any("j-worker-0" in event["message"] for event in refusals), f"{[e['message'] for e in refusals]}"
             return True
 
         assert await eventually(is_reported, within=30)

@@ -497,9 +497,11 @@ async def test_jobs_that_an_older_operator_has_stored_are_migrated_and_ended_one
 
     command = [sys.executable, "-m", "tf_operator", "crd", "migrate", f"--kubeconfig={here.plane.kubeconfig('admin')}"]
     for least in (4, 0):
-        done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, check=False, timeout=60)
-        assert done.returncode == 0, done.stderr
-        assert int(done.stdout.split()[1]) >= least
+        process = await asyncio.to_thread(
+            subprocess.run, command, capture_output=True, text=True, check=False, timeout=60
+        )
+        assert process.returncode == 0, process.stderr
+        assert int(process.stdout.split()[1]) >= least
 
     assert (await here.admin.get(CRD))["status"]["storedVersions"] == ["v1"]
     for name, (state, condition) in ends.items():

@@ -31,9 +31,9 @@ async def test_the_definition_is_applied_where_there_is_none_and_served_when_the
     admin = plane.admin
     admin.delete(PATH)
     await eventually(lambda: is_answered(admin, PATH, 404), within=60)
-    done = crd("--apply", admin_config)
+    process = crd("--apply", admin_config)
 
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"{NAME} applied\n", "")
+    assert (process.returncode, process.stdout, process.stderr) == (0, f"{NAME} applied\n", "")
     assert admin.get(PATH)["spec"]["names"]["shortNames"] == ["tfj"]
     again = crd("--apply", admin_config)
     assert (again.returncode, again.stdout) == (0, f"{NAME} applied\n")
@@ -51,9 +51,9 @@ def is_answered(admin, path, code):
 @pytest.mark.programs("kubectl")
 async def test_an_older_definition_that_kubectl_applied_is_replaced_and_stored_jobs_stay(plane, admin_config):
     admin, kubectl = plane.admin, programs("kubectl")["kubectl"]
-    printed = crd().stdout
-    older = printed.replace('"shortNames":["tfj"]', '"shortNames":["old"]')
-    assert older != printed
+    output = crd().stdout
+    older = output.replace('"shortNames":["tfj"]', '"shortNames":["old"]')
+    assert older != output
     await asyncio.to_thread(
         subprocess.run,
         [kubectl, admin_config, "apply", "--force-conflicts", "--server-side", "-f", "-"],

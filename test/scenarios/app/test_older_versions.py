@@ -190,8 +190,8 @@ async def test_no_job_that_an_older_operator_has_stored_fails_a_list(fresh_plane
 
         async with serving(plane, namespace, is_own=True, namespaces=[]):
             for version in ("v1", *OLDER):
-                listed = await asyncio.to_thread(asked_like_client_go, lambda: admin.get(path(version, namespace)))  # noqa: B023
-                assert {job["metadata"]["name"] for job in listed["items"]} == ODD.keys(), version
+                body = await asyncio.to_thread(asked_like_client_go, lambda: admin.get(path(version, namespace)))  # noqa: B023
+                assert {job["metadata"]["name"] for job in body["items"]} == ODD.keys(), version
             source = KubeConfig(str(plane.kubeconfig("admin")))
             assert await crd_migrate.migrate(TFJOBS.qualified, source, SystemClock()) == len(ODD)
         assert admin.get(CRDS.path(name=TFJOBS.qualified))["status"]["storedVersions"] == ["v1"]

@@ -142,8 +142,8 @@ async def test_a_job_is_shown_in_each_version_as_it_was_written(here, key):
     assert bodies["v1beta1"]["spec"] == created["spec"]
     assert created["spec"].keys() == {"tfReplicaSpecs"}
     assert created["spec"]["tfReplicaSpecs"][key]["template"] == TEMPLATE
-    told = [bodies[version]["status"].pop("fixed") for version in ("v1beta1", "v1alpha2")]
-    assert told[0] == told[1] == {"counts": {"master": {"least": 1, "most": 1}}, "noOtherTypes": True}
+    records = [bodies[version]["status"].pop("fixed") for version in ("v1beta1", "v1alpha2")]
+    assert records[0] == records[1] == {"counts": {"master": {"least": 1, "most": 1}}, "noOtherTypes": True}
     assert bodies["v1beta1"]["status"] == bodies["v1"]["status"]
     status = dict(bodies["v1"]["status"])
     assert bodies["v1alpha2"]["status"] == {"tfReplicaStatuses": status.pop("replicaStatuses"), **status}

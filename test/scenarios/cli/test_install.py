@@ -99,10 +99,10 @@ class Site:
         """What has the label of the command: versions by name."""
         versions = {}
         for kind, resource in objects.RESOURCES.items():
-            listed = self.plane.admin.get(f"{requests.path(resource)}?labelSelector={objects.OWNER_LABEL}%3Dtfjob")
+            body = self.plane.admin.get(f"{requests.path(resource)}?labelSelector={objects.OWNER_LABEL}%3Dtfjob")
             versions |= {
                 objects.name_of({**item, "kind": kind}): cluster_check.version_of(item)
-                for item in listed["items"]
+                for item in body["items"]
                 if not item["metadata"].get("deletionTimestamp")
             }
         return versions

@@ -114,11 +114,11 @@ async def test_the_plan_has_errors_if_the_api_server_refuses_the_job_or_its_pod(
 async def test_the_plan_and_the_api_server_agree_on_random_jobs(refusal):
     random = Random(1)
     jobs = [random_job(random) for _ in range(300)]
-    refused = [await refusal(job) for job in jobs]
+    refusals = [await refusal(job) for job in jobs]
     errors = [validate.check(job).errors for job in jobs]
 
-    assert 50 < sum(map(bool, refused)) < 250
-    assert [case for case in zip(jobs, refused, errors, strict=True) if bool(case[1]) != bool(case[2])] == []
+    assert 50 < sum(map(bool, refusals)) < 250
+    assert [case for case in zip(jobs, refusals, errors, strict=True) if bool(case[1]) != bool(case[2])] == []
 
 
 async def test_each_rule_of_the_crd_for_new_jobs_refuses_one_of_these_manifests(refusal):

@@ -50,8 +50,8 @@ async def test_its_policy_comes_before_its_pods_and_lets_in_only_them(job_namesp
     outsiders = (pods["k-worker-0"], notebook, abroad)
     assert not any(lets_in(policies, pod, peer) for pod in own.values() for peer in outsiders)
     assert all(lets_in(policies, pods["k-worker-0"], peer) for peer in (*own.values(), *outsiders))
-    created = [request.resource for request in job_namespace.sent().writes() if request.verb == "create"]
-    assert created.index("networkpolicies.networking.k8s.io") < created.index("pods")
+    resources = [request.resource for request in job_namespace.sent().writes() if request.verb == "create"]
+    assert resources.index("networkpolicies.networking.k8s.io") < resources.index("pods")
 
 
 async def test_a_policy_of_another_owner_stays_and_the_job_waits_and_says_so(job_namespace):

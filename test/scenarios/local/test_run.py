@@ -283,8 +283,8 @@ async def test_a_server_that_was_killed_sends_no_change_to_the_cluster_that_is_l
         assert [name for name, _ in notes] == ["tfjob.kubeflow.org/j\n"] * 2
         assert ["this is" in note for _, note in notes] == [True, False]
         context = yaml.safe_load(kubeconfig.read_text())["current-context"]
-        done = await machine.run("delete", "j", "-n", namespace, "--context", context)
-        assert done == (0, f"TFJob {namespace}/j deleted in {context}\n", "")
+        process = await machine.run("delete", "j", "-n", namespace, "--context", context)
+        assert process == (0, f"TFJob {namespace}/j deleted in {context}\n", "")
     finally:
         await machine.run("local", "down", "--purge")
 

@@ -77,10 +77,10 @@ async def test_a_change_of_a_version_that_is_no_longer_the_newest_is_a_conflict(
 
 
 async def test_an_api_that_is_not_there_is_not_found_without_a_reason(api, namespace):
-    with pytest.raises(errors.NotFound, match="404 page not found") as caught:
+    with pytest.raises(errors.NotFound, match="404 page not found") as failure:
         await api.get(Resource("no.example", "v1", "things", "Thing"), ObjectKey(namespace, "a"))
 
-    assert caught.value.reason == ""
+    assert failure.value.reason == ""
 
 
 async def test_quoting_does_not_keep_a_slash_in_a_name_so_it_never_leaves_here(api, namespace):
@@ -113,11 +113,11 @@ async def test_selectors_arrive_as_they_were_meant(api, namespace):
 
 
 async def test_a_version_of_the_future_is_told_apart_and_not_asked_for_again(api, namespace):
-    with pytest.raises(errors.ResourceVersionTooLarge) as caught:
+    with pytest.raises(errors.ResourceVersionTooLarge) as failure:
         await api.send(requests.list_page(MAPS, Scope(namespace), limit=0, resource_version="99999999999"))
 
-    assert caught.value.retry_after == 1.0
-    assert not caught.value.outcome_unknown
+    assert failure.value.retry_after == 1.0
+    assert not failure.value.outcome_unknown
 
 
 # What is too large or too deep
@@ -149,10 +149,10 @@ async def blobs(admin):
     ],
 )
 async def test_an_object_past_the_limits_is_too_large_and_certainly_not_stored(api, blobs, namespace, mebibytes, code):
-    with pytest.raises(errors.TooLarge) as caught:
+    with pytest.raises(errors.TooLarge) as failure:
         await api.create(blobs, namespace, {"metadata": {"name": "a"}, "x": "y" * int(mebibytes * MEBIBYTE)})
 
-    assert caught.value.code == code
-    assert not caught.value.outcome_unknown
+    assert failure.value.code == code
+    assert not failure.value.outcome_unknown
     with pytest.raises(errors.NotFound):
         await api.get(blobs, ObjectKey(namespace, "a"))

@@ -220,12 +220,12 @@ class Harness:
             for body in self.api.of(resource)
             if not is_labelled or labels_of(body).get(OPERATOR_LABEL) in self._watched
         }
-        gone = [item for item in store if item.metadata.key not in versions]
-        for item in gone:
+        deletions = [item for item in store if item.metadata.key not in versions]
+        for item in deletions:
             store.remove(item.metadata.key)
         for key, body in versions.items():
             stored = store.get(key)
             if stored is None or stored.metadata.resource_version != body["metadata"]["resourceVersion"]:
                 store.put(read(msgspec.json.encode(body)))
         store.set_resource_version("", self.api.version)
-        return gone
+        return deletions

@@ -48,8 +48,8 @@ def path(version: str, namespace: str, name: str = "") -> str:
 
 def define(plane: ControlPlane, *arguments: str) -> None:
     command = [sys.executable, "-m", "tf_operator", "crd", "--apply", f"--kubeconfig={plane.kubeconfig('admin')}"]
-    done = subprocess.run([*command, *arguments], check=False, timeout=60, cwd=_ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    process = subprocess.run([*command, *arguments], check=False, timeout=60, cwd=_ROOT, capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
 
 
 def secret(namespace: str, webhook_keys: keys.Keys) -> Json:

@@ -62,15 +62,15 @@ class LeaseHistory:
 
     def _objection(self, call: Call) -> str:
         mine = [tenure for tenure in self.tenures if tenure.writer == call.client and tenure.sent_at <= call.at]
-        held = [tenure for tenure in mine if tenure.holder == call.client and tenure.is_acknowledged]
-        if not held:
+        tenures = [tenure for tenure in mine if tenure.holder == call.client and tenure.is_acknowledged]
+        if not tenures:
             return "it had never held the Lease"
-        age = call.at - held[-1].sent_at
+        age = call.at - tenures[-1].sent_at
         if age > self.renew_deadline + IN_FLIGHT:
             return f"its last acknowledged renewal was sent {age:.3f} s before"
         if not mine[-1].holder:
             return f"it had released the Lease {call.at - mine[-1].sent_at:.3f} s before"
-        later = self.tenures[self.tenures.index(held[-1]) + 1 :]
+        later = self.tenures[self.tenures.index(tenures[-1]) + 1 :]
         others = [tenure for tenure in later if tenure.holder not in {"", call.client}]
         if others and call.at > others[0].answered_at + IN_FLIGHT:
             return f"{others[0].holder} had held the Lease for {call.at - others[0].answered_at:.3f} s"
@@ -102,9 +102,9 @@ def _name(identity: str | None) -> str:
 
 def _assert_complete(history: History, calls: Sequence[Call], namespace: str) -> None:
     """The log knows every pod that was created, and every renewal is by the very replica that it names."""
-    created = {call.name for call in calls if call.verb == "create" and call.resource == "pods"}
+    names = {call.name for call in calls if call.verb == "create" and call.resource == "pods"}
     for entry in history.of("pods", namespace):
-        assert entry.place.name in created, f"{entry.place} was created past the proxy"
+        assert entry.place.name in names, f"{entry.place} was created past the proxy"
     for call in calls:
         if call.resource == "leases":
             holder = _name((call.document or {}).get("spec", {}).get("holderIdentity"))

@@ -32,9 +32,11 @@ def tf_operator(plane: ControlPlane, *arguments: str) -> str:
     """A command of an administrator."""
     command = [sys.executable, "-m", "tf_operator", *arguments]
     environment = {**os.environ, "KUBECONFIG": str(plane.kubeconfig("admin"))}
-    done = subprocess.run(command, cwd=_ROOT, env=environment, capture_output=True, text=True, timeout=100, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    process = subprocess.run(
+        command, cwd=_ROOT, env=environment, capture_output=True, text=True, timeout=100, check=False
+    )
+    assert process.returncode == 0, process.stderr
+    return process.stdout
 
 
 class Deployed(Protocol):
@@ -206,10 +208,10 @@ async def scale(plane: ControlPlane, deployed: Deployed, replicas: int) -> None:
 
 def is_listed(plane: ControlPlane) -> bool:
     try:
-        listed = {job["metadata"]["name"] for job in plane.admin.get(TFJOBS.path())["items"]}
+        names = {job["metadata"]["name"] for job in plane.admin.get(TFJOBS.path())["items"]}
     except ApiRefusedError:
         return False
-    return listed == {"of-v1alpha1", "of-v1beta1"}
+    return names == {"of-v1alpha1", "of-v1beta1"}
 
 
 def only_v1_is_left(plane: ControlPlane) -> bool:

@@ -20,13 +20,13 @@ def install(folder: Path) -> Path:
     build = "from setuptools import build_meta; build_meta.build_wheel('dist')"
     subprocess.run([sys.executable, "-c", build], cwd=folder, check=True, capture_output=True)
     (wheel,) = (folder / "dist").iterdir()
-    with zipfile.ZipFile(wheel) as packed:
-        packed.extractall(folder / "installed")
+    with zipfile.ZipFile(wheel) as zip_file:
+        zip_file.extractall(folder / "installed")
     return folder / "installed"
 
 
 def _commit() -> str:
     """The release before this one, as its tag; this commit may have one, too."""
     releases = "git tag --list 'v*' --merged HEAD --no-contains HEAD --sort=-version:refname"
-    listed = subprocess.run(["bash", "-c", releases], cwd=_ROOT, check=True, capture_output=True, text=True)
-    return next(iter(listed.stdout.split()), BEFORE_THE_FIRST_RELEASE)
+    process = subprocess.run(["bash", "-c", releases], cwd=_ROOT, check=True, capture_output=True, text=True)
+    return next(iter(process.stdout.split()), BEFORE_THE_FIRST_RELEASE)

@@ -46,15 +46,15 @@ class Helm:
 
     def ok(self, *arguments: str | Path, values: Mapping[str, Any] | None = None) -> str:
         """What a command prints that has to succeed."""
-        done = self.run(*arguments, values=values)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        process = self.run(*arguments, values=values)
+        assert process.returncode == 0, process.stderr
+        return process.stdout
 
     def refusal(self, *arguments: str | Path, values: Mapping[str, Any] | None = None) -> str:
         """What a command complains about that has to fail."""
-        done = self.run(*arguments, values=values)
-        assert done.returncode != 0, done.stdout
-        return done.stderr
+        process = self.run(*arguments, values=values)
+        assert process.returncode != 0, process.stdout
+        return process.stderr
 
     def render(self, values: Mapping[str, Any] | None = None, *, chart: Path = CHART) -> str:
         key = self.name, str(chart), json.dumps(values or {}, sort_keys=True)

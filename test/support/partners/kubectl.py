@@ -49,12 +49,12 @@ class Kubectl:
 
     def run(self, *arguments: str, stdin: str = "") -> str:
         """What a command prints that has to succeed."""
-        done = self.attempt(*arguments, stdin=stdin)
-        if done.returncode != 0:
+        process = self.attempt(*arguments, stdin=stdin)
+        if process.returncode != 0:
             raise KubectlError(
-                f"kubectl {' '.join(arguments)}: {done.stderr.strip() or f'exit code {done.returncode}'}"
+                f"kubectl {' '.join(arguments)}: {process.stderr.strip() or f'exit code {process.returncode}'}"
             )
-        return done.stdout
+        return process.stdout
 
     def create(self, body: Mapping[str, Any]) -> None:
         self.run("create", "--validate=strict", "--filename=-", stdin=json.dumps(body))

@@ -188,8 +188,8 @@ def lost(pod: Json, now: str) -> Json:
 
 def merge_patch(pod: Json, status: Json) -> Json:
     """The JSON merge patch that makes ``status`` the pod's status, of this pod and of no namesake."""
-    gone = {name: None for name in pod.get("status", {}) if name not in status}
-    return {"metadata": {"uid": pod["metadata"]["uid"]}, "status": {**gone, **status}}
+    removals = {name: None for name in pod.get("status", {}) if name not in status}
+    return {"metadata": {"uid": pod["metadata"]["uid"]}, "status": {**removals, **status}}
 
 
 def _status_of(pod: Json) -> Json:

@@ -73,9 +73,11 @@ def test_the_collector_leaves_what_is_imported_alone_and_runs_rarely(started):
 
 
 def test_the_package_can_be_started_as_a_module():
-    done = subprocess.run([sys.executable, "-m", "tf_operator", "version"], capture_output=True, text=True, check=True)
+    process = subprocess.run(
+        [sys.executable, "-m", "tf_operator", "version"], capture_output=True, text=True, check=True
+    )
 
-    assert done.stdout.startswith("tf-operator ")
+    assert process.stdout.startswith("tf-operator ")
 
 
 def test_a_signal_before_the_operator_runs_ends_the_first_process_of_a_container():
@@ -93,14 +95,14 @@ class Imports:
 sys.meta_path.insert(0, Imports())
 sys.exit(command.main(["run", "--no-such-flag"]))
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
 
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (process.returncode, process.stderr) == (0, "")
 
 
 def test_the_signal_handlers_are_set_before_anything_slow_is_imported():
     program = "import sys, tf_operator.app.command; print(*(name for name in sys.modules if name.startswith('tf_op')))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
 
     light = "tf_operator tf_operator.app tf_operator.app.command tf_operator.app.crd_command tf_operator.app.version"
-    assert set(done.stdout.split()) == set(light.split())
+    assert set(process.stdout.split()) == set(light.split())

@@ -28,11 +28,11 @@ def test_bash_completes_commands_options_values_and_jobs(line, expected):
     script = f"{completion.bash(COMMANDS)}\n{jobs}\nCOMP_WORDS=({words}); COMP_CWORD={line.count(' ')}; _tfjob"
     bash = shutil.which("bash") or "/bin/bash"
 
-    done = subprocess.run(
+    process = subprocess.run(
         [bash, "-c", f'{script}; echo "${{COMPREPLY[@]}}"'], capture_output=True, text=True, check=True
     )
 
-    assert (done.stdout.strip(), done.stderr) == (expected, "")
+    assert (process.stdout.strip(), process.stderr) == (expected, "")
 
 
 def test_what_is_packaged_is_the_grammar_of_the_parsers():

@@ -105,9 +105,9 @@ def test_doctor_says_what_is_missing_and_fails(monkeypatch, capsys):
     monkeypatch.setattr(doctor.discovery, "release", version)
 
     assert main.main(["doctor"]) == 1
-    printed = capsys.readouterr().out.splitlines()
-    assert [line[:4].strip() for line in printed] == ["ok", "FAIL", "", "FAIL", "", "ok"]
-    assert printed[-1] == "ok   you have all permissions that tfjob needs in namespace default"
+    output = capsys.readouterr().out.splitlines()
+    assert [line[:4].strip() for line in output] == ["ok", "FAIL", "", "FAIL", "", "ok"]
+    assert output[-1] == "ok   you have all permissions that tfjob needs in namespace default"
 
 
 def test_the_operator_of_a_local_server_counts(monkeypatch, capsys):

@@ -87,8 +87,8 @@ def test_records_and_errors_leave_standard_output_to_the_command(capsys, monkeyp
 
     Logger("a.module").warning("something is strange")
 
-    printed = capsys.readouterr()
-    assert (printed.out, "something is strange" in printed.err) == ("", True)
+    output = capsys.readouterr()
+    assert (output.out, "something is strange" in output.err) == ("", True)
 
 
 def test_ctrl_c_while_a_command_is_loaded_ends_it_without_a_word(tmp_path):

@@ -39,8 +39,8 @@ def call(cluster, capsys, tmp_path, monkeypatch):
 
     def run(line):
         code = main.main(line.split())
-        printed = capsys.readouterr()
-        return code, printed.out + printed.err
+        output = capsys.readouterr()
+        return code, output.out + output.err
 
     return run
 
@@ -56,8 +56,8 @@ def test_the_files_belong_to_the_job(cluster, call, tmp_path, line):
     stored = cluster.find(CONFIG_MAPS, uploaded_job.config_map_name(job))
     (owner,) = stored["metadata"]["ownerReferences"]
     assert (owner["kind"], owner["uid"], stored["immutable"]) == ("TFJob", job["metadata"]["uid"], True)
-    with tarfile.open(fileobj=io.BytesIO(base64.b64decode(stored["binaryData"]["files.tar.gz"]))) as opened:
-        assert opened.getnames() == ["job.yaml", "train.py"]
+    with tarfile.open(fileobj=io.BytesIO(base64.b64decode(stored["binaryData"]["files.tar.gz"]))) as tar:
+        assert tar.getnames() == ["job.yaml", "train.py"]
     digest = uploaded_job.digest(job)
     assert f"with the files of {tmp_path}: 2 files, " in output
     assert output.count(digest[:19]) == 1

@@ -43,8 +43,8 @@ def call(cluster, capsys):
 
     def run(line):
         code = main.main(line.split())
-        printed = capsys.readouterr()
-        return code, printed.out + printed.err
+        output = capsys.readouterr()
+        return code, output.out + output.err
 
     return run
 
@@ -128,9 +128,9 @@ VERBS = {
 def test_a_verb_says_what_it_has_done_and_how_it_ended(cluster, call, line, outcome):
     two_jobs(cluster)
 
-    code, printed = call(line)
+    code, output = call(line)
 
-    assert (code, outcome[1] in printed) == (outcome[0], True), printed
+    assert (code, outcome[1] in output) == (outcome[0], True), output
 
 
 def test_the_last_checkpoint_is_a_column_of_wide_tables_once_a_job_has_one(cluster, call):
@@ -165,9 +165,9 @@ def test_jobs_are_deleted_by_their_labels(cluster, call):
 def test_the_queue_is_a_table_of_places(cluster, call):
     cluster.job("a", status={"conditions": [{"type": "Queued", "status": "True", "message": "no node has 2 GPUs"}]})
 
-    code, printed = call("queue")
-    assert (code, printed.splitlines()[0]) == (0, "NAME   QUEUE       PLACE   WAITS SINCE   WAITS FOR")
-    assert printed.splitlines()[1] == "a      job queue   1       -             no node has 2 GPUs"
+    code, output = call("queue")
+    assert (code, output.splitlines()[0]) == (0, "NAME   QUEUE       PLACE   WAITS SINCE   WAITS FOR")
+    assert output.splitlines()[1] == "a      job queue   1       -             no node has 2 GPUs"
     assert call("queue -A")[1].splitlines()[1].split()[:2] == ["default", "a"]
 
 
@@ -345,10 +345,10 @@ def test_explain_shows_the_last_lines_where_nothing_else_says_why(cluster, call,
     cluster.report("j", phase)
     cluster.logs["j-chief-0"] = [b"step 1\n", b"\x1b[31mno data\n"]
 
-    code, printed = call("explain j")
+    code, output = call("explain j")
 
     lines = "  Log:       chief-0 | step 1\n             chief-0 | ?[31mno data\n"
-    assert (code, lines in printed) == (0, has_log), printed
+    assert (code, lines in output) == (0, has_log), output
     assert [options["tail_lines"] for options in cluster.log_options] == [10] * has_log
     assert [options["previous"] for options in cluster.log_options] == [phase == "Running"] * has_log
 
@@ -366,9 +366,9 @@ def test_a_log_that_cannot_be_read_leaves_the_rest_of_the_explanation(cluster, c
     cluster.report("j", "Failed")
     cluster.logs["j-chief-0"] = [error]
 
-    code, printed = call("explain j")
+    code, output = call("explain j")
 
-    assert (code, "ended with exit code 3" in printed, sentence in printed, "Log:" in printed) == (0, True, True, False)
+    assert (code, "ended with exit code 3" in output, sentence in output, "Log:" in output) == (0, True, True, False)
 
 
 @pytest.mark.parametrize(

@@ -104,9 +104,9 @@ async def test_a_list_of_large_objects_comes_in_small_pages():
     pages = [page(large[:10], version=30, token="t"), page(large[10:], version=30)]
     transport = ScriptedTransport(clock, *pages)
 
-    listed = await changes.list_all(client_of(transport, clock), THINGS, Scope("ns"))
+    result = await changes.list_all(client_of(transport, clock), THINGS, Scope("ns"))
 
-    assert (len(listed.items), listed.version) == (20, "30")
+    assert (len(result.items), result.version) == (20, "30")
     assert [query["limit"] for query in transport.queries] == ["10", "16"]
 
 

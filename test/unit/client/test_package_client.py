@@ -95,10 +95,10 @@ async def test_a_token_is_renewed_by_the_hook_of_the_client():
 )
 @pytest.mark.usefixtures("machine")
 def test_what_cannot_be_done_as_configured_is_refused_without_showing_secrets(settings, problem):
-    with pytest.raises(ConfigurationError, match=problem) as caught:
+    with pytest.raises(ConfigurationError, match=problem) as failure:
         TFJobs(api_client=configured(**settings))
 
-    assert "s3cr3t" not in str(caught.value)
+    assert "s3cr3t" not in str(failure.value)
 
 
 @pytest.mark.parametrize("other", ["context", "kubeconfig"])

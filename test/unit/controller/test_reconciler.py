@@ -239,8 +239,8 @@ async def test_a_refused_create_is_told_and_tried_again_with_growing_delays():
 
     delays = [later - earlier for earlier, later in pairwise(times)]
     assert [round(delay) for delay in delays] == [1, 2, 4]
-    told = [event for event in harness.recorder.events if event[1] == "FailedCreatePod"]
-    assert told == [("Warning", "FailedCreatePod", "pod j-worker-0 was rejected: exceeded quota: gpus")]
+    events = [event for event in harness.recorder.events if event[1] == "FailedCreatePod"]
+    assert events == [("Warning", "FailedCreatePod", "pod j-worker-0 was rejected: exceeded quota: gpus")]
     await harness.settle()
     assert harness.notes.rejections.get(harness.job["metadata"]["uid"]) is None
     assert "refused" not in harness.job["status"]["conditions"][-1]["message"]

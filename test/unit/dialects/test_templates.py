@@ -96,6 +96,8 @@ def test_the_program_of_the_document_logs_which_replica_it_is():
     assert json.loads(config)["task"] == {"type": "worker", "index": 0}
 
     command = [sys.executable, "-c", SNIPPET]
-    done = subprocess.run(command, env=os.environ | {"TF_CONFIG": config}, capture_output=True, text=True, check=True)
+    process = subprocess.run(
+        command, env=os.environ | {"TF_CONFIG": config}, capture_output=True, text=True, check=True
+    )
 
-    assert done.stderr == "REPLICA_TYPE=worker,REPLICA_INDEX=0\n"
+    assert process.stderr == "REPLICA_TYPE=worker,REPLICA_INDEX=0\n"

@@ -95,8 +95,8 @@ def test_a_server_ends_when_the_command_that_starts_it_is_killed(monkeypatch, is
     starter.watching.join(60)
 
     starter.tell(b"nobody reads it")
-    sent = [signals.get_nowait() for _ in range(signals.qsize())]
-    assert sent == ([] if is_told else [(os.getpid(), signal.SIGTERM)])
+    signals_sent = [signals.get_nowait() for _ in range(signals.qsize())]
+    assert signals_sent == ([] if is_told else [(os.getpid(), signal.SIGTERM)])
 
 
 def test_the_folder_and_its_files_are_for_its_user_alone(folder):

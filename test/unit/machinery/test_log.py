@@ -15,21 +15,21 @@ IS_IMPORTED = (
 
 @pytest.mark.parametrize(("method", "is_imported"), [("info", "False"), ("warning", "True")])
 def test_structlog_is_imported_with_the_first_record_that_is_written(method, is_imported):
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", IS_IMPORTED.format(method)], capture_output=True, text=True, check=True
     )
 
-    assert done.stdout.splitlines()[-1] == is_imported
+    assert process.stdout.splitlines()[-1] == is_imported
 
 
 def test_the_first_record_finds_structlog_configured():
-    told = []
-    log.before_first_record(lambda: told.append("configured"))
+    messages = []
+    log.before_first_record(lambda: messages.append("configured"))
     with capture_logs() as records:
         log.Logger("x").warning("one")
         log.Logger("x").warning("two")
 
-    assert told == ["configured"]
+    assert messages == ["configured"]
     assert [record["event"] for record in records] == ["one", "two"]
 
 

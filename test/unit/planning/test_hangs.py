@@ -238,8 +238,8 @@ def test_with_restart_in_place_all_programs_start_again_in_their_pods_once(polic
     simulator = hung_in_place(policy=policy)
 
     assert simulator.conditions == "Created Restarting"
-    told = [pod["metadata"]["annotations"][resize_sidecar.SIZES_ANNOTATION] for pod in simulator.of(PODS)]
-    assert told == ["attempt=2"] * 2
+    sizes = [pod["metadata"]["annotations"][resize_sidecar.SIZES_ANNOTATION] for pod in simulator.of(PODS)]
+    assert sizes == ["attempt=2"] * 2
     begins = "attempt 2 begins in place; 1 other replica(s) restart in place"
     assert f"JobRestarted: chief-0 (pod job-chief-0): {TEXT}; {begins}" in events(simulator)
     all_start_again_in_place(simulator)

@@ -40,9 +40,9 @@ def test_what_is_told_stays_although_another_waits_now_too():
 
 def test_a_refusal_comes_before_a_pod_that_waits_and_is_told_at_once():
     simulator = stuck("worker-0")
-    rejected = RejectedWrite("pod job-worker-1", "x" * 1000, simulator.now)
+    rejection = RejectedWrite("pod job-worker-1", "x" * 1000, simulator.now)
 
-    assert told(simulator, rejected=rejected) == f" pod job-worker-1 was rejected: {'x' * 297}..."
+    assert told(simulator, rejected=rejection) == f" pod job-worker-1 was rejected: {'x' * 297}..."
 
 
 def test_the_reason_is_one_line_of_bounded_length():

@@ -74,10 +74,10 @@ class LightNode:
         if time.monotonic() >= self._heartbeat_at:
             self._admin.patch(f"/api/v1/nodes/{self.name}/status", {"status": _status()})
             self._heartbeat_at = time.monotonic() + _HEARTBEAT_SECONDS
-        listed = {pod["metadata"]["uid"]: pod for pod in self._admin.get("/api/v1/pods")["items"]}
-        for uid in self._pods.keys() - listed.keys():  # removed by force, or gone at last
+        pods_by_uid = {pod["metadata"]["uid"]: pod for pod in self._admin.get("/api/v1/pods")["items"]}
+        for uid in self._pods.keys() - pods_by_uid.keys():  # removed by force, or gone at last
             self._pods.pop(uid).end()
-        for uid, pod in listed.items():
+        for uid, pod in pods_by_uid.items():
             node = pod["spec"].get("nodeName")
             if not node and self._command(pod):
                 self._bind(pod)

@@ -135,9 +135,9 @@ async def test_namespaces_without_jobs_go_a_few_at_a_time(registry, clock, jobs_
         jobs_anywhere.deleted(f"ns-{number}")
     await clock.advance(KEPT_FOR)
 
-    left = []
+    counts = []
     for _ in range(3):
         jobs_anywhere.sample()
         namespaces = {sample.labels["job_namespace"] for family in registry.collect() for sample in family.samples}
-        left.append(sum(name.startswith("ns-") for name in namespaces))
-    assert left == [70, 20, 0]
+        counts.append(sum(name.startswith("ns-") for name in namespaces))
+    assert counts == [70, 20, 0]

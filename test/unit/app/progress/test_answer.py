@@ -112,12 +112,12 @@ async def test_of_very_many_reporters_the_one_that_is_silent_for_longest_is_forg
 
 
 async def test_replies_are_counted_by_their_status(operator, clock):
-    counted = []
-    reports = ProgressAnswer(clock, operator.authenticate, operator.submit, count=counted.append)
+    codes = []
+    reports = ProgressAnswer(clock, operator.authenticate, operator.submit, count=codes.append)
     for token in ("uid", ""):
         await reports.answer(request(token=token), REPORT)
 
-    assert counted == [200, 401]
+    assert codes == [200, 401]
 
 
 class Leader:

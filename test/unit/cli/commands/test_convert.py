@@ -23,8 +23,8 @@ def convert(tmp_path, capsys):
         path = tmp_path / "job.yaml"
         path.write_text(text)
         code = main.main([command, "-f", str(path), *arguments])
-        printed = capsys.readouterr()
-        return code, printed.out, printed.err.replace(f"{path}", "job.yaml")
+        output = capsys.readouterr()
+        return code, output.out, output.err.replace(f"{path}", "job.yaml")
 
     return run
 

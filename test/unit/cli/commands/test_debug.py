@@ -54,8 +54,8 @@ def call(cluster, capsys, monkeypatch, tmp_path):
 
     def run(line):
         code = main.main(line.split())
-        printed = capsys.readouterr()
-        return code, printed.out + printed.err
+        output = capsys.readouterr()
+        return code, output.out + output.err
 
     return run
 

@@ -27,8 +27,8 @@ FAILURE = {"pod": "b-worker-1", "exit_code": 137, "reason": "OOMKilled", "messag
 def call(capsys):
     def run(*words):
         code = main.main(["history", *words])
-        printed = capsys.readouterr()
-        return code, printed.out, printed.err
+        output = capsys.readouterr()
+        return code, output.out, output.err
 
     return run
 

@@ -29,28 +29,28 @@ def plan(capsys, tmp_path):
                 path.write_text(json.dumps(thing))
                 arguments += ["-f", str(path)]
         code = main.main(["plan", *arguments])
-        printed = capsys.readouterr()
-        return code, printed.out, printed.err.replace(f"{tmp_path}/", "")
+        output = capsys.readouterr()
+        return code, output.out, output.err.replace(f"{tmp_path}/", "")
 
     return run
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_every_example_can_be_planned_without_a_warning(plan, path):
-    code, printed, complaints = plan("-f", str(path), "-o", "yaml")
+    code, output, complaints = plan("-f", str(path), "-o", "yaml")
 
     assert code == 0
-    kinds = [document["kind"] for document in yaml.safe_load_all(printed)]
+    kinds = [document["kind"] for document in yaml.safe_load_all(output)]
     assert [kind for kind in kinds if kind != "PodGroup"][:2] == ["Service", "Pod"]
     assert "warning" not in complaints
 
 
 def test_several_files_are_summed_up_one_after_the_other(plan):
-    code, printed, complaints = plan(JOB.body(), JOB.named("k").body())
+    code, output, complaints = plan(JOB.body(), JOB.named("k").body())
 
     assert (code, complaints) == (0, "")
-    assert printed.startswith("TFJob default/j: 2 pods and 2 Services\n")
-    assert "\n\nTFJob default/k: " in printed
+    assert output.startswith("TFJob default/j: 2 pods and 2 Services\n")
+    assert "\n\nTFJob default/k: " in output
 
 
 @pytest.mark.parametrize("words", [("-",), ("-f", "-")], ids=["by itself", "as an option"])
@@ -62,10 +62,10 @@ def test_standard_input_is_read_when_asked(plan, monkeypatch, words):
 
 def test_the_options_of_the_operator_are_those_of_the_plan(plan):
     flags = ("-n", "team", "--cluster-domain", ".cluster.local", "--gang-scheduler-name", "volcano")
-    _, printed, _ = plan(JOB.body(), *flags)
+    _, output, _ = plan(JOB.body(), *flags)
 
-    assert "TFJob team/j: 1 PodGroup" in printed
-    assert "j-worker-0.team.svc.cluster.local:2222" in printed
+    assert "TFJob team/j: 1 PodGroup" in output
+    assert "j-worker-0.team.svc.cluster.local:2222" in output
 
 
 def test_no_gang_scheduler_may_be_called_none_as_in_the_operator(plan):
@@ -81,26 +81,26 @@ def test_the_controller_config_of_the_operator_is_that_of_the_plan(plan, tmp_pat
     volumes = "[{name: lib, hostPath: /usr/lib/gpu, mountPath: /usr/lib/gpu}]"
     config.write_text(f"{{tfImage: 'servers:2', accelerators: {{example.org/gpu: {{volumes: {volumes}}}}}}}")
 
-    code, printed, complaints = plan(job, "-o", "yaml", f"--controller-config-file={config}")
+    code, output, complaints = plan(job, "-o", "yaml", f"--controller-config-file={config}")
     assert (code, complaints) == (0, "")
-    assert "path: /usr/lib/gpu" in printed
-    assert 'image: "servers:2"' in printed
+    assert "path: /usr/lib/gpu" in output
+    assert 'image: "servers:2"' in output
 
     config.write_text("tfImage: 1")
-    code, printed, complaints = plan(job, f"--controller-config-file={config}")
-    assert (code, printed) == (2, "")
+    code, output, complaints = plan(job, f"--controller-config-file={config}")
+    assert (code, output) == (2, "")
     assert complaints == "tfjob: config.yaml: tfImage: must be the name of an image, is 1\n"
 
 
 def test_every_error_has_a_line_and_the_other_jobs_are_planned_all_the_same(plan):
-    code, printed, complaints = plan(JOB.backoff_limit(-1).deadline(-1).body(), JOB.named("k").body())
+    code, output, complaints = plan(JOB.backoff_limit(-1).deadline(-1).body(), JOB.named("k").body())
 
     assert code == 1
     assert complaints.splitlines() == [
         "0.json: spec.runPolicy.backoffLimit: must be at least 0, is -1",
         "0.json: spec.runPolicy.activeDeadlineSeconds: must be at least 0, is -1",
     ]
-    assert printed.startswith("TFJob default/k: ")
+    assert output.startswith("TFJob default/k: ")
 
 
 def test_what_is_odd_is_warned_of_and_is_no_error(plan):
@@ -136,11 +136,11 @@ def test_files_without_a_job_are_an_error(plan):
 def test_a_file_that_is_no_manifest_does_not_hide_the_others(plan, tmp_path):
     broken = tmp_path / "broken.yaml"
     broken.write_bytes(b"kind: \xff")
-    code, printed, complaints = plan("-f", str(broken), JOB.body())
+    code, output, complaints = plan("-f", str(broken), JOB.body())
 
     assert code == 1
     assert complaints.startswith("broken.yaml: ")
-    assert "TFJob default/j" in printed
+    assert "TFJob default/j" in output
 
 
 def test_a_file_that_cannot_be_read_is_wrong_usage(plan):

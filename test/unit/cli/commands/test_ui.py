@@ -32,8 +32,8 @@ def call(monkeypatch, capsys):
 
     def run(line):
         code = main.main(line.split())
-        printed = capsys.readouterr()
-        return code, printed.out + printed.err
+        output = capsys.readouterr()
+        return code, output.out + output.err
 
     monkeypatch.setattr(session, "make_jobs", lambda arguments, _: cluster.client(kind=arguments.kind))
     monkeypatch.setattr(target, "choose", lambda _: ClusterChoice(None, None, "the cluster of a test"))
@@ -42,11 +42,11 @@ def call(monkeypatch, capsys):
 
 
 def test_it_prints_a_link_and_ends_when_it_is_interrupted(call):
-    code, printed = call("ui --no-browser")
+    code, output = call("ui --no-browser")
 
     link = r"  http://127\.0\.0\.1:\d+/\?token=[\w-]{43}\n"
     assert code == 0
-    assert re.fullmatch(rf"Jobs of in-process:\n{link}The link works once; Ctrl-C ends\.\n", printed)
+    assert re.fullmatch(rf"Jobs of in-process:\n{link}The link works once; Ctrl-C ends\.\n", output)
 
 
 def test_without_the_right_to_list_jobs_the_terminal_names_it_and_the_page_waits_for_it(call, monkeypatch):
@@ -55,10 +55,10 @@ def test_without_the_right_to_list_jobs_the_terminal_names_it_and_the_page_waits
 
     monkeypatch.setattr(LogTransport, "send", refuse)
     monkeypatch.setattr(scopes, "_is_served", AsyncMock(return_value=True))
-    code, printed = call("ui --no-browser -n team")
+    code, output = call("ui --no-browser -n team")
 
     advice = "tfjob doctor shows what is missing; --namespace names another namespace"
-    assert (code, "The link works once" in printed, f"tfjob: you may not; {advice}\n" in printed) == (0, True, True)
+    assert (code, "The link works once" in output, f"tfjob: you may not; {advice}\n" in output) == (0, True, True)
 
 
 def test_the_terminal_says_once_that_jobs_may_be_old_and_once_that_they_are_not(capsys):
@@ -88,18 +88,18 @@ def test_a_browser_gets_the_link_in_a_file_that_nobody_else_can_read(call, monke
 
     monkeypatch.setattr(ui.webbrowser, "open", show)
     monkeypatch.setattr(ui.threading, "Thread", AtOnce)
-    _, printed = call("ui")
+    _, output = call("ui")
 
     ((uri, page, mode),) = opened
-    url = re.search(r"http://\S+", printed)[0]
+    url = re.search(r"http://\S+", output)[0]
     assert (url.partition("token=")[2] in uri, f"url={url}" in page, mode) == (False, True, 0o700)
 
 
 def test_a_port_that_cannot_be_used_is_named(call):
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        code, printed = call(f"ui --no-browser --port {port}")
+        code, output = call(f"ui --no-browser --port {port}")
 
-    assert (code, printed) == (1, f"tfjob: port {port} cannot be used (Address already in use): --port names another\n")
+    assert (code, output) == (1, f"tfjob: port {port} cannot be used (Address already in use): --port names another\n")
     with pytest.raises(SystemExit):
         call("ui --port 70000")

@@ -47,9 +47,11 @@ def test_its_program_runs_and_says_which_replica_it_is():
     config = {"cluster": {"worker": ["a", "b"]}, "task": {"type": "worker", "index": 1}}
 
     environment = os.environ | {"TF_CONFIG": json.dumps(config)}
-    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    process = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
 
-    assert done.stdout == "I am worker 1 of {'worker': ['a', 'b']}\nstep 1\nstep 2\nstep 3\n"
+    assert process.stdout == "I am worker 1 of {'worker': ['a', 'b']}\nstep 1\nstep 2\nstep 3\n"
 
 
 @pytest.mark.parametrize("name", ["train.py", "my programs/it's: [1].py", "-train.py"])

@@ -34,10 +34,10 @@ def test_what_pods_ask_for_is_a_share_of_what_the_machine_has():
         pod("b", gpu="1"),
         pod("c", "c", phase="Succeeded", gpu="1"),
     ]
-    found = list(room.resources_of(NODE, pods))
+    amounts = list(room.resources_of(NODE, pods))
 
     assert [each["name"] for each in room.resources_of(NODE, [])] == [GPU]
-    assert found == [
+    assert amounts == [
         {"name": GPU, "share": 75, "text": "3 of 4", "holders": ["a?", "b"]},
         {"name": "cpu", "share": 12, "text": "0.5 of 4", "holders": ["a?"]},
         {"name": "memory", "share": 25, "text": "2.0 GiB of 8.0 GiB", "holders": ["a?"]},
@@ -70,10 +70,10 @@ async def test_a_job_in_the_queue_says_who_has_what_it_waits_for(cluster, monkey
 
     monkeypatch.setattr(queue_notes, "machine", machine)
     async with cluster.client() as jobs:
-        (found,) = await shown(cluster, jobs)
-        assert found["notes"] == {"tfjob.kubeflow.org/default/j": f"waits for 2 {GPU}; 1 of 4 are free; a has them"}
-        (found,) = await shown(cluster, jobs, has_waiting=False)
-        assert found["notes"] == {}
+        (line,) = await shown(cluster, jobs)
+        assert line["notes"] == {"tfjob.kubeflow.org/default/j": f"waits for 2 {GPU}; 1 of 4 are free; a has them"}
+        (line,) = await shown(cluster, jobs, has_waiting=False)
+        assert line["notes"] == {}
 
 
 async def test_of_a_cluster_and_to_who_may_not_read_nodes_nothing_is_said(cluster, monkeypatch):

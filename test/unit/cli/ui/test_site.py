@@ -189,8 +189,8 @@ async def change(browser, order, *, job=JOB, page=JOB, **headers):
     """Change a job as its page does; a header that is empty is left out."""
     token = browser.guard.token_of(page)
     usual = {"Origin": "http://127.0.0.1:8090", "Content-Type": "application/json", "X-Tfjob-Page": token}
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    sent = {name: value for name, value in {**usual, **named}.items() if value}
+    headers_by_name = {name.replace("_", "-"): value for name, value in headers.items()}
+    sent = {name: value for name, value in {**usual, **headers_by_name}.items() if value}
     body = order if isinstance(order, bytes) else json.dumps(order).encode()
     return await browser.ask(f"{browser.guard.path}change/{job}", "POST", headers=sent, body=body)
 

@@ -121,8 +121,8 @@ def run(function, parameters, folder, **variables):
     words = [word.replace("$$", "$") for word in (*container["command"][1:], *container["args"])]
     path = folder / "message"
     environment = os.environ | {launcher.HERE: str(path)} | variables
-    done = subprocess.run([sys.executable, *words], env=environment, capture_output=True, text=True, check=False)
-    return done, json.loads(path.read_text()) if path.exists() else None
+    process = subprocess.run([sys.executable, *words], env=environment, capture_output=True, text=True, check=False)
+    return process, json.loads(path.read_text()) if path.exists() else None
 
 
 @pytest.mark.parametrize(
@@ -142,20 +142,20 @@ def run(function, parameters, folder, **variables):
     ids=["dictionary", "tuple", "large", "no JSON"],
 )
 def test_the_launcher_leaves_what_the_function_returns(tmp_path, result, message):
-    done, left = run(fit, {"result": result}, tmp_path)
+    process, left = run(fit, {"result": result}, tmp_path)
 
-    assert (done.returncode, done.stderr, left) == (0, "", message)
-    assert done.stdout == f"$(HOME) { ({'result': result}) }\n"
+    assert (process.returncode, process.stderr, left) == (0, "", message)
+    assert process.stdout == f"$(HOME) { ({'result': result}) }\n"
 
 
 def test_an_exception_shows_the_lines_of_the_function_and_no_others(tmp_path):
-    done, left = run(fit, {"other": 1}, tmp_path)
+    process, left = run(fit, {"other": 1}, tmp_path)
 
-    assert (done.returncode, left) == (1, None)
-    assert done.stderr.startswith(
+    assert (process.returncode, left) == (1, None)
+    assert process.stderr.startswith(
         'Traceback (most recent call last):\n  File "<fit>", line 3, in fit\n    return parameters["result"]\n'
     )
-    assert done.stderr.endswith("KeyError: 'result'\n")
+    assert process.stderr.endswith("KeyError: 'result'\n")
 
 
 def test_a_function_may_be_called_as_one_of_the_launcher(tmp_path):
@@ -171,7 +171,7 @@ def test_numbers_of_arrays_come_back_as_numbers():
 
 
 def test_a_message_that_cannot_be_left_ends_no_training(tmp_path):
-    done, _ = run(fit, {"result": 1}, tmp_path, **{launcher.HERE: str(tmp_path / "none" / "message")})
+    process, _ = run(fit, {"result": 1}, tmp_path, **{launcher.HERE: str(tmp_path / "none" / "message")})
 
-    assert done.returncode == 0
-    assert "the result of the function cannot be reported: " in done.stderr
+    assert process.returncode == 0
+    assert "the result of the function cannot be reported: " in process.stderr

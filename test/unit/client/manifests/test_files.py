@@ -33,9 +33,9 @@ def test_json_objects_may_follow_each_other_and_write_whole_numbers_as_fractions
 
 
 def test_lists_are_taken_apart():
-    listed = {"kind": "List", "items": [A, {"kind": "TFJobList", "items": [B]}]}
+    manifest_list = {"kind": "List", "items": [A, {"kind": "TFJobList", "items": [B]}]}
 
-    assert [entry.body for entry in files.read("list", json.dumps(listed))] == [A, B]
+    assert [entry.body for entry in files.read("list", json.dumps(manifest_list))] == [A, B]
 
 
 def test_a_list_without_items_is_an_object_like_others():

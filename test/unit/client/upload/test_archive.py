@@ -44,9 +44,9 @@ def number_of_files(tree):
 
 
 def unpacked(packed, folder):
-    with tarfile.open(fileobj=io.BytesIO(packed.content)) as opened:
-        opened.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.2 has none
-        opened.extractall(folder / "unpacked")
+    with tarfile.open(fileobj=io.BytesIO(packed.content)) as tar:
+        tar.extraction_filter = getattr(tarfile, "data_filter", None)  # Python 3.11.2 has none
+        tar.extractall(folder / "unpacked")
     return folder / "unpacked"
 
 
@@ -116,8 +116,8 @@ def test_a_folder_that_is_not_there_is_named(tmp_path):
 
 
 def names(folder):
-    with tarfile.open(fileobj=io.BytesIO(archive.pack(folder).content)) as opened:
-        return opened.getnames()
+    with tarfile.open(fileobj=io.BytesIO(archive.pack(folder).content)) as tar:
+        return tar.getnames()
 
 
 def test_what_the_repository_ignores_stays_here_also_from_a_folder_in_it(tmp_path, monkeypatch):

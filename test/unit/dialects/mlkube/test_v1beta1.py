@@ -34,11 +34,11 @@ def items(*replicas, **fields):
 def test_both_spellings_make_the_same_children_but_for_their_names(capsys):
     for name in ("tf_job.yaml", "tf_job_camel_case.yaml"):
         assert main.main(["plan", "--output=yaml", f"--filename={EXAMPLES / name}"]) == 0
-    printed = re.sub(r"-camel-case|(?<=-0)-\w{5}\b", "", capsys.readouterr().out.replace("5678", "1234"))
+    output = re.sub(r"-camel-case|(?<=-0)-\w{5}\b", "", capsys.readouterr().out.replace("5678", "1234"))
 
-    half = len(printed) // 2
-    assert printed[:half] == printed[half:]
-    assert "name: example-job-worker-1234-0\n" in printed
+    half = len(output) // 2
+    assert output[:half] == output[half:]
+    assert "name: example-job-worker-1234-0\n" in output
 
 
 def test_both_spellings_say_the_same():

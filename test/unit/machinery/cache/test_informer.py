@@ -206,10 +206,10 @@ async def test_a_handler_that_runs_out_of_memory_ends_the_informer():
             raise MemoryError
 
     async with Harness(Watch(added(A), mark(5), 1e9), handlers=[Starved()]) as harness:
-        with pytest.raises(ExceptionGroup) as caught:
+        with pytest.raises(ExceptionGroup) as failure:
             await harness.task
 
-    assert isinstance(caught.value.exceptions[0], MemoryError)
+    assert isinstance(failure.value.exceptions[0], MemoryError)
 
 
 async def test_a_late_handler_is_notified_of_all_objects_and_then_of_changes():
@@ -534,7 +534,7 @@ async def test_a_time_limit_that_is_not_a_refresh_is_a_bug_and_ends_the_informer
 
     async with harness:
         await harness.clock.advance(5)
-        with pytest.raises(ExceptionGroup) as caught:
+        with pytest.raises(ExceptionGroup) as failure:
             await harness.task
 
-    assert caught.group_contains(TimeoutError, match="of somebody else")
+    assert failure.group_contains(TimeoutError, match="of somebody else")

@@ -158,11 +158,11 @@ async def test_a_failed_call_is_repeated_only_if_that_helps_and_carries_out_noth
     instruments = Counted()
     async with serving(answer, instruments=instruments) as api:
         for verb, call in CALLS.items():
-            with pytest.raises(kind) as caught:
+            with pytest.raises(kind) as failure:
                 await call(api)
 
             is_repeated = verb in repeated
-            assert type(caught.value) is kind, verb
+            assert type(failure.value) is kind, verb
             assert len(api.server.requests) == (client.ATTEMPTS if is_repeated else 1), verb
             assert instruments.repeats == [(verb, kind.__name__)] * (client.ATTEMPTS - 1 if is_repeated else 0)
             assert len(api.clock.slept) == len(instruments.repeats), verb
@@ -194,11 +194,11 @@ async def test_a_success_without_an_object_is_an_error(answer, kind, is_repeated
     async with serving(answer) as api:
         for verb in ("get", *WRITES):
             api.server.requests.clear()
-            with pytest.raises(kind) as caught:
+            with pytest.raises(kind) as failure:
                 await CALLS[verb](api)
 
-            assert type(caught.value) is kind
-            assert caught.value.outcome_unknown
+            assert type(failure.value) is kind
+            assert failure.value.outcome_unknown
             assert len(api.server.requests) == (5 if is_repeated and verb == "get" else 1), verb
 
 
@@ -235,11 +235,11 @@ async def test_a_call_is_not_repeated_before_the_time_that_the_server_named(verb
 
 async def test_a_call_is_given_up_after_half_a_minute_even_if_the_server_asks_for_more():
     async with serving(refusal(429, Retry_After="20")) as api:
-        with pytest.raises(errors.Throttled) as caught:
+        with pytest.raises(errors.Throttled) as failure:
             await CALLS["create"](api)
 
     assert api.clock.slept == [20, 20]
-    assert caught.value.retry_after == 20
+    assert failure.value.retry_after == 20
 
 
 @pytest.mark.parametrize("answer", [CLOSED, refusal(429)], ids=["closed", "429"])
@@ -290,12 +290,12 @@ async def run_out(clock, server, call, *, seconds=40.0, is_under_way=lambda: Tru
 async def test_every_call_has_a_time_limit(verb, begun, code):
     instruments = Counted()
     async with serving(Answer(begun, Ending.SILENT), clock=FakeClock(), instruments=instruments) as api:
-        with pytest.raises(errors.ReplyLost, match="no reply within 40 s") as caught:
+        with pytest.raises(errors.ReplyLost, match="no reply within 40 s") as failure:
             await run_out(
                 api.clock, api.server, CALLS[verb](api), is_under_way=lambda: code == "<error>" or instruments.replies
             )
 
-    assert caught.value.outcome_unknown
+    assert failure.value.outcome_unknown
     assert len(api.server.requests) == 1, "40 s are more than the time after which a call is given up"
     assert instruments.replies == [(verb, code)]
     assert api.clock.pending == 0
@@ -327,11 +327,11 @@ async def test_a_refusal_counts_although_the_server_neither_reads_the_request_no
             while clock.next_timer_in() != client.WORDS_WITHIN:
                 await asyncio.sleep(0.001)
             await clock.advance(client.WORDS_WITHIN)
-            with pytest.raises(errors.TooLarge, match="too much" if words == SAID else "HTTP 413") as caught:
+            with pytest.raises(errors.TooLarge, match="too much" if words == SAID else "HTTP 413") as failure:
                 await task
         ended.set()
 
-    assert not caught.value.outcome_unknown
+    assert not failure.value.outcome_unknown
 
 
 async def test_waiting_for_the_budget_is_not_part_of_the_time_limit(clock):
@@ -403,9 +403,9 @@ async def test_no_error_shows_the_token():
     for answer in (CLOSED, RESET, refusal(401), refusal(500), echo, SSH, HTML, SILENT):
         async with serving(answer, tokens=("s3cr3t-t0k3n",), clock=FakeClock(), attempts=1) as api:
             call = CALLS["create"](api)
-            with pytest.raises(errors.ApiError) as caught:
+            with pytest.raises(errors.ApiError) as failure:
                 await (run_out(api.clock, api.server, call) if answer is SILENT else call)
-        error = caught.value
+        error = failure.value
         while error is not None:
             texts.append(str(error) + repr(error) + repr(error.args))
             error = error.__cause__ or error.__context__

@@ -93,9 +93,9 @@ async def test_a_file_that_is_missing_or_empty_is_named(account, name):
 async def test_an_invalid_token_is_refused_without_being_shown(account, content):
     (account / "token").write_bytes(content)
 
-    with pytest.raises(ConfigurationError, match=f"{account / 'token'}: the token is not one line") as caught:
+    with pytest.raises(ConfigurationError, match=f"{account / 'token'}: the token is not one line") as failure:
         await InCluster(ENVIRONMENT, directory=account).read()
-    assert "sec" not in str(caught.value).replace(str(account), "")
+    assert "sec" not in str(failure.value).replace(str(account), "")
 
 
 async def test_token_and_authority_are_read_again_and_the_tls_context_is_kept_until_the_authority_changes(account, pem):

@@ -173,13 +173,13 @@ BAD_REPLIES = {
 async def test_an_incomplete_reply_is_an_error_of_unknown_outcome(answer, kind):
     async with Loopback(answer) as server, connected(server) as connection:
         for request in (GET, POST):
-            with pytest.raises(kind) as caught:
+            with pytest.raises(kind) as failure:
                 await exchange(connection, request)
 
-            assert type(caught.value) is kind
-            assert caught.value.outcome_unknown
-            assert str(caught.value)
-            assert "\n" not in str(caught.value)
+            assert type(failure.value) is kind
+            assert failure.value.outcome_unknown
+            assert str(failure.value)
+            assert "\n" not in str(failure.value)
 
     assert [sent.method for sent in server.requests] == ["GET", "POST"]
 
@@ -200,12 +200,12 @@ async def test_a_request_to_an_unreachable_server_was_certainly_not_sent(host, t
         taken.bind(("127.0.0.1", 0))
         port = str(taken.getsockname()[1])
         async with connected(host.replace("{port}", port), tls=make_tls(None)) as connection:
-            with pytest.raises(errors.Unreachable) as caught:
+            with pytest.raises(errors.Unreachable) as failure:
                 await exchange(connection, POST)
 
-    assert text.replace("{port}", port) in str(caught.value)
-    assert "SSLContext" not in str(caught.value)
-    assert not caught.value.outcome_unknown
+    assert text.replace("{port}", port) in str(failure.value)
+    assert "SSLContext" not in str(failure.value)
+    assert not failure.value.outcome_unknown
 
 
 @pytest.mark.parametrize(
@@ -221,13 +221,13 @@ async def test_a_failure_of_a_proxy_is_not_one_of_the_apiserver_and_shows_no_cre
     async with Loopback(reply(status)) as proxy:
         through = f"http://me:s3cr3t@127.0.0.1:{port or proxy.port}"
         async with connected("https://apiserver.invalid", proxy=through) as connection:
-            with pytest.raises(errors.Unreachable, match=text) as caught:
+            with pytest.raises(errors.Unreachable, match=text) as failure:
                 await exchange(connection, POST)
 
     assert [(request.method, request.target) for request in proxy.requests] == (
         [("CONNECT", "apiserver.invalid:443")] if status else []
     )
-    texts, error = [str(proxy.requests)], caught.value
+    texts, error = [str(proxy.requests)], failure.value
     while error is not None:
         texts.append(f"{error} {error!r} {error.args}")
         error = error.__cause__ or error.__context__
@@ -319,12 +319,12 @@ async def test_a_request_that_gets_no_place_in_the_pool_was_not_sent(monkeypatch
 async def test_nothing_is_sent_to_a_server_with_a_certificate_of_another(authority, names, trusted, text):
     server = Loopback(OK, tls=serving(authority, *names))
     async with server, connected(server, tls=trusting(trusted or authority)) as connection:
-        with pytest.raises(errors.Unreachable, match=text) as caught:
+        with pytest.raises(errors.Unreachable, match=text) as failure:
             await exchange(connection, POST)
 
     assert server.requests == []
-    assert "SSLContext" not in str(caught.value)
-    assert str(server.port) in str(caught.value)
+    assert "SSLContext" not in str(failure.value)
+    assert str(server.port) in str(failure.value)
 
 
 async def test_another_name_can_be_expected_of_the_server(authority):

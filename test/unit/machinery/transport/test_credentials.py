@@ -153,11 +153,11 @@ async def test_a_token_is_renewed_two_minutes_before_its_end(plugin, tmp_path, c
     ],
 )
 async def test_a_plugin_that_fails_is_an_error_that_says_why_and_shows_no_output(plugin, script, problem):
-    with pytest.raises(ConfigurationError) as caught:
+    with pytest.raises(ConfigurationError) as failure:
         await ask(plugin(script))
 
-    assert problem in str(caught.value)
-    assert "s3cr3t" not in str(caught.value) + repr(caught.value.__cause__)
+    assert problem in str(failure.value)
+    assert "s3cr3t" not in str(failure.value) + repr(failure.value.__cause__)
 
 
 async def test_a_plugin_that_cannot_be_run_is_named_with_its_install_hint():
@@ -306,8 +306,10 @@ async def test_a_refresh_token_is_replaced_by_the_next_one_of_the_issuer_or_of_t
             await clock.advance(550)
         assert await source.token(settings | {"refresh-token": "r9"}, folder=NOWHERE) == jwt()
 
-    sent = [parse_qs(request.body.decode())["refresh_token"] for request in server.requests if request.method == "POST"]
-    assert sent == [["r1"], ["r2"], ["r2"], ["r9"]]
+    tokens = [
+        parse_qs(request.body.decode())["refresh_token"] for request in server.requests if request.method == "POST"
+    ]
+    assert tokens == [["r1"], ["r2"], ["r2"], ["r9"]]
     assert all("authorization" not in request.headers for request in server.requests)  # a public client has no secret
 
 
@@ -359,12 +361,12 @@ async def test_no_refresh_token_is_sent_to_an_issuer_that_is_not_verified(tls):
 )
 async def test_an_issuer_that_returns_no_token_is_an_error_that_says_why(tls, authority, script, problem):
     async with Loopback(script, tls=tls) as server:
-        with pytest.raises(ConfigurationError, match=problem) as caught:
+        with pytest.raises(ConfigurationError, match=problem) as failure:
             await oidc_auth.OpenIdConnect(FakeClock()).token(config(server, authority), folder=NOWHERE)
 
-    assert f"oidc: {server.url}/realm/ gives no new token" in str(caught.value)
-    assert not any(secret in str(caught.value) for secret in ("s3cr3t", "r1"))
-    assert caught.value.__cause__ is None
+    assert f"oidc: {server.url}/realm/ gives no new token" in str(failure.value)
+    assert not any(secret in str(failure.value) for secret in ("s3cr3t", "r1"))
+    assert failure.value.__cause__ is None
 
 
 @pytest.mark.parametrize(
@@ -380,6 +382,6 @@ async def test_an_issuer_that_returns_no_token_is_an_error_that_says_why(tls, au
     ],
 )
 async def test_a_log_in_that_cannot_work_says_what_is_missing(config, problem):
-    with pytest.raises(ConfigurationError, match=problem) as caught:
+    with pytest.raises(ConfigurationError, match=problem) as failure:
         await oidc_auth.OpenIdConnect(FakeClock()).token(config, folder=NOWHERE)
-    assert "s3cr3t" not in str(caught.value)
+    assert "s3cr3t" not in str(failure.value)

@@ -318,13 +318,13 @@ async def test_an_invalid_file_is_an_error_that_names_it_and_shows_no_secrets(fo
     (folder / "blank").touch()
     path = write(folder / "config", content)
 
-    with pytest.raises(ConfigurationError) as caught:
+    with pytest.raises(ConfigurationError) as failure:
         await read(path)
 
-    assert str(path) in str(caught.value)
-    assert problem.format(folder=folder) in str(caught.value)
-    assert SECRET not in str(caught.value) + caplog.text
-    assert caught.value.__cause__ is None, "a traceback would show what the message does not"
+    assert str(path) in str(failure.value)
+    assert problem.format(folder=folder) in str(failure.value)
+    assert SECRET not in str(failure.value) + caplog.text
+    assert failure.value.__cause__ is None, "a traceback would show what the message does not"
 
 
 async def test_a_file_that_is_missing_or_cannot_be_read_is_named(tmp_path):

@@ -34,11 +34,11 @@ UNUSABLE = {
 def test_a_proxy_that_cannot_be_used_is_named_by_its_variable_and_not_shown(value, problem):
     environment = {"HTTPS_PROXY": value, "NO_PROXY": "direct"}
 
-    with pytest.raises(ConfigurationError) as caught:
+    with pytest.raises(ConfigurationError) as failure:
         proxies.from_environment("https://h:6443", environment)
 
-    assert problem in str(caught.value)
-    assert PASSWORD not in str(caught.value)
+    assert problem in str(failure.value)
+    assert PASSWORD not in str(failure.value)
     assert proxies.from_environment("https://direct:6443", environment) is None
 
 

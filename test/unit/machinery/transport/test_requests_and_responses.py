@@ -52,9 +52,9 @@ def test_a_path_names_the_collection_the_object_or_its_subresource(resource, par
 )
 def test_an_impossible_name_is_not_found_and_never_another_path(build, name):
     for key in (ObjectKey("ns", name), ObjectKey(name, "a")):
-        with pytest.raises(errors.NotFound) as caught:
+        with pytest.raises(errors.NotFound) as failure:
             build(key)
-        assert (caught.value.code, caught.value.reason) == (404, "NotFound")
+        assert (failure.value.code, failure.value.reason) == (404, "NotFound")
 
 
 @pytest.mark.parametrize("name", [".hidden", "...", "a..b", "system:node:x", "~"])
@@ -281,9 +281,9 @@ def test_an_error_line_becomes_the_error_of_its_status_or_a_failure_of_the_serve
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b'{"a":', b"[1]", b"null", b'{"a":"\xff"}', b'{"x":%s}' % DEEP])
 def test_an_invalid_object_is_garbled_and_one_that_is_nested_too_deep_is_unreadable(body):
-    with pytest.raises(errors.Garbled) as caught:
+    with pytest.raises(errors.Garbled) as failure:
         responses.read_object(body)
-    assert type(caught.value) is (errors.Unreadable if DEEP in body else errors.Garbled)
+    assert type(failure.value) is (errors.Unreadable if DEEP in body else errors.Garbled)
 
 
 @pytest.mark.parametrize(

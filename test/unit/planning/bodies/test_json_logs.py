@@ -47,11 +47,11 @@ def run(body, folder, *, path=""):
     for entry in container["env"]:
         env[entry["name"]] = entry.get("value", path).replace("$(PYTHONPATH)", env.get("PYTHONPATH", ""))
     env["PYTHONPATH"] = env["PYTHONPATH"].replace(mount["mountPath"], str(folder))
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", PROGRAM], env={**os.environ, **env}, capture_output=True, text=True, check=True
     )
-    assert done.stderr == ""
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    assert process.stderr == ""
+    return [json.loads(line) for line in process.stdout.splitlines()]
 
 
 @pytest.mark.documents("mlkube/log-fields")

@@ -302,8 +302,8 @@ def test_who_waits_for_a_checkpoint_is_looked_at_again_as_soon_as_that_takes_too
     schedule = make_schedule(cluster)
     if make_schedule(silent(cluster)).decisions and not schedule.decisions:
         waited = (cluster.now - job.queued_time for job in cluster.jobs if not job.is_admitted)
-        left = [QueueRules().shrink_after + SAVES_WITHIN - time for time in waited]
-        assert timedelta(0) < schedule.wake_at - cluster.now <= min(time for time in left if time > timedelta(0))
+        times = [QueueRules().shrink_after + SAVES_WITHIN - time for time in waited]
+        assert timedelta(0) < schedule.wake_at - cluster.now <= min(time for time in times if time > timedelta(0))
         assert schedule.wake_at - cluster.now <= timedelta(seconds=10)
 
 

@@ -35,10 +35,10 @@ def server():
     ],
 )
 def test_a_list_has_those_of_a_namespace_that_selectors_choose(server, path, query, expected):
-    code, listed = call(server, "GET", f"{PATH}/{path}", **query)
+    code, body = call(server, "GET", f"{PATH}/{path}", **query)
 
-    items = [f"{it['metadata']['namespace']}/{it['metadata']['name']}" for it in listed["items"]]
-    assert (code, listed["kind"], listed["metadata"], " ".join(items)) == (200, "WeightList", {}, expected)
+    items = [f"{it['metadata']['namespace']}/{it['metadata']['name']}" for it in body["items"]]
+    assert (code, body["kind"], body["metadata"], " ".join(items)) == (200, "WeightList", {}, expected)
 
 
 def test_one_is_read_by_its_name(server):

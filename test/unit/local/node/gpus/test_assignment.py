@@ -48,8 +48,8 @@ def test_other_resources_are_no_gpus():
 def test_containers_beside_each_other_share_none_and_init_containers_come_before():
     of_pod = pod(container("a", 1), container("b", 1), inits=[container("i", 2), sidecar("s", 1), container("j", 2)])
     held = GPUS[:3]
-    seen = {name: assignment.of_container(of_pod, name, held) for name in ("i", "s", "j", "a", "b")}
-    assert {name: "".join(device.index for device in own) for name, own in seen.items()} == {
+    devices_by_container = {name: assignment.of_container(of_pod, name, held) for name in ("i", "s", "j", "a", "b")}
+    assert {name: "".join(device.index for device in own) for name, own in devices_by_container.items()} == {
         "i": "01",
         "s": "0",
         "j": "12",

@@ -104,9 +104,9 @@ def test_env_from_comes_before_env():
     ],
 )
 def test_what_is_missing_is_named(container, reason, message):
-    with pytest.raises(CannotStart, match=message) as caught:
+    with pytest.raises(CannotStart, match=message) as failure:
         launched(**container)
-    assert caught.value.problem.reason == reason
+    assert failure.value.problem.reason == reason
 
 
 @pytest.mark.parametrize(

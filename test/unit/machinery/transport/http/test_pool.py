@@ -103,7 +103,7 @@ async def test_a_connection_that_the_server_closed_meanwhile_is_not_used():
             await asyncio.sleep(0)
 
         assert await exchange(pool) == b"{}"
-        assert [seen.connection for seen in server.requests] == [1, 2]
+        assert [request.connection for request in server.requests] == [1, 2]
 
 
 async def test_a_connection_is_not_used_after_it_was_idle_for_long():
@@ -112,7 +112,7 @@ async def test_a_connection_is_not_used_after_it_was_idle_for_long():
             await pool.clock.advance(seconds)
             await exchange(pool)
 
-        assert [seen.connection for seen in server.requests] == [1, 1, 2, 2]
+        assert [request.connection for request in server.requests] == [1, 1, 2, 2]
 
 
 async def test_no_request_uses_a_connection_that_was_opened_with_other_certificates(authority, tls):
@@ -121,7 +121,7 @@ async def test_no_request_uses_a_connection_that_was_opened_with_other_certifica
             trust = ssl.create_default_context(cadata=authority.cert_pem.bytes().decode())
             way = Way(PeerAddress("127.0.0.1", server.port, trust))
             assert await exchange(pool, way) == await exchange(pool, way) == b"{}"
-            assert [seen.connection for seen in server.requests[-2:]] == [number + 1] * 2
+            assert [request.connection for request in server.requests[-2:]] == [number + 1] * 2
 
 
 async def test_at_the_end_nobody_waits_for_ever():

@@ -68,9 +68,9 @@ def test_an_address_that_is_none_is_an_error(host):
 
 def test_no_credentials_can_add_a_header():
     for value in ("Bearer a\r\nX: y", "Bearer a\n", "Bearer é", "Bearer a\x00b", " "):
-        with pytest.raises(ValueError, match="a header") as caught:
+        with pytest.raises(ValueError, match="a header") as failure:
             route(authorization=value)
-        assert "Bearer" not in str(caught.value)
+        assert "Bearer" not in str(failure.value)
 
 
 @given(

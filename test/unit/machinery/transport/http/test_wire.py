@@ -81,9 +81,9 @@ def end(wire):
 @pytest.mark.parametrize("name", WHOLE)
 @given(cuts=some.lists(some.integers(0, 1000)))
 async def test_a_reply_is_the_same_wherever_it_is_cut(name, cuts):
-    found, wire, socket = await exchanged(WHOLE[name], cuts)
+    outcome, wire, socket = await exchanged(WHOLE[name], cuts)
 
-    assert found == (200, b"hello")
+    assert outcome == (200, b"hello")
     assert not socket.is_cut
     assert wire.is_reusable is (name != "the last one")
 
@@ -128,13 +128,13 @@ async def test_whatever_comes_is_a_reply_or_an_error_and_a_wire_is_used_again_on
 @pytest.mark.parametrize("is_late", [False, True])
 async def test_what_nobody_asked_for_is_never_the_reply_to_the_next_request(surplus, is_late):
     data = WHOLE["with a length"]
-    found, wire, socket = await exchanged(data + (b"" if is_late else surplus))
+    outcome, wire, socket = await exchanged(data + (b"" if is_late else surplus))
     if is_late:
         assert wire.is_reusable
         wire.data_received(surplus)
         assert socket.is_cut
 
-    assert found == (200, b"hello")
+    assert outcome == (200, b"hello")
     assert not wire.is_reusable
 
 
@@ -185,27 +185,27 @@ async def test_a_body_without_a_length_ends_with_the_connection_unless_that_brea
     ],
 )
 async def test_a_head_or_trailer_without_end_is_refused(data):
-    found, wire, socket = await exchanged(data, range(0, len(data), 1024))
+    outcome, wire, socket = await exchanged(data, range(0, len(data), 1024))
 
-    assert isinstance(found, errors.Garbled)
-    assert "16 kB" in str(found)
+    assert isinstance(outcome, errors.Garbled)
+    assert "16 kB" in str(outcome)
     assert socket.is_cut
     assert not wire.is_reusable
 
 
 async def test_a_large_body_may_come_with_its_head():
     body = b"a" * 3 * LARGEST_HEAD
-    found, *_ = await exchanged(OK + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+    outcome, *_ = await exchanged(OK + b"Content-Length: %d\r\n\r\n" % len(body) + body)
 
-    assert found == (200, body)
+    assert outcome == (200, body)
 
 
 async def test_a_body_without_end_is_refused(monkeypatch):
     monkeypatch.setattr(wires, "LARGEST_BODY", 1024 * 1024)
     data = OK + b"\r\n" + b"a" * 3 * 1024 * 1024
-    found, *_ = await exchanged(data, range(0, len(data), 64 * 1024))
+    outcome, *_ = await exchanged(data, range(0, len(data), 64 * 1024))
 
-    assert (type(found), str(found)) == (errors.Garbled, "a reply of more than 1 MiB")
+    assert (type(outcome), str(outcome)) == (errors.Garbled, "a reply of more than 1 MiB")
 
 
 async def test_a_server_waits_while_nobody_reads_what_comes_piece_by_piece():
