@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from tf_operator.client import Job, JobEvent, JobPod, progress
 from tf_operator.client.display import age, table
+from tf_operator.client.explanation import goodput
 from tf_operator.meta import Body
 
 _NO_NOTES: Final[Mapping[str, str]] = {}
@@ -63,6 +64,7 @@ def job_table(
     shows_progress = any(job.spec.record.progress for job in listed)
     names += ["PROGRESS", "ETA"] if shows_progress else []
     shows_checkpoints = is_wide and any(progress.checkpoint(job, now) for job in listed)
+    shows_goodput = is_wide and any(goodput.cell(job, now) for job in listed)
     rows = []
     for job in listed:
         row = [job.namespace] if shows_namespace else []
@@ -70,11 +72,13 @@ def job_table(
         row += progress.cells(job) if shows_progress else ()
         if is_wide:
             row += [progress.checkpoint(job, now) or "-"] if shows_checkpoints else []
+            row += [goodput.cell(job, now) or "-"] if shows_goodput else []
             row += [str(job.spec.record.attempt), age(job.started, now), age(job.finished, now)]
         if is_wide or notes:
             row.append(notes.get(job.uid) or (job.message if is_wide else ""))
         rows.append(row)
     names += ["CHECKPOINT"] if shows_checkpoints else []
+    names += ["GOODPUT"] if shows_goodput else []
     names += ["ATTEMPT", "STARTED", "FINISHED"] if is_wide else []
     return table([*names, "MESSAGE"] if is_wide or notes else names, rows)
 

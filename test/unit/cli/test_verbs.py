@@ -144,6 +144,17 @@ def test_the_last_checkpoint_is_a_column_of_wide_tables_once_a_job_has_one(clust
     assert "CHECKPOINT" not in call("get")[1]
 
 
+def test_goodput_is_a_column_of_wide_tables_once_a_job_has_lost_time(cluster, call):
+    two_jobs(cluster)
+    assert "GOODPUT" not in call("get -o wide")[1]
+    cluster.report("a", "Running", startTime="2026-01-01T00:00:00Z", lostSeconds=1, disruptions=1)
+
+    header, first, second = call("get -o wide")[1].splitlines()
+    place = header.index("GOODPUT")
+    assert (first[place:].startswith("99 % "), second[place]) == (True, "-")
+    assert "GOODPUT" not in call("get")[1]
+
+
 def test_programs_get_jobs_in_full(cluster, call):
     two_jobs(cluster)
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from tf_operator.client import display, progress
-from tf_operator.client.explanation import ends, waits
+from tf_operator.client.explanation import ends, goodput, waits
 from tf_operator.client.explanation.situation import Explanation, Situation
 from tf_operator.client.plan import sentences
 from tf_operator.client.upload import uploaded_job
@@ -29,7 +29,8 @@ def explain(situation: Situation) -> Explanation:
     job = situation.job
     explanation = next(result for check in _CHECKS if (result := check(situation)))
     name = f"{job.kind} {job.namespace}/{job.name}"
-    reasons = (*explanation.reasons, *ends.avoided_nodes(situation), *ends.growths(situation))
+    lost = filter(None, (goodput.sentence(job, situation.now),))
+    reasons = (*explanation.reasons, *lost, *ends.avoided_nodes(situation), *ends.growths(situation))
     return replace(
         explanation,
         job=name,
