@@ -13,6 +13,7 @@ import pytest_asyncio
 import yaml
 
 from support.local_machine import LocalMachine
+from support.partners import nvml
 from support.partners.browser import NARROW, ONE_BROWSER, WIDE, Visitor, audit, scrolls_sideways
 from support.settle import eventually
 
@@ -43,8 +44,9 @@ DAY = ("light", WIDE)
 NIGHT = ("dark", NARROW)
 
 
-def job(name: str, script: str, workers: int, policy: str) -> str:
-    container = {"name": "tensorflow", "image": "none", "command": ["sh", "-c", script]}
+def job(name: str, script: str, workers: int, policy: str, gpus: int = 0) -> str:
+    limits = {"limits": {"nvidia.com/gpu": gpus}} if gpus else {}
+    container = {"name": "tensorflow", "image": "none", "command": ["sh", "-c", script], "resources": limits}
     template = {"spec": {"containers": [container], "terminationGracePeriodSeconds": 1}}
     replicas = {"Worker": {"replicas": workers, "restartPolicy": policy, "template": template}}
     spec = {"tfReplicaSpecs": replicas, "runPolicy": {"cleanPodPolicy": "None"}}
@@ -54,9 +56,9 @@ def job(name: str, script: str, workers: int, policy: str) -> str:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def machine(tmp_path: Path) -> AsyncIterator[LocalMachine]:
-    """A server that stays."""
-    local = LocalMachine(tmp_path)
-    assert (await local.run("local", "up"))[0] == 0
+    """A server that stays, where programs have GPUs."""
+    local, driver = LocalMachine(tmp_path), nvml.install(tmp_path)
+    assert (await local.run("local", "up", **driver.variables))[0] == 0
     yield local
     assert (await local.run("local", "down", "--purge"))[0] == 0
 
@@ -177,11 +179,16 @@ async def _command_is_copied(page: "Page") -> None:
 
 
 async def test_a_job_is_changed_after_a_question(machine: LocalMachine, link: str, visitor: Visitor) -> None:
-    assert (await machine.run("submit", "-", manifest=job("trains", TRAINS, 1, "OnFailure")))[0] == 0
+    assert (await machine.run("submit", "-", manifest=job("trains", TRAINS, 1, "OnFailure", gpus=2)))[0] == 0
     page = await visitor.open(link)
     await page.get_by_role("link", name="trains").click()
     state = page.locator("#state")
     await state.filter(has_text="Running").wait_for()
+    each = "141% GPU 0 71% GPU 1 70% 12288Mi GPU 0 6144Mi GPU 1 6144Mi"
+    replica = page.get_by_role("row", name=re.compile(rf"worker-0 is running 0 \d+m \d+Mi {each} local"))
+    await replica.wait_for()
+    widths = [await bar.get_attribute("width") for bar in await replica.locator("rect.done").all()]
+    assert widths == ["71", "70", "25", "25"]
 
     await page.get_by_role("button", name="Suspend").press("Enter")
     question = page.get_by_role("dialog", name="Suspend trains?")

@@ -18,7 +18,21 @@ _METRICS: Final = Resource("metrics.k8s.io", "v1beta1", "pods", "PodMetrics")
 _MEBIBYTE: Final = 1024 * 1024
 _GPU: Final = "nvidia.com/gpu"
 _GPU_MEMORY: Final = "nvidia.com/gpu-memory"
-"""Both from the local node; a metrics-server measures none."""
+_GPU_MEMORY_TOTAL: Final = "nvidia.com/gpu-memory-total"
+"""All from the local node; a metrics-server measures none. Those of one GPU have its index at the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuUsage:
+    """What one GPU does."""
+
+    index: str
+    """As nvidia-smi counts; ``0:1`` is the second instance of the first GPU."""
+    used: float | None
+    """Parts of its time; ``None`` for an instance, which nobody measures."""
+    memory: int
+    """Bytes in use."""
+    total_memory: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +51,8 @@ class ReplicaUsage:
     """GPUs' worth of time; ``None`` if it has none, or nobody measures it."""
     gpu_memory: int | None = None
     """Bytes."""
+    gpus: tuple[GpuUsage, ...] = ()
+    """Each of them, on this machine: ``index``, ``used``, ``memory``, ``total_memory``."""
 
 
 class UsageList(tuple[ReplicaUsage, ...]):
@@ -79,9 +95,12 @@ def usage_of(job_pods: Iterable[JobPod], metrics: Iterable[Body]) -> UsageList:
 
 def texts(usage: ReplicaUsage) -> tuple[str, str, str, str]:
     """CPU and memory, GPU and its memory, as they are shown: ``250m``, ``512Mi``, ``71%``, ``-``."""
-    gpu = "-" if usage.gpu is None else f"{round(usage.gpu * 100)}%"
-    gpu_memory = "-" if usage.gpu_memory is None else _mebibytes(usage.gpu_memory)
-    return f"{round(usage.cpu * 1000)}m", _mebibytes(usage.memory), gpu, gpu_memory
+    return f"{round(usage.cpu * 1000)}m", _mebibytes(usage.memory), *gpu_texts(usage.gpu, usage.gpu_memory)
+
+
+def gpu_texts(used: float | None, memory: int | None) -> tuple[str, str]:
+    """As in ``71%`` and ``512Mi``."""
+    return "-" if used is None else f"{round(used * 100)}%", "-" if memory is None else _mebibytes(memory)
 
 
 def _cells(usage: ReplicaUsage, *, has_gpus: bool) -> list[str]:
@@ -110,7 +129,17 @@ def _usage(pod: JobPod, body: Body) -> ReplicaUsage:
         pod.node,
         gpu=total(_GPU),
         gpu_memory=None if gpu_memory is None else round(gpu_memory),
+        gpus=tuple(gpu for container in containers for gpu in _gpus(container)),
     )
+
+
+def _gpus(container: Mapping[str, Any]) -> Iterator[GpuUsage]:
+    begin = f"{_GPU_MEMORY_TOTAL}."
+    for name in (name for name in container if name.startswith(begin)):
+        place = name.removeprefix(begin)
+        time, memory = (container.get(f"{measured}.{place}") for measured in (_GPU, _GPU_MEMORY))
+        used = None if time is None else _amount(time)
+        yield GpuUsage(place.replace("-", ":"), used, round(_amount(memory)), round(_amount(container[name])))
 
 
 def _containers(body: Body) -> Iterator[Mapping[str, Any]]:

@@ -15,6 +15,7 @@ from tf_operator.client.explanation import checks, ends
 from tf_operator.client.explanation.situation import Situation
 from tf_operator.client.manifests import kube_yaml
 from tf_operator.client.run import tensorflow_lines
+from tf_operator.client.usage import GpuUsage
 from tf_operator.dialects import registry
 from tf_operator.job import naming
 from tf_operator.job.record import FirstFailure, JobPhase
@@ -28,6 +29,7 @@ _MOST_PLANNED: Final = 10_000
 _MOST_LINES: Final = 20
 _MOST_METRIC: Final = 64
 _MOST_PATH: Final = 256
+_MOST_INDEX: Final = 8
 Shown = Mapping[str, object]
 
 
@@ -88,15 +90,28 @@ def replicas(situation: Situation) -> Shown:
 
 
 def usages(readings: Sequence[ReplicaUsage], job_pods: Sequence[JobPod], note: str = "") -> Shown:
-    """What replicas use, as ``tfjob top`` says it, and of memory the share of its limit; ``note``: why nobody knows."""
+    """What replicas use, as ``tfjob top`` says it, and each of their GPUs; ``note``: why nobody knows."""
     limits = {pod.replica: _memory_limit(pod) for pod in job_pods}
     rows = dict[str, Shown]()
     for used in readings:
         cpu, memory, gpu, gpu_memory = usage.texts(used)
         limit = limits.get(used.replica)
         share = min(100, round(used.memory * 100 / limit)) if limit else None
-        rows[used.replica] = {"cpu": cpu, "memory": memory, "share": share, "gpu": gpu, "gpuMemory": gpu_memory}
+        row = {"cpu": cpu, "memory": memory, "share": share, "gpu": gpu, "gpuMemory": gpu_memory}
+        rows[used.replica] = row | {"gpus": [_gpu(each) for each in used.gpus]}
     return {"rows": rows, "note": note}
+
+
+def _gpu(used: GpuUsage) -> Shown:
+    """Shares are those of its time and of its memory."""
+    time, memory = usage.gpu_texts(used.used, used.memory)
+    return {
+        "index": feed.printable(used.index, _MOST_INDEX),
+        "gpu": time,
+        "gpuMemory": memory,
+        "gpuShare": None if used.used is None else min(100, round(used.used * 100)),
+        "gpuMemoryShare": min(100, round(used.memory * 100 / used.total_memory)) if used.total_memory else None,
+    }
 
 
 def _memory_limit(pod: JobPod) -> float | None:

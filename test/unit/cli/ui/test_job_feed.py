@@ -141,7 +141,7 @@ async def test_what_replicas_use_is_shown_where_somebody_measures_it(cluster, jo
     monkeypatch.setattr(usage, "read", AsyncMock(side_effect=[errors.NoReply("away for a moment"), measured]))
     await cluster.clock.advance(61)
     await cluster.clock.advance(5)
-    row = {"cpu": "250m", "memory": "512Mi", "share": None, "gpu": "-", "gpuMemory": "-"}
+    row = {"cpu": "250m", "memory": "512Mi", "share": None, "gpu": "-", "gpuMemory": "-", "gpus": []}
     assert read(page)["usage"] == {"rows": {"worker-0": row}, "note": ""}
 
 
@@ -187,6 +187,15 @@ def test_memory_is_a_share_of_what_all_containers_may_have():
     for containers, share in [([limited, limited], 50), ([limited, {}], None), ([limited], 100), ([], None)]:
         pod = Mock(replica="worker-0", body={"spec": {"containers": containers}})
         assert job_page.usages([used], [pod])["rows"]["worker-0"]["share"] == share
+
+
+def test_each_gpu_has_shares_of_its_time_and_its_memory():
+    whole, part = usage.GpuUsage("1", 0.704, 6 << 30, 24 << 30), usage.GpuUsage("0:2\x1b", None, 1 << 30, 0)
+    used = usage.ReplicaUsage("worker-0", "j-worker-0", 0.5, 1, gpu=0.704, gpu_memory=7 << 30, gpus=(whole, part))
+    row = job_page.usages([used], [])["rows"]["worker-0"]
+    first = {"index": "1", "gpu": "70%", "gpuMemory": "6144Mi", "gpuShare": 70, "gpuMemoryShare": 25}
+    second = {"index": "0:2?", "gpu": "-", "gpuMemory": "1024Mi", "gpuShare": None, "gpuMemoryShare": None}
+    assert (row["gpu"], row["gpuMemory"], row["gpus"]) == ("70%", "7168Mi", [first, second])
 
 
 async def test_commands_name_job_namespace_and_cluster(cluster, jobs, running):

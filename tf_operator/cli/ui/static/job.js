@@ -137,11 +137,17 @@ function replicaColumns() {
     const { memory: text, share = null } = usage.rows[name] ?? {};
     return [text ?? "-", share === null ? null : bar(share, null, share > 90 ? "late" : "done")];
   };
+  /** What all GPUs of a replica do, and each, if it has several. */
+  const gpus = (name) => (replica) => {
+    const { [name]: text = "-", gpus: each = [] } = usage.rows[replica.name] ?? {};
+    const share = (gpu) => (gpu[`${name}Share`] === null ? null : bar(gpu[`${name}Share`]));
+    return [text, ...(each.length === 1 ? each.map(share) : each.map((gpu) => make("div", { class: "quiet" }, `GPU ${gpu.index} ${gpu[name]}`, share(gpu))))];
+  };
   return [
     ["State", "", (replica) => [make("span", { class: "tone", "data-tone": replica.tone }, replica.state)]],
     ["Restarts", "number", (replica) => [String(replica.restarts)]],
     ...(used.length ? [["CPU", "number", figure("cpu")], ["Memory", "number", memory]] : []),
-    ...(used.some(({ gpuMemory }) => gpuMemory !== "-") ? [["GPU", "number", figure("gpu")], ["GPU memory", "number", figure("gpuMemory")]] : []),
+    ...(used.some(({ gpuMemory }) => gpuMemory !== "-") ? [["GPU", "number", gpus("gpu")], ["GPU memory", "number", gpus("gpuMemory")]] : []),
     ["Node", "", (replica) => [replica.node || "-"]],
     ["Age", "", (replica) => [moment(replica.created)]],
   ];

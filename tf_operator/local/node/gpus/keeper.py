@@ -8,7 +8,7 @@ import asyncio
 import os
 import signal
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, Protocol
 
@@ -168,14 +168,15 @@ class GpuKeeper:
         return {devices.VARIABLE: uuids, "NVIDIA_VISIBLE_DEVICES": uuids or "void", **growth}
 
     def usage(self, pod: LocalPod, container: str, loads: Mapping[str, Load]) -> dict[str, str]:
-        """What the GPUs of a container do, as quantities of the metrics API."""
+        """What the GPUs of a container do, together and each, as quantities of the metrics API."""
         own = assignment.of_container(pod, container, self.of(pod))
-        own_loads = [loads[device.uuid] for device in own if device.uuid in loads]
+        own_loads = {device.index: loads[device.uuid] for device in own if device.uuid in loads}
         if not own_loads:
             return {}
-        times = [load.used for load in own_loads if load.used is not None]
-        time = {devices.GPU: f"{sum(times) * 1000:.0f}m"} if times else {}
-        return {**time, devices.GPU_MEMORY: f"{sum(load.memory for load in own_loads) // 1024}Ki"}
+        times = [load.used for load in own_loads.values() if load.used is not None]
+        time = {devices.GPU: _thousandths(sum(times))} if times else {}
+        memory = {devices.GPU_MEMORY: _kibibytes(sum(load.memory for load in own_loads.values()))}
+        return {**time, **memory, **dict(_each(own_loads))}
 
     def _unneeded_pods(self, active: Collection[str]) -> set[str]:
         return self._holdings.keys() - active
@@ -186,3 +187,21 @@ class GpuKeeper:
     def _write(self, holdings: Mapping[str, Holding]) -> None:
         self._journal.write(holdings)
         self._holdings = dict(holdings)
+
+
+def _each(measured: Mapping[str, Load]) -> Iterator[tuple[str, str]]:
+    """What each device does. The name of a resource has no colon, as the index of an instance has."""
+    for index, load in measured.items():
+        place = index.replace(":", "-")
+        if load.used is not None:
+            yield f"{devices.GPU}.{place}", _thousandths(load.used)
+        yield f"{devices.GPU_MEMORY}.{place}", _kibibytes(load.memory)
+        yield f"{devices.GPU_MEMORY_TOTAL}.{place}", _kibibytes(load.total_memory)
+
+
+def _thousandths(amount: float) -> str:
+    return f"{amount * 1000:.0f}m"
+
+
+def _kibibytes(size: int) -> str:
+    return f"{size // 1024}Ki"

@@ -8,7 +8,7 @@ from itertools import count
 import pytest
 
 from support.fake_clock import FakeClock
-from tf_operator.local.node.gpus.devices import Device
+from tf_operator.local.node.gpus.devices import Device, Load
 from tf_operator.local.node.gpus.journal import GpuJournal
 from tf_operator.local.node.gpus.keeper import GpuKeeper
 from tf_operator.local.node.pod import pod_of
@@ -160,6 +160,32 @@ def test_gpus_are_free_when_the_last_process_is_gone_not_when_the_pod_has_ended(
     del node.processes[first]
     node.give()
     assert node.runs(second)
+
+
+def test_what_a_container_uses_of_its_gpus_is_said_together_and_of_each(node):
+    first, second = node.add(1), node.add(2)
+    node.give()
+    loads = {device.uuid: Load(0.2 * number, number << 20, 24 << 30) for number, device in enumerate(GPUS)}
+    usage = node.keeper.usage(node.pods[second], "main", loads)
+
+    both = {"nvidia.com/gpu": "600m", "nvidia.com/gpu-memory": "3072Ki"}
+    totals = {f"nvidia.com/gpu-memory-total.{number}": "25165824Ki" for number in (1, 2)}
+    one = {"nvidia.com/gpu.1": "200m", "nvidia.com/gpu-memory.1": "1024Ki"}
+    other = {"nvidia.com/gpu.2": "400m", "nvidia.com/gpu-memory.2": "2048Ki"}
+    assert usage == both | totals | one | other
+    assert node.keeper.usage(node.pods[first], "main", {}) == {}
+
+
+def test_an_instance_of_a_gpu_has_memory_and_no_time(node):
+    node.keeper.usable = (Device("MIG-1", "0:1", "NVIDIA A100 MIG 1g.10gb"),)
+    uid = node.add(1)
+    node.give()
+    usage = node.keeper.usage(node.pods[uid], "main", {"MIG-1": Load(None, 2048, 4096)})
+    assert usage == {
+        "nvidia.com/gpu-memory": "2Ki",
+        "nvidia.com/gpu-memory.0-1": "2Ki",
+        "nvidia.com/gpu-memory-total.0-1": "4Ki",
+    }
 
 
 def test_a_node_that_comes_back_gives_its_pods_what_they_had(node):
