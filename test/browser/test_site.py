@@ -23,6 +23,8 @@ FIRST = 3
 # Lists of links, tables to look something up, and what only contributors read.
 ENOUGH_AS_TEXT = {
     "404.html",
+    "api.html",
+    "behaviour.html",
     "comparison.html",
     "faq.html",
     "faults.html",
@@ -37,6 +39,7 @@ ENOUGH_AS_TEXT = {
     "reference/python.html",
     "release.html",
     "scheduling.html",
+    "security.html",
 }
 PATIENCE_SECONDS = 20.0
 QUERIES = {
