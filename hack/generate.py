@@ -16,7 +16,10 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-ALONE: Final = ["checkov", "go", "docs", "browser", "notebooks", "partners", "pipelines", "tensorboard", "training"]
+ALONE: Final = [
+    *("checkov", "go", "docs", "browser", "clients"),
+    *("notebooks", "partners", "pipelines", "tensorboard", "training"),
+]
 LOCKS: Final[Mapping[str, Sequence[str]]] = {
     "image": (
         *("setup.cfg", "--extra", "uvloop", "--extra", "tls"),

@@ -1,36 +1,83 @@
-"""A program in a real pod reports: by Helm's certificate, the kubelet's token and the cluster's DNS."""
+"""Clients of Kubeflow Trainer, as PyPI has them, report from a pod: by Helm's certificate, the kubelet's token, DNS."""
 
-from support.jobs.real_namespace import PATIENCE_SECONDS, Program, small_job
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lab.tools.build import REQUIREMENTS
+from support.jobs.real_namespace import PATIENCE_SECONDS, small_job
 from support.settle import eventually
 
-# As transformers' callback does it; test/scenarios/app/trainer_clients.yaml has its request and that of Kubeflow's SDK.
-REPORT = """
-import json, os, pathlib, ssl, urllib.request
+LOCK = REQUIREMENTS.with_name("clients.txt")
+# Each calls its client as long as a report may be kept from the status: one is kept in five seconds.
+SDK = """
+import time
+from kubeflow.trainer import update_trainjob_status
 
-status = {"progressPercentage": 34, "estimatedRemainingSeconds": 7200, "metrics": [{"name": "loss", "value": "0.21"}]}
-token = pathlib.Path(os.environ["KUBEFLOW_TRAINER_SERVER_TOKEN"]).read_text().strip()
-context = ssl.create_default_context(cafile=os.environ["KUBEFLOW_TRAINER_SERVER_CA_CERT"])
-request = urllib.request.Request(
-    os.environ["KUBEFLOW_TRAINER_SERVER_URL"],
-    data=json.dumps({"trainerStatus": status}).encode("utf-8"),
-    headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
-    method="POST",
-)
-for _ in range(2):  # through whichever replica the Service chooses
-    with urllib.request.urlopen(request, timeout=15, context=context) as reply:
-        print("reply", reply.status, flush=True)
+while not update_trainjob_status(34, 7200, {"loss": 0.21, "epoch": 3}):
+    time.sleep(1)
+"""
+# Without PyTorch, which is too large, nothing trains: this calls what a Trainer calls.
+TRANSFORMERS = """
+import time
+from transformers import TrainerControl, TrainerState
+from transformers.integrations import get_reporting_integration_callbacks
+
+(callback,) = (kind() for kind in get_reporting_integration_callbacks("all"))
+state, control = TrainerState(max_steps=10_000, epoch=1.7), TrainerControl()
+callback.on_train_begin(None, state, control)
+callback.on_log(None, state, control, logs={"loss": 0.19, "learning_rate": 5e-05})
+state.global_step = 5600
+for _ in range(15):
+    time.sleep(1)
+    callback.on_step_end(None, state, control)
 """
 
 
-async def test_a_report_of_a_pod_is_in_the_status_of_its_job(here, images):
-    job = small_job("reports", Program(images.operator, REPORT), backoffLimit=3)
+def install(folder, version):
+    """The packages of the lock, for this version of Python."""
+    uv = [str(Path(sys.executable).with_name("uv")), "pip", "install", "--quiet", "--target", str(folder)]
+    pinned = ["--no-deps", "--require-hashes", "--only-binary", ":all:", "-r", str(LOCK)]
+    subprocess.run([*uv, "--python-version", version, *pinned], check=True, timeout=PATIENCE_SECONDS)
+
+
+@pytest.fixture
+async def reporting_pod(here, sleeps, tmp_path):
+    """The pod of a running job that may report, where the clients are installed."""
+    job = small_job("reports", sleeps)
     job["spec"]["runPolicy"]["progressPolicy"] = {"reports": True}
     here.kubectl.create(job)
-    await here.wait_state("reports", "Succeeded")
+    await here.wait_state("reports", "Running")
+    execute = ("exec", "reports-worker-0", "--container=tensorflow", "--", "env", "PYTHONPATH=/tmp/clients", "python3")
 
+    def run(program):
+        return here.kubectl.run(*execute, "-c", program)
+
+    install(tmp_path / "clients", run("import sys; print(*sys.version_info[:2], sep='.')").strip())
+    here.kubectl.run("cp", "--container=tensorflow", str(tmp_path / "clients"), "reports-worker-0:/tmp/clients")
+    return run
+
+
+async def test_clients_of_kubeflow_trainer_report_from_a_pod(here, reporting_pod):
     def reported():
-        status = here.job("reports")["status"]["trainerStatus"]
-        return (status["progressPercentage"], status["metrics"])
+        status = here.job("reports")["status"].get("trainerStatus", {})
+        return status.get("progressPercentage"), {it["name"]: it["value"] for it in status.get("metrics", ())}
 
-    assert await eventually(reported, within=PATIENCE_SECONDS, every=1.0) == (34, [{"name": "loss", "value": "0.21"}])
-    assert here.log("reports", "worker-0") == "reply 200\n" * 2
+    async def shows(percentage, **metrics):
+        def is_shown():
+            assert reported() == (percentage, metrics)
+            return True
+
+        await eventually(is_shown, within=PATIENCE_SECONDS, every=1.0)
+
+    reporting_pod(SDK)
+    await shows(34, loss="0.21", epoch="3")
+    assert here.job("reports")["status"]["trainerStatus"]["estimatedRemainingSeconds"] == 7200
+    reporting_pod(TRANSFORMERS)
+    steps = {"current_step": "5600", "total_steps": "10000", "current_epoch": "1.7"}
+    await shows(56, loss="0.19", learning_rate="5e-05", **steps)
+    here.end("reports", "worker-0")
+    await here.wait_state("reports", "Succeeded")
+    assert reported()[0] == 56
