@@ -135,7 +135,7 @@ async def main() -> None:
                         title = f"and {options.silent} silent connections"
                         beside = await measure(title, process, programs, options.seconds)
     share, writes = (max(getattr(it, name) for it in (short, kept)) for name in ("share", "writes"))
-    say(f"{options.jobs} jobs take {share:.1%} of a core (target: 15 %), and {writes:.1f} writes a second (10)")
+    say(f"{options.jobs} jobs take {100 * share:.1f} % of a core (target: 15 %), and {writes:.1f} writes a second (10)")
     say(f"{options.silent} silent connections: reconciles take {beside.slow / kept.slow:.2f} times as long (1.1)")
 
 
