@@ -54,8 +54,10 @@ JOBS = v1.API.resource
 class Recorder:
     def __init__(self) -> None:
         self.events: list[tuple[str, str, str]] = []
+        self.about: list[Reference] = []
 
     def event(self, regarding: Reference, severity: Severity, *, reason: str, message: str) -> None:
+        self.about.append(regarding)
         self.events.append((severity, reason, message))
 
 
@@ -76,6 +78,8 @@ class Counts(JobInstruments):
     restarted = _counted("restarted {} {replica_type} {reason}")
     deleted = _counted("deleted {}")
     resumed_behind = _counted("resumed behind {}")
+    node_avoided = _counted("avoids {nodes} more in {}")
+    memory_grown = _counted("more memory {} {replica_type}")
     used = _counted("used {} {} {:g}")
     lost = _counted("lost {} {} {:g}")
     backoff_exceeded = _counted("backoff {}")

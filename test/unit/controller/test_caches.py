@@ -8,16 +8,19 @@ from support.fake_clock import FakeClock
 from support.toys import toy_api
 from tf_operator.controller.caches import make_caches, owner_of, owner_value
 from tf_operator.dialects.kubeflow import v1
+from tf_operator.dialects.t9k import v1beta1 as t9k
 from tf_operator.machinery.cache.factory import SharedInformerFactory, name_of
 from tf_operator.machinery.transport.requests import Scope
 from tf_operator.machinery.transport.responses import ObjectMeta
+from tf_operator.planning.child_kinds import hpa, network_policy, tensorboard
 from tf_operator.projections.children import Child
 
 
-def caches(gang="", *namespaces, served=(v1.API,)):
-    clock = FakeClock()
+def caches(gang="", *namespaces, served=(v1.API,), clock=None, **asked_for):
+    clock = clock or FakeClock()
     informers = SharedInformerFactory(client=client_of(ScriptedTransport(clock), clock), clock=clock)
-    return make_caches(informers, namespaces=namespaces, gang_scheduler=gang, api=v1.API, served=served), informers
+    places = {"namespaces": namespaces, "gang_scheduler": gang}
+    return make_caches(informers, **places, api=served[0], served=served, **asked_for), informers
 
 
 def test_only_children_with_our_label_are_watched():
@@ -49,6 +52,29 @@ def test_pod_groups_are_watched_where_there_is_a_gang_scheduler(gang, group):
 
     assert [str(groups.resource) for groups in gang_caches.groups.values()] == ([group] if group else [])
     assert set(gang_caches.views()) == {"tfjobs.kubeflow.org", "pods", "services"} | ({group} if group else set())
+
+
+async def test_the_groups_of_a_scheduler_that_jobs_have_to_ask_for_are_watched_when_the_first_one_does(clock):
+    gang_caches, informers = caches("volcano", gang_schedulers_by_job=("native", "volcano"), clock=clock)
+    await clock.advance(5)
+    groups = "podgroups.scheduling.volcano.sh v1beta1", "podgroups.scheduling.k8s.io v1beta1"
+    assert {name: informers.idle_seconds()[name] for name in groups} == {groups[0]: 5, groups[1]: 0}
+
+    gang_caches.groups["native"].demand()
+    assert informers.idle_seconds()[groups[1]] == 5
+
+
+def test_what_jobs_have_beside_their_replicas_is_watched_where_the_operator_makes_it():
+    """Others use TensorBoards, too, so those are watched whatever their labels are."""
+    label = "training.kubeflow.org/operator-name=tfjob-controller"
+    v1_caches, informers = caches("", "a", child_kinds=(hpa.KIND, tensorboard.KIND))
+    assert [kind for kind in v1_caches.extras if v1_caches.extras[kind]] == [hpa.KIND]
+    assert v1_caches.extras.keys() == {hpa.KIND, network_policy.KIND}, "no job of this API has a TensorBoard"
+    assert f"horizontalpodautoscalers.autoscaling v2 in a ({label})" in informers.idle_seconds()
+
+    t9k_caches, informers = caches(served=(t9k.API,), child_kinds=(tensorboard.KIND,))
+    assert [kind for kind in t9k_caches.extras if t9k_caches.extras[kind]] == [tensorboard.KIND]
+    assert "tensorboards.tensorstack.dev v1beta1" in informers.idle_seconds()
 
 
 def test_a_child_is_found_under_the_job_of_its_own_namespace_that_controls_it():

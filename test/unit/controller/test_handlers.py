@@ -5,9 +5,10 @@ from msgspec import structs
 
 from support.embedded.controller_harness import KEY, Harness
 from support.jobs import builders
-from tf_operator.controller import reconciler
-from tf_operator.controller.debounce import LONGEST, SHORTEST
+from tf_operator.controller import reconciler, resources
+from tf_operator.controller.debounce import SHORTEST
 from tf_operator.dialects.served import PROGRESS_WAITS
+from tf_operator.machinery.cache.consistency import OwnerKey
 from tf_operator.machinery.transport.responses import ObjectMeta
 from tf_operator.planning.snapshot import Container, Host, MainContainer
 from tf_operator.projections.children import Child
@@ -157,7 +158,7 @@ def test_one_reconcile_that_was_interrupted_delays_nothing_and_no_wait_is_withou
     harness.debounce.note("u", 3.0)
     assert harness.debounce.wait("u") == SHORTEST
     harness.debounce.note("u", 3.0)
-    assert harness.debounce.wait("u") == LONGEST
+    assert harness.debounce.wait("u") == 10
 
 
 async def test_what_observing_and_planning_cost_is_noted(harness, monkeypatch):
@@ -251,10 +252,14 @@ async def test_with_a_job_everything_that_was_remembered_of_it_goes(harness):
     await harness.settle()
     harness.on_pod.on_delete(next(iter(harness.caches.pods.store)), final_state_known=True)
     stored = harness.jobs.get(KEY)
+    harness.debounce.note(stored.metadata.uid, 1.0)
+    harness.pending_writes.outcome_unknown(OwnerKey(KEY, stored.metadata.uid), str(resources.PODS))
+    harness.queue.add_rate_limited(KEY)
 
     harness.on_job.on_delete(stored, final_state_known=True)
 
-    assert harness.notes.departed_pods.of(stored.metadata.uid) == ()
+    kept = len(harness.notes), len(harness.debounce), harness.pending_writes.owners, harness.queue.retries(KEY)
+    assert kept == (0, 0, 0, 0)
 
 
 async def test_a_new_pod_leads_to_its_job_and_takes_the_place_of_the_last_one(harness):

@@ -22,6 +22,7 @@ from tf_operator.job.record import (
 )
 from tf_operator.job.report import EventKind, JobReport
 from tf_operator.job.training_job import TrainingJob
+from tf_operator.machinery.events.event_object import reference_to
 from tf_operator.meta import ObjectKey
 from tf_operator.planning.actions import Count, Event, Plan, Transition
 
@@ -45,6 +46,7 @@ def test_events_are_about_the_job(reporter):
     reporter.report(JOB, Plan(events=(Event(EventKind.SUCCEEDED, "well"), failed)))
 
     assert reporter.recorder.events == [("Normal", "TFJobSucceeded", "well"), ("Warning", "TFJobInvalidSpec", "badly")]
+    assert reporter.recorder.about == [reference_to(JOBS, JOB.key, "u")] * 2
 
 
 @pytest.mark.parametrize(
@@ -53,6 +55,9 @@ def test_events_are_about_the_job(reporter):
         (Count(Transition.CREATED), ["created ns"]),
         (Count(Transition.RUNNING, seconds=3), ["running ns 3"]),
         (Count(Transition.RESTARTED, kind="PS", reason="failed", by=2), ["restarted ns PS failed"] * 2),
+        (Count(Transition.RESUMED_BEHIND_CHECKPOINT), ["resumed behind ns"]),
+        (Count(Transition.NODE_AVOIDED, by=2), ["avoids 2 more in ns"]),
+        (Count(Transition.MEMORY_GROWN, kind="PS"), ["more memory ns PS"]),
         (Count(Transition.USED, reason="cpuSeconds", seconds=1.5), ["used ns cpuSeconds 1.5"]),
         (Count(Transition.LOST, reason="hung", seconds=7), ["lost ns hung 7"]),
         (Count(Transition.SUCCEEDED, seconds=9), ["succeeded ns", "succeeded after 9"]),
@@ -65,6 +70,10 @@ def test_events_are_about_the_job(reporter):
         (
             Count(Transition.FAILED, cause=FailureCause.STARTUP_DEADLINE_EXCEEDED, seconds=1),
             ["failed ns TFJobStartupDeadlineExceeded", "failed after 1", "deadline ns"],
+        ),
+        (
+            Count(Transition.FAILED, cause=FailureCause.DEADLINE_EXCEEDED, seconds=1),
+            ["failed ns TFJobDeadlineExceeded", "failed after 1", "deadline ns"],
         ),
     ],
     ids=lambda value: value.transition.name if isinstance(value, Count) else "",

@@ -179,6 +179,15 @@ def test_who_leaves_no_room_for_a_note_gets_no_note_and_can_be_read(version):
     assert convert(stored_by_an_old_operator, "v1")["metadata"]["annotations"] == full
 
 
+@pytest.mark.parametrize(("beyond", "stays"), [(0, True), (1, False)])
+def test_an_annotation_of_the_user_is_left_out_only_where_the_mark_has_no_room_beside_it(beyond, stays):
+    mark = size_of({INCOMPLETE: "true"})
+    annotations = {"long": "x" * (ROOM - mark - len("long") + beyond)}
+
+    body = convert(job("v1", annotations=annotations, runPolicy={"suspend": True}), "v1beta2")
+    assert body["metadata"]["annotations"] == {INCOMPLETE: "true"} | (annotations if stays else {})
+
+
 @pytest.mark.parametrize(
     ("spec", "counts"),
     [
@@ -193,6 +202,11 @@ def test_who_leaves_no_room_for_a_note_gets_no_note_and_can_be_read(version):
             {"worker": (1, 1), "ps": (1, 1), "chief": (1, 1)},
         ),
         ({"tfReplicaSpecs": {"Worker": {"replicas": 5}, "WORKER": {"replicas": 2}}}, {"worker": (2, 5)}),
+        ({"tfReplicaSpecs": {"Worker": {"replicas": 0}, "PS": {}}}, {"worker": (0, 0), "ps": (1, 1)}),
+        (
+            {"tfReplicaSpecs": {"PS": {}}, "elasticPolicy": {"parameterServers": {"minReplicas": 2, "maxReplicas": 3}}},
+            {"ps": (2, 3)},
+        ),
     ],
 )
 def test_an_older_version_tells_its_rules_how_many_replicas_there_may_be(spec, counts):
@@ -202,10 +216,12 @@ def test_an_older_version_tells_its_rules_how_many_replicas_there_may_be(spec, c
     assert fixed.get("noOtherTypes", False) == (not spec.get("runPolicy"))
 
 
-def test_dynamic_workers_cannot_outgrow_the_names_of_services_in_an_older_version_either():
+@pytest.mark.parametrize(("length", "most"), [(51, 10_000), (52, 1000), (54, 10), (55, 2), (63, 2)])
+def test_dynamic_workers_cannot_outgrow_the_names_of_services_in_an_older_version_either(length, most):
+    """Those that there are may stay, whatever their name is."""
     body = job("v1", enableDynamicWorker=True)
-    body["metadata"]["name"] = "a" * 54
-    assert convert(body, "v1beta1")["status"]["fixed"]["counts"]["worker"] == {"least": 0, "most": 10}
+    body["metadata"]["name"] = "a" * length
+    assert convert(body, "v1beta1")["status"]["fixed"]["counts"]["worker"] == {"least": 0, "most": most}
 
 
 def test_an_empty_status_of_v1_and_none_are_told_apart_on_the_way_back():

@@ -1,5 +1,6 @@
 """Curves of reported metrics: the last points, bounded whatever a program reports."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -7,7 +8,7 @@ import pytest
 
 from tf_operator.job import curves
 from tf_operator.job.curves import Curves, SmallCurve
-from tf_operator.job.progress import Metric, Progress
+from tf_operator.job.progress import Checkpoint, Metric, Progress
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 COPY = msgspec.to_builtins(Curves().copy())
@@ -64,8 +65,20 @@ def test_a_small_curve_covers_all_of_a_long_training_in_few_points():
     assert small.values == sorted(small.values)
 
 
-@pytest.mark.parametrize(
-    "kept", [None, [], {}, {"names": 1}, msgspec.to_builtins(Curves().copy()) | {"points": [["x"]]}]
-)
+def test_a_copy_has_all_that_there_was_and_goes_on_with_what_is_newer():
+    drawn = Curves()
+    for second in range(2):
+        drawn.add(reported(second, 10 * second, loss=second))
+    drawn.add(replace(reported(2, 20, loss=2), checkpoint=Checkpoint(20, BEGIN)))
+    drawn.points.popleft()
+
+    copy = Curves.of_copy(msgspec.to_builtins(drawn.copy()))
+    assert copy.since(0) == drawn.since(0)
+    assert (copy.count, list(copy.checkpoints)) == (3, [(BEGIN, 20)])
+    assert [copy.add(reported(second, loss=second)) for second in (1, 2, 3)] == [False, False, True]
+    assert copy.since(3)["points"] == [(BEGIN.timestamp() + 3, None, 3.0)]
+
+
+@pytest.mark.parametrize("kept", [None, [], {}, {"names": 1}, COPY | {"points": [["x"]]}])
 def test_what_was_not_kept_as_curves_is_none(kept):
     assert Curves.of_copy(kept).since(0) == Curves().since(0)

@@ -3,6 +3,7 @@
 import asyncio
 from datetime import timedelta
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import msgspec
 import pytest
@@ -13,7 +14,7 @@ from support.fake_clock import FakeClock
 from support.jobs import builders
 from support.jobs.templates import Template
 from tf_operator.controller.caches import OWNER, owner_of
-from tf_operator.controller.job_queue import planner, projections, set_aside
+from tf_operator.controller.job_queue import planner, projections, queue_jobs, set_aside
 from tf_operator.controller.job_queue.planner import QueuePlanner
 from tf_operator.controller.job_queue.queue_jobs import KEEPS_ROOM_FOR, JobSource, QueueJobs
 from tf_operator.controller.job_queue.set_aside import RETRY_AFTER, SetAside
@@ -759,6 +760,23 @@ async def test_room_that_is_kept_is_lent_to_a_job_whose_deadline_comes_first(sec
     world.waits(small, day=2, conditions=QUEUED, queue={"queuedTime": "2025-12-31T23:59:00Z"})
     await world.pass_seconds(10)
     assert [name for name, *_ in world.written] == ["small"] * starts
+
+
+async def test_a_job_is_read_once_for_each_version_of_it_and_again_with_other_settings(monkeypatch):
+    world = World()
+    read = Mock(side_effect=queue_jobs.job_of)
+    monkeypatch.setattr(queue_jobs, "job_of", read)
+    for index in range(2):
+        world.pod(f"j-worker-{index}", owner="uid-j")
+    for version, slots, reads in (("1", 3, 1), ("1", 4, 1), ("2", 4, 2)):
+        world.job("j", 2, version=version, **RUNS)
+        world.node(slots)
+        await world.pass_seconds(2)
+        assert read.call_count == reads
+
+    world.settings, world.usage.has_changed = Settings(), True
+    await world.pass_seconds(2)
+    assert read.call_count == 3
 
 
 async def test_room_is_kept_for_who_has_waited_long_and_said_once():

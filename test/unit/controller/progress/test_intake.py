@@ -8,10 +8,12 @@ from msgspec import structs
 
 from support.embedded.controller_harness import KEY, Harness
 from support.jobs.builders import tfjob
+from tf_operator.controller.progress import intake as intake_module
 from tf_operator.controller.progress.intake import Outcome, ProgressIntake, TokenOwner
 from tf_operator.dialects.kubeflow.v1 import API
 from tf_operator.job.progress import Metric, Progress
 from tf_operator.meta import ObjectKey
+from tf_operator.projections import jobs
 from tf_operator.projections.jobs import LARGEST_DECODED, DecodedJobs
 
 
@@ -181,6 +183,24 @@ def test_no_pod_reports_about_a_job_whose_rules_know_no_reports(harness, pods):
     deaf = intake_of(harness, DecodedJobs(replace(API, read=read)))
 
     assert deaf.take(KEY, token_of(pods["j-worker-0"]), Progress(1)) is Outcome.NOT_THE_REPORTER
+
+
+def test_of_very_many_jobs_the_reporter_of_the_one_that_reported_first_is_forgotten(harness, pods, monkeypatch):
+    monkeypatch.setattr(intake_module, "MOST_REPORTERS", 1)
+    monkeypatch.setattr(jobs, "LARGEST_DECODED", 0)
+    decoded, tokens = [], {name: token_of(pods[f"{name}-worker-0"]) for name in ("j", "other")}
+
+    def read(metadata, spec, status):
+        decoded.append(metadata["name"])
+        return API.read(metadata, spec, status)
+
+    intake = intake_of(harness, DecodedJobs(replace(API, read=read)))
+    for name in ("j", "other"):
+        intake.take(ObjectKey("ns", name), tokens[name], Progress(1))
+    decoded.clear()
+    for name in ("other", "j"):
+        assert intake.take(ObjectKey("ns", name), tokens[name], Progress(2)) is Outcome.TAKEN
+    assert decoded == ["j"]
 
 
 def test_a_process_that_does_not_lead_takes_no_report(harness, intake):

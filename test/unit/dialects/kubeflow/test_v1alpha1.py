@@ -12,7 +12,8 @@ from tf_operator.client.manifests import validate
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.kubeflow.versions import v1alpha1
 from tf_operator.dialects.kubeflow.versions.conversion import ORIGIN, convert, without_notes
-from tf_operator.dialects.served import ServedAPI
+from tf_operator.dialects.kubeflow.versions.stored_schema import LEFT_OUT
+from tf_operator.dialects.served import ConversionError, ServedAPI
 from tf_operator.job.ranges import Indexes
 from tf_operator.job.record import (
     ElasticRecord,
@@ -80,9 +81,15 @@ def test_a_job_without_type_count_and_port_has_one_master() -> None:
 
 
 @pytest.mark.parametrize("template", ["text", {"spec": "text"}])
-def test_a_template_that_is_none_is_empty_in_v1(template: Any) -> None:
-    spec = in_v1(item() | {"template": template})
-    assert spec["tfReplicaSpecs"]["Master"]["template"] == {"spec": {"containers": []}}
+def test_a_template_that_is_none_is_empty_in_v1_where_it_is_stored_and_refused_where_it_is_written(
+    template: Any,
+) -> None:
+    body = example(replicaSpecs=[item() | {"template": template}])
+    stored = convert(body, "v1")
+    assert stored["spec"]["tfReplicaSpecs"]["Master"]["template"] == {"spec": {"containers": []}}
+    assert "text" in json.loads(stored["metadata"]["annotations"][LEFT_OUT]).values()
+    with pytest.raises(ConversionError, match="must be an object, is 'text'"):
+        convert(body, "v1", is_written=True)
 
 
 @pytest.mark.documents("v1alpha1/types", "v1alpha1/default-server")

@@ -101,6 +101,28 @@ def test_volcano_is_told_queue_and_priority_and_the_plugins_the_patience():
     assert spec_of(tfjob().workers(2), PLUGINS) == {"minMember": 2}
 
 
+@pytest.mark.parametrize(
+    ("servers", "workers", "of_job", "priority"),
+    [
+        ((1, "high"), "high", "", "high"),
+        ((1, "low"), "high", "", None),
+        ((1, ""), "high", "", None),
+        ((0, "low"), "high", "", "high"),
+        ((1, "low"), "high", "mine", "mine"),
+    ],
+    ids=["one class", "two classes", "none in one of them", "another one of no pod", "that of the job"],
+)
+def test_a_native_group_has_the_class_of_the_job_or_the_one_that_all_its_templates_name(
+    servers, workers, of_job, priority
+):
+    count, name = servers
+    job = tfjob().workers(1, template=Template().spec(priorityClassName=workers))
+    job = job.parameter_servers(count, template=Template().spec(priorityClassName=name))
+
+    spec = spec_of(job.scheduling(priority_class=of_job), Settings(gang_scheduler="native"))
+    assert spec.get("priorityClassName") == priority
+
+
 @pytest.mark.parametrize("settings", [VOLCANO, PLUGINS], ids=["volcano", "plugins"])
 @pytest.mark.parametrize(
     ("job", "resources"),
