@@ -256,7 +256,6 @@ def test_an_unknown_version_is_named(source, target):
         '[{"path": ["runPolicy", "suspend", "x"], "original": 1}]',
         '[{"path": ["x"], "original": 1%s}]' % ("0" * 400),  # the API server cannot read this number
         '[{"path": ["x"], "original": [1%s]}]' % ("0" * 400),
-        '[{"path": ["x"], "original": %s}]' % ("[" * 101 + "]" * 101),
         '[{"path": ["x"], "original": "%s"}]' % ("x" * LARGEST),
     ],
 )
@@ -317,6 +316,13 @@ def test_a_new_job_that_v1_does_not_take_is_refused_with_its_fields(body, compla
 def test_a_note_is_read_up_to_the_largest_that_is_written(beyond, count):
     frame = '[{"path": ["x"], "original": "%s"}]'
     text = frame % ("x" * (LARGEST + beyond - len(frame % "")))
+
+    assert len(remainder.decode(text)) == count
+
+
+@pytest.mark.parametrize(("levels", "count"), [(100, 1), (101, 0)])
+def test_a_note_is_read_up_to_a_hundred_levels(levels, count):
+    text = '[{"path": ["x"], "original": %s%s}]' % ("[" * levels, "]" * levels)
 
     assert len(remainder.decode(text)) == count
 

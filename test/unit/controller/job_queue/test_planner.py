@@ -273,6 +273,22 @@ def test_what_a_pod_asks_for_as_a_whole_is_what_it_holds_of_its_node():
     assert READ_POD(msgspec.json.encode(pod)).requests == (("cpu", 4000), ("pods", 1000))
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "admitted"),
+    [({}, {"phase": "Succeeded"}, ["j"]), ({"node": ""}, {}, []), ({}, {}, [])],
+    ids=["it has ended", "it is bound", "nothing that counts"],
+)
+async def test_a_pod_holds_its_room_from_when_it_is_bound_until_it_ends(before, after, admitted):
+    world = World()
+    world.node(2)
+    world.pod("theirs", **before)
+    world.pod("theirs", version="2", **after)
+    world.job("j", 2, least=2)
+    await world.pass_seconds(2)
+
+    assert [name for name, *_ in world.written] == admitted
+
+
 @pytest.mark.parametrize("error", [NotLeading("over"), errors.Conflict(409, errors.Status()), RuntimeError("a bug")])
 async def test_a_decision_that_was_not_written_is_made_again(error):
     world = World()
@@ -694,6 +710,24 @@ async def test_a_job_on_which_plans_panic_is_left_out_until_it_changes_or_a_minu
     await world.pass_seconds(RETRY_AFTER)
     assert "bad" in {name for name, *_ in world.written}
     assert world.measured.left_out == 0
+
+
+async def test_of_jobs_that_are_left_out_for_several_reasons_the_first_is_tried_again_first(monkeypatch):
+    world = World()
+    panic_on(world, monkeypatch, "bad")
+    world.node(9)
+    world.job("bad", 1)
+    task = asyncio.ensure_future(world.planner.run())
+    await world.clock.advance(30)
+    world.refused = {"big"}
+    world.job("big", 1)
+    await world.clock.advance(20)
+    monkeypatch.undo()
+    assert not world.written
+
+    await world.clock.advance(RETRY_AFTER - 50 + 3)
+    assert [name for name, *_ in world.written] == ["bad"]
+    task.cancel()
 
 
 async def test_a_namespace_whose_every_job_panics_is_left_out_as_a_whole(monkeypatch):

@@ -25,6 +25,7 @@ from tf_operator.machinery.ratelimit import ExponentialBackoff
 from tf_operator.machinery.transport import errors
 from tf_operator.meta import ObjectKey
 from tf_operator.planning.child_kinds.tensorboard import KIND
+from tf_operator.planning.tensorboards import TensorBoardPlan
 from tf_operator.projections.extras import extra_reader
 from tf_operator.projections.jobs import job_reader
 from tf_operator.projections.tensorboards import read_child
@@ -208,6 +209,10 @@ async def test_what_is_wrong_with_the_tensorboard_of_a_job_is_one_event():
     source.forget("u")
     assert (len(entries), source.reported) == (2, {})
 
+    source.informer.store.remove(KEY)
+    await source.report(job, TensorBoardPlan(message="wrong"), writer)
+    assert (len(entries), source.reported) == (2, {}), "nothing is kept of a job that is gone"
+
 
 def _create_failed():
     return next(kind for kind in API.event_reasons if kind.name == "CREATE_FAILED")
@@ -237,6 +242,7 @@ def test_jobs_without_a_tensorboard_are_not_read():
     assert [source.may_ask(item) for item in (plain, asks, noted)] == [False, True, True]
     source.informer.store.put(plain)
     assert list(Asking(source)) == []
+    assert list(Asking(SimpleNamespace(informer=source.informer, may_ask=lambda _: 1 / 0))) == [plain]
 
 
 def test_changes_of_an_object_and_of_its_children_lead_to_its_key():
@@ -244,11 +250,12 @@ def test_changes_of_an_object_and_of_its_children_lead_to_its_key():
     queue, _ = queue_of(source)
     handler = OnSource(queue, source)
     plain, asks = tfjob(TRAINS), tfjob(TRAINS | {"tensorboard": {"logDir": "/l"}}, generation=2)
+    forgotten = []
 
     def added(act, *items, **options):
         keys = []
         spy = SimpleNamespace(
-            add=keys.append, add_debounced=lambda key, _wait: keys.append(key), forget=lambda _key: None
+            add=keys.append, add_debounced=lambda key, _wait: keys.append(key), forget=forgotten.append
         )
         act(spy)(*items, **options)
         return keys
@@ -261,7 +268,11 @@ def test_changes_of_an_object_and_of_its_children_lead_to_its_key():
     assert added(on("on_add"), asks) == [KEY]
     assert added(on("on_update"), plain, asks) == added(on("on_update"), asks, plain) == [KEY]
     assert added(on("on_update"), asks, status) == []
+    noted = tfjob(TRAINS, annotations={"a": '[["tensorboard"]]'})
+    assert added(on("on_update"), plain, noted) == added(on("on_update"), noted, plain) == [KEY]
+    source.reported["u"] = "wrong"
     assert added(on("on_delete"), asks, final_state_known=True) == []
+    assert (source.reported, forgotten) == ({}, [KEY])
 
     def of_child(name):
         return lambda spy: getattr(OnTensorBoardChild(spy, {"u": asks}.get), name)

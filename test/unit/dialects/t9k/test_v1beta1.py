@@ -261,6 +261,35 @@ def test_a_job_whose_main_pod_is_unknown_says_so_and_shows_its_containers():
     ]
 
 
+FIVE = "w0 failed; w1 failed; w2 failed; w3 failed; w4 failed"
+
+
+@pytest.mark.parametrize(
+    ("failures", "stored", "message"),
+    [
+        ([f"w{index} failed" for index in range(5)], "True", FIVE),
+        ([f"w{index} failed" for index in range(7)], "True", f"{FIVE} and 2 more"),
+        (["", "w1 failed"], "True", "w1 failed"),
+        ([""], "True", "what was said"),
+        ([""], "False", ""),
+        ([""], None, ""),
+    ],
+    ids=["five", "seven", "one whose pod is gone", "no pod", "no pod and nothing failed before", "nothing was said"],
+)
+def test_up_to_five_failures_are_told_and_the_last_ones_stay_when_their_pods_are_gone(failures, stored, message):
+    lines = [
+        ReplicaLine(ReplicaType.WORKER, index, f"t-worker-{index}", has_failed=True, failure=failure)
+        for index, failure in enumerate(failures)
+    ]
+    job_of_all = API.read_object(job("t", replicas("worker", len(lines))))
+    report = JobReport(job_of_all, JobRecord(), MORNING, lines=lambda: lines)
+
+    said = {"type": "ReplicaFailure", "status": stored, "message": "what was said"}
+    status = API.write_status(report, {"conditions": [said]} if stored else {})
+    entry = condition(status, "ReplicaFailure")
+    assert (entry["status"], entry["reason"], entry["message"]) == ("True", "PodFailed", message)
+
+
 def test_an_edit_that_makes_a_resumed_job_invalid_ends_nothing():
     simulator = lived([everything_runs, pause, resume, everything_runs], WORKERS)
     status = simulator.status
