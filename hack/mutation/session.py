@@ -2,7 +2,8 @@
 
 First a fork runs all tests, and notes the lines that each of them reaches. Then each mutation gets a fork that
 exchanges the code of the functions that differ, and runs the tests that reach its statement until one fails. A change
-that only an import would see, of a constant or of a class, is made in a copy of the repository (``mutants.run_tests``).
+that only an import would see, of a constant, of a class or of a function that is called then, is made in a copy of the
+repository (``mutants.run_tests``).
 """
 
 import functools
@@ -73,9 +74,10 @@ class Session:
         code = os.waitstatus_to_exitcode(status)
         if code == _Status.BROKEN:
             raise RuntimeError(f"this change cannot be tried:\n{mutation}")
-        if code == _Status.SEEN_BY_IMPORTS_ONLY:
+        runs_by_import = self._has_lines and code == _Status.SURVIVED and not tests.reaching(mutation)
+        if code == _Status.SEEN_BY_IMPORTS_ONLY or runs_by_import:
             self._by_import.append((mutation, [item.nodeid for item in tests.by(mutation)]))
-        if code == _Status.SURVIVED:
+        elif code == _Status.SURVIVED:
             self._note(mutation)
 
     def try_imports(self) -> None:
@@ -192,11 +194,15 @@ class _Tests:
             data.read()
             self._names = {file: data.contexts_by_lineno(str(self._root / file)) for file in files}
 
+    def reaching(self, mutation: Mutation) -> set[str]:
+        """The names of those that reach its statement: none, where only an import does."""
+        by_line = self._names.get(mutation.file, {})
+        return {name for line in mutation.statement for name in by_line.get(line, ()) if name}
+
     def by(self, mutation: Mutation) -> list[pytest.Item]:
         """Those that may notice a change, the nearest first; of what runs at import, those of the module."""
         by_line = self._names.get(mutation.file, {})
-        names = {name for line in mutation.statement for name in by_line.get(line, ()) if name}
-        names = names or {name for line in by_line.values() for name in line if name}
+        names = self.reaching(mutation) or {name for line in by_line.values() for name in line if name}
         module = Path(mutation.file)
 
         def distance(item: pytest.Item) -> tuple[bool, bool]:

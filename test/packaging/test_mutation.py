@@ -19,6 +19,13 @@ def is_small(number: int) -> bool:
 
 def is_odd(number: int) -> bool:
     return number % 2 == 1
+
+
+def _made_by_the_import(number: int) -> int:
+    return number + 3
+
+
+FOUR = _made_by_the_import(1)
 """
 TESTS = """
 from tf_operator.job import x
@@ -31,6 +38,10 @@ def test_the_limit_is_not_small():
 
 def test_numbers_are_odd_or_even():
     assert x.is_odd(1)
+
+
+def test_four_is_four():
+    assert x.FOUR == 4
 """
 
 
@@ -113,20 +124,20 @@ def test_what_no_test_notices_is_printed_with_the_score(tree):
     for part in output[:begin], output[begin:]:
         place = part.index(survivor[0])
         assert part[place : place + 3] == survivor
-    assert output[-1] == "caught 6 of 7: 85.7%, and 0 are listed"
+    assert output[-1] == "caught 10 of 11: 90.9%, and 0 are listed"
 
 
 def test_the_search_is_left_out_on_request(tree):
     (tree / "test/proof/test_search.py").unlink()
 
-    assert scored(tree, "--unit", "tf_operator/job/x.py")[-1] == "caught 6 of 7: 85.7%, and 0 are listed"
+    assert scored(tree, "--unit", "tf_operator/job/x.py")[-1] == "caught 10 of 11: 90.9%, and 0 are listed"
 
 
 def test_what_is_listed_is_not_tried(tree):
     (tree / "test/mutants/score/equivalent.yaml").write_text(
         "- {file: tf_operator/job/x.py, line: return number % 2 == 1, instead: return number % 3 == 1, reason: no}\n"
     )
-    assert scored(tree, "tf_operator/job/x.py")[-1] == "caught 6 of 6: 100.0%, and 1 are listed"
+    assert scored(tree, "tf_operator/job/x.py")[-1] == "caught 10 of 10: 100.0%, and 1 are listed"
 
 
 def test_only_changed_lines_are_tried(tree):

@@ -23,6 +23,15 @@ def test_a_departed_pod_is_remembered_as_gone_until_it_is_in_the_status(departed
     assert departed.of("u") == ()
 
 
+def test_a_status_that_records_another_state_or_another_pod_leaves_what_came_since(departed):
+    departed.note_deleted("u", POD)
+    (pod,) = departed.of("u")
+    departed.note_recorded("u", (pod.changed(phase="Running"), pod.changed(index=1)))
+    departed.note_recorded("another job", (pod,))
+
+    assert departed.of("u") == (pod,)
+
+
 def test_there_is_one_last_state_for_each_replica_and_success_stays(departed):
     """A standby sees pods come and go for months."""
     for uid, phase in (("p1", "Failed"), ("p2", "Succeeded"), ("p3", "Failed")):

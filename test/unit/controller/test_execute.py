@@ -12,7 +12,7 @@ from support.jobs import builders
 from tf_operator.controller import resources
 from tf_operator.controller.controller import Controller
 from tf_operator.controller.metrics_hooks import ReconcileInstruments
-from tf_operator.controller.result import Turn
+from tf_operator.controller.result import DONE, Turn
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.job.tensorboard import RESOURCE
 from tf_operator.machinery.cache.consistency import OwnerKey
@@ -375,7 +375,8 @@ async def test_an_extra_that_cannot_be_deleted_holds_up_no_pod(harness):
     uid = harness.job["metadata"]["uid"]
     harness.api.fail("delete tensorboards.tensorstack.dev", refused(403, "Forbidden", "not allowed"))
 
-    await harness.executor.carry_out(seen_by(harness), Plan(actions=(gone, POD)))
+    result = await harness.executor.carry_out(seen_by(harness), Plan(actions=(gone, POD)))
+    assert result == DONE, "nothing more is to be done now"
     assert harness.api.calls == ["create pods p", "delete tensorboards.tensorstack.dev x"]
     refusal = harness.notes.rejections.get(uid, str(RESOURCE))
     assert (refusal.subject, refusal.message) == ("the deletion of the extra", "not allowed")

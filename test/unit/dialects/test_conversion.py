@@ -98,12 +98,15 @@ def test_what_only_v1_has_of_replicas_survives_an_edit_in_an_older_version(versi
     assert changed == {kind: entry | {"template": template} for kind, entry in stored["spec"]["tfReplicaSpecs"].items()}
 
 
-@pytest.mark.parametrize("replicas", ["x", {"Worker": "x"}, {"Worker": {"oomPolicy": "x"}}])
-def test_replicas_that_are_malformed_have_nothing_that_only_v1_has(replicas):
+@pytest.mark.parametrize("version", ["v1alpha1", "v1beta2"])
+@pytest.mark.parametrize("replicas", ["x", {"Worker": "x"}, {"Worker": {"oomPolicy": "x"}}, {"Worker": "x", "PS": {}}])
+def test_replicas_that_are_malformed_have_nothing_that_only_v1_has(replicas, version):
     stored = job("v1", tfReplicaSpecs=replicas)
-    assert "oomPolicy" not in str(convert(stored, "v1beta2")["spec"])
+    body = convert(stored, version)
+    assert "oomPolicy" not in str(body["spec"])
     noted = json.dumps([{"path": ["tfReplicaSpecs[]", "Worker", "oomPolicy"], "original": {"maxMemory": "8Gi"}}])
-    convert(job("v1beta2", tfReplicaSpecs=replicas, annotations={NOTES: noted}), "v1", is_written=False)
+    convert({**job(version, annotations={NOTES: noted}), "spec": body["spec"]}, "v1", is_written=False)
+    convert(job(version, tfReplicaSpecs=replicas, annotations={NOTES: noted}), "v1", is_written=False)
 
 
 def test_a_type_without_a_spec_can_be_written_in_an_older_version():
@@ -322,7 +325,7 @@ def test_a_note_is_read_up_to_the_largest_that_is_written(beyond, count):
 
 @pytest.mark.parametrize(("levels", "count"), [(100, 1), (101, 0)])
 def test_a_note_is_read_up_to_a_hundred_levels(levels, count):
-    text = '[{"path": ["x"], "original": %s%s}]' % ("[" * levels, "]" * levels)
+    text = f'[{{"path": ["x"], "original": {"[" * levels}{"]" * levels}}}]'
 
     assert len(remainder.decode(text)) == count
 

@@ -9,150 +9,26 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from support.embedded.controller_harness import FakeInformer
-from support.fake_clock import FakeClock
+from support.embedded.queue_world import ADMITTED, QUEUED, READ_POD, RUNS, RUNS_WITH_TWO, SLOT, QueueWorld
 from support.jobs import builders
-from support.jobs.templates import Template
-from tf_operator.controller.caches import OWNER, owner_of
-from tf_operator.controller.job_queue import planner, projections, queue_jobs, set_aside
-from tf_operator.controller.job_queue.planner import QueuePlanner
-from tf_operator.controller.job_queue.queue_jobs import KEEPS_ROOM_FOR, JobSource, QueueJobs
-from tf_operator.controller.job_queue.set_aside import RETRY_AFTER, SetAside
+from tf_operator.controller.job_queue import planner, queue_jobs, set_aside
+from tf_operator.controller.job_queue.queue_jobs import KEEPS_ROOM_FOR
+from tf_operator.controller.job_queue.set_aside import RETRY_AFTER
 from tf_operator.controller.job_queue.unrecorded import LEFT_OUT_FOR
-from tf_operator.controller.job_queue.usage import NodeUsage, OnNode
-from tf_operator.controller.metrics_hooks import QueueDecisions
-from tf_operator.controller.resources import PODS
-from tf_operator.dialects.kubeflow import v1
-from tf_operator.machinery.cache.store import Store
 from tf_operator.machinery.election.fence import NotLeading
 from tf_operator.machinery.transport import errors
 from tf_operator.meta import ObjectKey
-from tf_operator.planning.job_queue.schedule import Cluster, QueueRules, make_schedule
+from tf_operator.planning.job_queue.schedule import Cluster, make_schedule
 from tf_operator.planning.job_queue.shapes import MOST_RULES
 from tf_operator.planning.snapshot import Settings
-from tf_operator.projections.jobs import job_reader
 
-READ_POD = projections.counted_pod_reader((v1.API,))
-SLOT = Template().resources(requests={"example.com/slot": "1"})
-QUEUED = [{"type": "Created", "status": "True"}, {"type": "Queued", "status": "True"}]
 HAS_WAITED = {"conditions": QUEUED, "queue": {"queuedTime": "2025-12-31T23:57:30Z"}}
-
-
-class Measured(QueueDecisions):
-    """What is counted of what goes wrong."""
-
-    def __init__(self):
-        self.panics = self.left_out = self.decisions = 0
-
-    def panicked(self):
-        self.panics += 1
-
-    def set_aside(self, jobs):
-        self.left_out = jobs
-
-    def decided(self, decision):
-        self.decisions += 1
-
-
-class World:
-    """Stores that the test fills, and a client that notes what it is asked to write."""
-
-    def __init__(self, **rules):
-        self.clock, self.usage = FakeClock(), NodeUsage()
-        self.jobs, self.nodes, self.priorities = Store(), Store(), Store()
-        self.pods = Store({OWNER: owner_of})
-        self.written, self.fails, self.settings = [], None, Settings(has_job_queue=True)
-        self.refused = set()
-        source = JobSource(v1.API, FakeInformer(v1.RESOURCE, self.jobs))
-        self.measured = Measured()
-        set_aside = SetAside(self.clock, self.measured)
-        self.planner = QueuePlanner(
-            jobs=QueueJobs(
-                (source,), self.pods, self.priorities, settings=lambda: self.settings, resizes=True, set_aside=set_aside
-            ),
-            nodes=FakeInformer(projections.NODES, self.nodes),
-            pods=FakeInformer(PODS, self.pods),
-            usage=self.usage,
-            set_aside=set_aside,
-            sources=(source,),
-            client=self,
-            clock=self.clock,
-            rules=QueueRules(**rules),
-            instruments=self.measured,
-        )
-
-    async def merge_patch(self, resource, key, body, *, subresource):
-        if self.fails:
-            raise self.fails
-        if key.name in self.refused:
-            raise errors.TooLarge(413, errors.Status())
-        assert (resource, subresource) == (v1.RESOURCE, "status")
-        self.written.append((key.name, body["metadata"]["resourceVersion"], body["status"]))
-
-    def job(self, name="j", workers=2, *, version="1", namespace="ns", least=1, policy=None, **status):
-        job = builders.tfjob(name).workers(workers, template=SLOT)
-        job = job.elastic(least, 4, **policy or {}) if workers else job
-        body = job.in_namespace(namespace).body()
-        body["metadata"] |= {"uid": f"uid-{name}", "resourceVersion": version, "generation": 1}
-        body["metadata"]["creationTimestamp"] = "2025-12-31T00:00:00Z"
-        stored = job_reader(v1.API)(msgspec.json.encode(body | {"status": {"conditions": QUEUED, **status}}))
-        old = self.jobs.put(stored)
-        self.planner.on_update(old, stored) if old else self.planner.on_add(stored)
-
-    def waits(self, job, *, day=1, **status):
-        """A job that came on this day; with a status, one that runs."""
-        body = job.in_namespace("ns").body()
-        name, created = body["metadata"]["name"], f"2025-01-{day:02}T00:00:00Z"
-        body["metadata"] |= {"uid": name, "resourceVersion": "1", "creationTimestamp": created}
-        self.jobs.put(job_reader(v1.API)(msgspec.json.encode(body | {"status": status or {"conditions": QUEUED}})))
-
-    def priority(self, name, value):
-        raw = {"metadata": {"name": name, "uid": name, "resourceVersion": "1"}, "value": value}
-        self.priorities.put(projections.read_priority_class(msgspec.json.encode(raw)))
-
-    def node(self, slots, *, more=(), **spec):
-        allocatable = {"example.com/slot": f"{slots}", "pods": "9", **dict(more)}
-        status = {"allocatable": allocatable, "conditions": [READY]}
-        raw = {"metadata": {"name": "n", "uid": "n", "resourceVersion": "1"}, "spec": spec, "status": status}
-        node = projections.read_node(msgspec.json.encode(raw))
-        handler, old = OnNode(self.usage), self.nodes.put(node)
-        handler.on_update(old, node) if old else handler.on_add(node)
-
-    def pod(self, name, *, node="n", phase="Running", owner="", version="1"):
-        pod = builders.pod(name).in_namespace("ns").body()
-        pod["metadata"] |= {"uid": name, "resourceVersion": version}
-        pod["metadata"]["labels"] = {"training.kubeflow.org/operator-name": "tfjob-controller"}
-        reference = {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "name": "j", "uid": owner, "controller": True}
-        pod["metadata"]["ownerReferences"] = [reference] if owner else []
-        pod |= {"spec": {**SLOT.body()["spec"], "nodeName": node}, "status": {"phase": phase}}
-        cached_pod = READ_POD(msgspec.json.encode(pod))
-        old = self.pods.put(cached_pod)
-        self.usage.on_update(old, cached_pod) if old else self.usage.on_add(cached_pod)
-
-    async def pass_seconds(self, seconds=3):
-        task = asyncio.ensure_future(self.planner.run())
-        await self.clock.advance(seconds)
-        task.cancel()
-        await asyncio.wait([task])
-        assert task.cancelled()
-
-
-READY = {"type": "Ready", "status": "True"}
-ADMITTED = {"queuedTime": "2026-01-01T00:00:00Z", "admittedTime": "2026-01-01T00:00:00Z"}
-RUNS = {
-    "conditions": [{"type": "Created", "status": "True"}, {"type": "Running", "status": "True"}],
-    "startTime": "2026-01-01T00:00:00Z",
-    "queue": ADMITTED,
-}
-RUNS_WITH_TWO = RUNS | {"queue": ADMITTED | {"admittedWorkers": 2}}
-
-
 DIGEST = "78da7e6645428a40"
 """Of pods with one slot: an operator that works it out in another way queues every job again."""
 
 
 async def test_an_admission_is_written_once_and_guarded_by_the_version_that_it_was_decided_on():
-    world = World()
+    world = QueueWorld()
     world.node(3)
     world.job()
     await world.pass_seconds(20)
@@ -164,7 +40,7 @@ async def test_an_admission_is_written_once_and_guarded_by_the_version_that_it_w
 
 
 async def test_a_job_that_comes_while_the_queue_is_at_rest_is_admitted():
-    world = World()
+    world = QueueWorld()
     world.node(3)
     task = asyncio.ensure_future(world.planner.run())
     await world.clock.advance(5)
@@ -176,7 +52,7 @@ async def test_a_job_that_comes_while_the_queue_is_at_rest_is_admitted():
 
 async def test_a_job_that_is_queued_again_before_it_has_started_is_admitted_again():
     """Its condition says all the time that it is queued, and nothing else happens in the cluster."""
-    world = World()
+    world = QueueWorld()
     world.node(3)
     world.job(queue=ADMITTED | {"admittedPodsDigest": "another"})
     task = asyncio.ensure_future(world.planner.run())
@@ -190,7 +66,7 @@ async def test_a_job_that_is_queued_again_before_it_has_started_is_admitted_agai
 
 async def test_a_resize_from_which_no_pod_comes_or_goes_is_followed_by_another_plan():
     """Its user takes a worker away, the queue gives it back, and five minutes later it belongs to who waits."""
-    world = World()
+    world = QueueWorld()
     world.node(3)
     for index in range(2):
         world.pod(f"j-worker-{index}", owner="uid-j")
@@ -208,7 +84,7 @@ async def test_a_resize_from_which_no_pod_comes_or_goes_is_followed_by_another_p
 
 
 async def test_a_job_gives_up_workers_soon_after_it_has_saved_its_work():
-    world = World()
+    world = QueueWorld()
     world.node(1)
     world.pod("j-worker-1", owner="uid-j")
     world.waits(builders.tfjob("other").workers(1, template=SLOT), **HAS_WAITED)
@@ -221,7 +97,7 @@ async def test_a_job_gives_up_workers_soon_after_it_has_saved_its_work():
 
 
 async def test_why_a_job_cannot_fit_is_noted_once_and_taken_back_when_it_can():
-    world = World()
+    world = QueueWorld()
     world.node(2)
     world.job(workers=3, least=3)
     await world.pass_seconds(8)
@@ -241,7 +117,7 @@ async def test_why_a_job_cannot_fit_is_noted_once_and_taken_back_when_it_can():
 
 async def test_jobs_that_an_older_version_had_in_the_queue_go_on_where_they_were():
     """It kept what it decided in ``elastic``; the decision about a job takes it from there."""
-    world = World()
+    world = QueueWorld()
     world.node(6)
     older = ADMITTED | {"admittedWorkers": 2, "admittedPodsDigest": DIGEST, "node": "n"}
     world.job("admitted", conditions=QUEUED, elastic=older)
@@ -253,7 +129,7 @@ async def test_jobs_that_an_older_version_had_in_the_queue_go_on_where_they_were
 
 
 async def test_nothing_is_planned_before_the_caches_show_what_was_decided():
-    world = World()
+    world = QueueWorld()
     world.node(3)
     world.job()
     task = asyncio.ensure_future(world.planner.run())
@@ -279,7 +155,7 @@ def test_what_a_pod_asks_for_as_a_whole_is_what_it_holds_of_its_node():
     ids=["it has ended", "it is bound", "nothing that counts"],
 )
 async def test_a_pod_holds_its_room_from_when_it_is_bound_until_it_ends(before, after, admitted):
-    world = World()
+    world = QueueWorld()
     world.node(2)
     world.pod("theirs", **before)
     world.pod("theirs", version="2", **after)
@@ -291,7 +167,7 @@ async def test_a_pod_holds_its_room_from_when_it_is_bound_until_it_ends(before, 
 
 @pytest.mark.parametrize("error", [NotLeading("over"), errors.Conflict(409, errors.Status()), RuntimeError("a bug")])
 async def test_a_decision_that_was_not_written_is_made_again(error):
-    world = World()
+    world = QueueWorld()
     world.node(3)
     world.job()
     world.fails = error
@@ -304,7 +180,7 @@ async def test_a_decision_that_was_not_written_is_made_again(error):
 
 async def test_nobody_waits_for_room_that_is_given_in_vain_to_a_job_whose_status_is_refused():
     """Such as a job that is as large as an object may be: it needs no quota, and would keep idle nodes for ever."""
-    world = World()
+    world = QueueWorld()
     world.node(2)
     world.refused = {"big"}
     world.waits(builders.tfjob("big").workers(2, template=SLOT))
@@ -319,7 +195,7 @@ async def test_nobody_waits_for_room_that_is_given_in_vain_to_a_job_whose_status
 
 
 async def test_a_job_that_runs_keeps_its_workers_while_decisions_about_it_are_refused():
-    world = World()
+    world = QueueWorld()
     world.node(6)
     world.refused = {"scaled"}
     world.pod("scaled-worker-0", owner="scaled")
@@ -332,7 +208,7 @@ async def test_a_job_that_runs_keeps_its_workers_while_decisions_about_it_are_re
 
 
 async def test_an_outage_leaves_no_job_out():
-    world = World()
+    world = QueueWorld()
     world.node(2)
     world.job()
     world.fails = errors.Unavailable(503, errors.Status())
@@ -344,7 +220,7 @@ async def test_an_outage_leaves_no_job_out():
 
 
 async def test_nothing_is_planned_while_it_is_not_known_which_pods_there_are():
-    world = World()
+    world = QueueWorld()
     world.node(3)
     world.job()
     world.planner.pods = SimpleNamespace(is_stale=lambda namespace: namespace == "")
@@ -355,7 +231,7 @@ async def test_nothing_is_planned_while_it_is_not_known_which_pods_there_are():
 
 
 async def test_who_drains_decides_nothing_more():
-    world = World()
+    world = QueueWorld()
     world.node(3)
     world.job()
     await world.planner.drain()
@@ -370,7 +246,7 @@ async def test_who_drains_decides_nothing_more():
     ids=["queued", "suspended", "not seen by a reconcile"],
 )
 async def test_only_a_job_that_is_queued_is_admitted(status, is_started):
-    world = World()
+    world = QueueWorld()
     world.node(3)
     world.job(**status)
     await world.pass_seconds()
@@ -379,14 +255,14 @@ async def test_only_a_job_that_is_queued_is_admitted(status, is_started):
 
 
 async def test_what_other_pods_hold_of_a_node_is_not_free_until_they_have_ended():
-    world = World()
+    world = QueueWorld()
     world.node(2)
     world.pod("theirs")
     world.job(workers=2)
     await world.pass_seconds()
     assert [body["elastic"]["workers"] for _, _, body in world.written] == [1]
 
-    world = World()
+    world = QueueWorld()
     world.node(2)
     world.pod("theirs")
     world.pod("theirs", phase="Succeeded", version="2")
@@ -396,7 +272,7 @@ async def test_what_other_pods_hold_of_a_node_is_not_free_until_they_have_ended(
 
 
 async def test_a_running_job_grows_and_its_number_is_recorded_beside_the_one_of_the_spec():
-    world = World(grow_after=timedelta(seconds=10))
+    world = QueueWorld(grow_after=timedelta(seconds=10))
     world.node(3)
     world.job(**RUNS)
     for index in range(2):
@@ -414,7 +290,7 @@ async def test_a_running_job_grows_and_its_number_is_recorded_beside_the_one_of_
     ("slots", "workers", "is_resized"), [(4, 3, True), (7, 6, False)], ids=["some of them", "all of them"]
 )
 async def test_workers_that_an_edit_adds_wait_for_room_by_the_rank_of_their_job(slots, workers, is_resized):
-    world = World()
+    world = QueueWorld()
     world.node(slots)
     world.priority("high", 10)
     world.waits(builders.tfjob("before").workers(1, template=SLOT.spec(priorityClassName="high")), day=9)
@@ -443,7 +319,7 @@ async def test_workers_that_an_edit_adds_wait_for_room_by_the_rank_of_their_job(
 )
 async def test_parameter_servers_that_an_edit_adds_wait_for_room_by_the_rank_of_their_job(slots, status, expected):
     """The numbers of its workers stay as they were decided."""
-    world = World()
+    world = QueueWorld()
     world.node(slots)
     world.priority("high", 10)
     world.waits(builders.tfjob("before").workers(1, template=SLOT.spec(priorityClassName="high")), day=9)
@@ -460,7 +336,7 @@ async def test_parameter_servers_that_an_edit_adds_wait_for_room_by_the_rank_of_
 
 
 async def test_a_job_remembers_for_how_many_parameter_servers_it_was_admitted():
-    world = World()
+    world = QueueWorld()
     world.node(3)
     policy = {"parameterServers": {"minReplicas": 1, "maxReplicas": 3}}
     world.waits(
@@ -472,7 +348,7 @@ async def test_a_job_remembers_for_how_many_parameter_servers_it_was_admitted():
 
 
 async def test_a_job_that_was_admitted_without_workers_asks_for_room_for_those_that_an_edit_adds():
-    world = World()
+    world = QueueWorld()
     world.node(3)
     none = RUNS_WITH_TWO | {"queue": {"admittedWorkers": 0}}
     world.waits(builders.tfjob("scaled").workers(2, template=SLOT).dynamic_workers(), **none)
@@ -487,7 +363,7 @@ async def test_a_job_that_was_admitted_without_workers_asks_for_room_for_those_t
 async def test_a_job_that_asks_for_something_else_than_it_was_admitted_with_gets_nothing_more_before_it_is_queued_again(
     digest, first
 ):
-    world = World()
+    world = QueueWorld()
     world.node(3)
     world.pod("edited-worker-0", owner="edited")
     queue = ADMITTED | {"admittedWorkers": 2, "admittedParameterServers": 0, "admittedPodsDigest": digest}
@@ -500,7 +376,7 @@ async def test_a_job_that_asks_for_something_else_than_it_was_admitted_with_gets
 
 
 async def test_room_for_pods_that_nobody_places_is_kept_for_a_while():
-    world = World()
+    world = QueueWorld()
     world.node(2)
     world.job("stuck", 2, **RUNS)
     world.job("j", 2)
@@ -515,7 +391,7 @@ async def test_room_for_pods_that_nobody_places_is_kept_for_a_while():
 @pytest.mark.parametrize(("phase", "resized"), [("Restarting", []), ("Running", ["whole"])])
 @pytest.mark.parametrize("others", [0, 1], ids=["it might grow", "it might shrink"])
 async def test_a_job_is_not_resized_by_the_queue_while_it_starts_again_as_a_whole(phase, resized, others):
-    world = World(shrink_after=timedelta(seconds=1), grow_after=timedelta(seconds=1))
+    world = QueueWorld(shrink_after=timedelta(seconds=1), grow_after=timedelta(seconds=1))
     world.node(3)
     for index in range(2):
         world.pod(f"whole-worker-{index}", owner="whole", phase="Pending")
@@ -530,7 +406,7 @@ async def test_a_job_is_not_resized_by_the_queue_while_it_starts_again_as_a_whol
 
 
 async def test_a_job_that_starts_again_as_a_whole_keeps_its_room():
-    world = World()
+    world = QueueWorld()
     world.node(2)
     job = builders.tfjob("whole").workers(2, template=SLOT).restarts_as_a_whole()
     world.waits(job, **RUNS_WITH_TWO | {"conditions": [{"type": "Restarting", "status": "True"}], "attempt": 2})
@@ -541,7 +417,7 @@ async def test_a_job_that_starts_again_as_a_whole_keeps_its_room():
 
 
 async def test_no_room_is_kept_for_workers_of_an_edit_that_is_ignored():
-    world = World()
+    world = QueueWorld()
     world.node(3)
     for index in range(2):
         world.pod(f"edited-worker-{index}", owner="edited")
@@ -555,7 +431,7 @@ async def test_no_room_is_kept_for_workers_of_an_edit_that_is_ignored():
 
 async def test_room_is_kept_for_a_pod_to_come_of_a_job_with_an_edit_that_is_ignored():
     """And the numbers of such a job stay as they are."""
-    world = World(grow_after=timedelta(0))
+    world = QueueWorld(grow_after=timedelta(0))
     world.node(3)
     world.pod("edited-worker-0", owner="edited")
     sizes = {"allRunningTime": RUNS["startTime"], "replicaStatuses": {"Worker": {"clusterSize": 2}}}
@@ -574,7 +450,7 @@ async def test_room_is_kept_for_a_pod_to_come_of_a_job_with_an_edit_that_is_igno
 
 async def test_nodes_are_not_compared_with_very_many_rules_of_a_job_that_an_edit_gave_them():
     """It costs everybody's plans a second and more; so no room is kept for its pods to come."""
-    world = World()
+    world = QueueWorld()
     world.node(2)
     names = [f"node-{number}" for number in range(MOST_RULES)]
     term = {"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": names}]}
@@ -589,7 +465,7 @@ async def test_nodes_are_not_compared_with_very_many_rules_of_a_job_that_an_edit
 
 @pytest.mark.parametrize(("terms", "expected"), [(1, ["later"]), (MOST_RULES // 2, [])], ids=["few rules", "too many"])
 async def test_no_room_is_kept_on_a_node_that_a_job_avoids_unless_it_would_cost_too_much(terms, expected):
-    world = World()
+    world = QueueWorld()
     world.node(2)
     required = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "gpu", "operator": "DoesNotExist"}]}] * terms}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
@@ -604,7 +480,7 @@ async def test_no_room_is_kept_on_a_node_that_a_job_avoids_unless_it_would_cost_
 
 async def test_no_room_is_kept_for_pods_that_are_refused():
     """Else who has no quota at all keeps idle nodes from everybody, by one job after the other."""
-    world = World()
+    world = QueueWorld()
     world.node(2)
     world.job("refused", 2, version="7", **RUNS, pending={"type": "Rejected", "object": "pod refused-worker-0"})
     world.job("j", 2, least=2)
@@ -615,7 +491,7 @@ async def test_no_room_is_kept_for_pods_that_are_refused():
 
 async def test_a_job_ranks_by_the_class_that_all_its_pods_carry():
     """No quota for a class, and no admission, sees what only the job says."""
-    world = World()
+    world = QueueWorld()
     world.node(2)
     world.job("early", 1)
     high, low = (SLOT.spec(priorityClassName=name) for name in ("high", "low"))
@@ -630,7 +506,7 @@ async def test_a_job_ranks_by_the_class_that_all_its_pods_carry():
 
 async def test_a_job_that_has_pods_ranks_by_their_class_whatever_its_template_says_now():
     """An edit of the template takes nobody's turn, and protects no worker that runs."""
-    world = World()
+    world = QueueWorld()
     world.node(3)
     world.priority("high", 10)
     for index in range(2):
@@ -645,7 +521,7 @@ async def test_a_job_that_has_pods_ranks_by_their_class_whatever_its_template_sa
 
 async def test_a_class_that_the_operator_gives_to_pods_counts():
     """Pods of a native gang get it."""
-    world = World()
+    world = QueueWorld()
     world.settings = Settings(gang_scheduler="native")
     world.node(1)
     world.priority("high", 10)
@@ -657,7 +533,7 @@ async def test_a_class_that_the_operator_gives_to_pods_counts():
 
 
 async def test_what_the_operator_adds_to_a_pod_is_counted_for_as_long_as_it_adds_it():
-    world = World()
+    world = QueueWorld()
     world.settings = Settings(restarts_in_place=True)
     world.node(2, more={"cpu": "15m", "memory": "1Gi"})
     world.job("j", 2, least=2, policy={"restartInPlace": True})
@@ -671,7 +547,7 @@ async def test_what_the_operator_adds_to_a_pod_is_counted_for_as_long_as_it_adds
 
 
 async def test_a_job_without_pods_is_not_in_the_queue_and_stops_nobody():
-    world = World()
+    world = QueueWorld()
     world.node(3)
     world.job("empty", 0)
     world.job("j", 2)
@@ -694,7 +570,7 @@ def panic_on(world, monkeypatch, *names):
 
 
 async def test_a_job_on_which_plans_panic_is_left_out_until_it_changes_or_a_minute_is_over(monkeypatch):
-    world = World()
+    world = QueueWorld()
     panic_on(world, monkeypatch, "bad")
     world.node(9)
     for name in ("a", "bad", "z"):
@@ -713,7 +589,7 @@ async def test_a_job_on_which_plans_panic_is_left_out_until_it_changes_or_a_minu
 
 
 async def test_of_jobs_that_are_left_out_for_several_reasons_the_first_is_tried_again_first(monkeypatch):
-    world = World()
+    world = QueueWorld()
     panic_on(world, monkeypatch, "bad")
     world.node(9)
     world.job("bad", 1)
@@ -731,7 +607,7 @@ async def test_of_jobs_that_are_left_out_for_several_reasons_the_first_is_tried_
 
 
 async def test_a_namespace_whose_every_job_panics_is_left_out_as_a_whole(monkeypatch):
-    world, names = World(), [f"bad-{number:02}" for number in range(30)]
+    world, names = QueueWorld(), [f"bad-{number:02}" for number in range(30)]
     panic_on(world, monkeypatch, *names)
     world.node(3)
     for name in names:
@@ -747,7 +623,7 @@ async def test_a_namespace_whose_every_job_panics_is_left_out_as_a_whole(monkeyp
 
 
 async def test_a_queue_that_cannot_plan_says_for_how_long_and_one_that_does_not_lead_is_not_late(monkeypatch):
-    world = World()
+    world = QueueWorld()
     world.node(3)
     world.job()
     monkeypatch.setattr(planner.QueuePlanner, "_schedule", lambda *_: 1 / 0)
@@ -765,7 +641,7 @@ async def test_a_queue_that_cannot_plan_says_for_how_long_and_one_that_does_not_
 
 
 async def test_a_queue_that_may_not_read_nodes_is_late_too():
-    world = World()
+    world = QueueWorld()
     world.job()
     world.planner.nodes = SimpleNamespace(store=world.nodes, is_stale=lambda _namespace: True)
     task = asyncio.ensure_future(world.planner.run())
@@ -783,7 +659,7 @@ async def test_what_is_no_fault_of_a_job_is_blamed_on_none(monkeypatch, clock):
 @pytest.mark.parametrize(("seconds", "starts"), [(300, True), (900, False), (2**62, False)])
 async def test_room_that_is_kept_is_lent_to_a_job_whose_deadline_comes_first(seconds, starts):
     """Also a deadline past the end of the calendar is one."""
-    world = World()
+    world = QueueWorld()
     world.node(3)
     world.waits(builders.tfjob("runs").workers(2, template=SLOT).deadline(600), **RUNS)
     for index in range(2):
@@ -797,7 +673,7 @@ async def test_room_that_is_kept_is_lent_to_a_job_whose_deadline_comes_first(sec
 
 
 async def test_a_job_is_read_once_for_each_version_of_it_and_again_with_other_settings(monkeypatch):
-    world = World()
+    world = QueueWorld()
     read = Mock(side_effect=queue_jobs.job_of)
     monkeypatch.setattr(queue_jobs, "job_of", read)
     for index in range(2):
@@ -814,7 +690,7 @@ async def test_a_job_is_read_once_for_each_version_of_it_and_again_with_other_se
 
 
 async def test_room_is_kept_for_who_has_waited_long_and_said_once():
-    world = World()
+    world = QueueWorld()
     world.node(3)
     world.job("runs", 2, version="7", **RUNS)
     for index in range(2):
@@ -831,7 +707,7 @@ async def test_room_is_kept_for_who_has_waited_long_and_said_once():
 
 
 async def test_an_idle_cluster_is_not_planned_again():
-    world = World()
+    world = QueueWorld()
     world.node(1)
     world.job("waits")
     world.job("runs", **RUNS)

@@ -99,12 +99,26 @@ def test_a_template_that_is_none_is_empty_in_v1_where_it_is_stored_and_refused_w
         ([item(policy="Never")], {}, {"Master": {"restartPolicy": "Never"}}),
         ([item(), item("WORKER")], {}, {"Master": {"restartPolicy": "Always"}, "Worker": {"restartPolicy": "Always"}}),
         ([item(tfPort=3000)], {}, {"Master": {"ports": [{"name": "tfjob-port", "containerPort": 3000}]}}),
+        ([item(tfPort=65535)], {}, {"Master": {"ports": [{"name": "tfjob-port", "containerPort": 65535}]}}),
+        ([item(tfPort=65536)], {}, {"Master": {"ports": None}}),
+        ([item(tfPort=0)], {}, {"Master": {"ports": None}}),
         ([item()], {"schedulerName": "s"}, {"Master": {"schedulerName": "s"}}),
         ([item("PS", container={"name": "x"})], {"tfImage": "j"}, {"PS": {"images": ["i", "j"]}}),
         ([item("PS")], {}, {"PS": {"images": ["i"]}}),
         ([{"tfReplicaType": "PS", "template": None}], {}, {"PS": {"restartPolicy": "OnFailure"}}),
     ],
-    ids=["policy", "no policy", "port", "scheduler", "server beside a container", "own server", "no template"],
+    ids=[
+        "policy",
+        "no policy",
+        "port",
+        "last port",
+        "no port",
+        "port 0",
+        "scheduler",
+        "server beside a container",
+        "own server",
+        "no template",
+    ],
 )
 def test_what_the_list_says_is_in_the_templates_of_v1(
     items: list[Any], spec: dict[str, Any], replicas: dict[str, Any]
