@@ -240,6 +240,20 @@ async def test_a_pod_that_failed_and_was_deleted_before_anybody_looked_has_faile
     assert (gone.phase, gone.is_terminating) == ("Failed", False)
 
 
+async def test_what_becomes_known_of_a_pod_after_its_end_is_in_its_last_state(harness):
+    await harness.settle()
+    ran = next(iter(harness.caches.pods.store))
+    failed = structs.replace(ran, pod=structs.replace(ran.pod, phase="Failed"))
+    known = structs.replace(ran, pod=structs.replace(failed.pod, main=MainContainer(exit_code=3)))
+
+    for old, new in ((ran, failed), (failed, known)):
+        harness.on_pod.on_update(old, new)
+    harness.on_pod.on_delete(known, final_state_known=True)
+
+    (gone,) = harness.notes.departed_pods.of(harness.job["metadata"]["uid"])
+    assert gone.main.exit_code == 3
+
+
 def test_a_deleted_pod_that_is_no_replica_is_not_kept(harness):
     harness.on_pod.on_delete(
         CachedPod(ObjectMeta("x", "ns", "p", "9"), harness.job["metadata"]["uid"], None), final_state_known=True

@@ -1,5 +1,6 @@
 """From a plan to Events, metrics and the log."""
 
+import json
 import logging
 from hashlib import sha256
 
@@ -15,6 +16,7 @@ from tf_operator.controller.reporter import PlanReporter
 from tf_operator.dialects.kubeflow.v1 import API, PROFILE
 from tf_operator.job.record import (
     FailureCause,
+    FirstFailure,
     JobPhase,
     JobRecord,
     ReplicaType,
@@ -155,6 +157,21 @@ def test_many_replicas_are_named_up_to_a_bound_and_a_queued_job_says_why(caplog)
     assert records[0]["replica"].endswith("Worker-7, and 2 more")
     assert records[1]["reason"] == "NoRoom"
     assert (records[2]["reason"], records[2]["duration_seconds"]) == ("TFJobInvalidSpec", None)
+
+
+def test_of_a_message_so_much_is_logged_as_the_names_of_the_job_leave_room_for():
+    def longest(length):
+        key = ObjectKey("n" * length, "j" * length)
+        ends = (job_log.ended(key, failed(message="x" * size), {}, {}) for size in range(200, 800))
+        return 2 * length + max(len(json.dumps(end)) for end in ends)
+
+    def failed(**fields):
+        return JobRecord(JobPhase.FAILED, first_failure=FirstFailure("p", **fields), usage={"cpuSeconds": 1})
+
+    assert 640 < longest(1) == longest(63) <= 680
+    made_up = failed().changed(usage={f"{letter * 200}/n": 1 for letter in "abcd"})
+    assert "usage" in job_log.ended(JOB.key, failed(), {}, {})
+    assert "usage" not in job_log.ended(JOB.key, made_up, {}, {})
 
 
 def test_below_its_level_nothing_is_logged(caplog):

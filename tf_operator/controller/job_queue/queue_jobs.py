@@ -14,6 +14,7 @@ from tf_operator.controller.job_queue.projections import CachedPriorityClass, Co
 from tf_operator.controller.job_queue.set_aside import SetAside
 from tf_operator.dialects.served import ServedAPI
 from tf_operator.job import naming, templates
+from tf_operator.job.progress import MOST_REMAINING
 from tf_operator.job.record import JobPhase, PendingKind, ReplicaType
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.job.validation import validate
@@ -31,8 +32,6 @@ from tf_operator.projections.jobs import StoredJob, job_of
 
 KEEPS_ROOM_FOR: Final = timedelta(minutes=5)
 """So long room is kept for pods that no scheduler places: their job may not fit for a reason that is not known here."""
-_TEN_YEARS: Final = 315_360_000
-"""Seconds. A deadline may be past the end of the calendar."""
 _BEGINNING: Final = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 
 
@@ -221,4 +220,5 @@ def _requested_servers(job: TrainingJob) -> int:
 
 def _longest(job: TrainingJob) -> timedelta | None:
     seconds = job.run_policy.deadline_seconds
-    return None if seconds is None else timedelta(seconds=min(seconds, _TEN_YEARS))
+    # It may be past the end of the calendar.
+    return None if seconds is None else timedelta(seconds=min(seconds, MOST_REMAINING))

@@ -43,6 +43,8 @@ async def test_the_next_plan_is_for_the_job_that_was_left_out_first(kind):
     await clock.advance(seconds - 10)
     jobs.keep({"first", "second"})
     assert jobs.next_retry == began + seconds + 10
+    jobs.keep(set())
+    assert jobs.next_retry is None
 
 
 async def test_a_job_is_set_aside_for_as_long_as_it_exists_and_a_minute():

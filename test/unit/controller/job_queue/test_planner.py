@@ -165,13 +165,22 @@ async def test_a_pod_holds_its_room_from_when_it_is_bound_until_it_ends(before, 
     assert [name for name, *_ in world.written] == admitted
 
 
-@pytest.mark.parametrize("error", [NotLeading("over"), errors.Conflict(409, errors.Status()), RuntimeError("a bug")])
-async def test_a_decision_that_was_not_written_is_made_again(error):
+@pytest.mark.parametrize(
+    ("error", "logged"),
+    [
+        (NotLeading("over"), []),
+        (errors.Conflict(409, errors.Status()), ["a decision was not recorded"]),
+        (RuntimeError("a bug"), ["planning the job queue panicked; retrying"]),
+    ],
+)
+async def test_a_decision_that_was_not_written_is_made_again_and_the_log_says_why(error, logged):
     world = QueueWorld()
     world.node(3)
     world.job()
     world.fails = error
-    await world.pass_seconds(2)
+    with capture_logs() as logs:
+        await world.pass_seconds(2)
+    assert [*dict.fromkeys(record["event"] for record in logs)] == logged
     world.fails = None
     await world.pass_seconds(2)
 
@@ -345,6 +354,18 @@ async def test_a_job_remembers_for_how_many_parameter_servers_it_was_admitted():
     await world.pass_seconds(2)
 
     assert [patch["queue"]["admittedParameterServers"] for _, _, patch in world.written] == [1]
+
+
+@pytest.mark.parametrize(("asked_for", "written"), [(3, []), (2, [("j", 3)])], ids=["no edit", "an edit"])
+async def test_workers_that_an_edit_adds_come_at_once_and_those_that_the_queue_has_taken_later(asked_for, written):
+    world = QueueWorld()
+    world.node(3)
+    for index in range(2):
+        world.pod(f"j-worker-{index}", owner="uid-j")
+    world.job("j", 3, **RUNS_WITH_TWO, elastic={"workers": 2, "specWorkers": asked_for})
+    await world.pass_seconds(5)
+
+    assert [(name, patch["queue"]["admittedWorkers"]) for name, _, patch in world.written] == written
 
 
 async def test_a_job_that_was_admitted_without_workers_asks_for_room_for_those_that_an_edit_adds():

@@ -474,6 +474,32 @@ def test_a_job_of_v1_with_a_chief_shows_it_as_the_master_and_leaves_out_counts_t
     assert [(row["tf_replica_type"], row["state"]) for row in rows] == [("MASTER", "Succeeded")]
 
 
+@pytest.mark.parametrize(
+    ("phase", "shown"),
+    [(JobPhase.CREATED, "Creating"), (JobPhase.RUNNING, "Running"), (JobPhase.RESTARTING, "Running")],
+)
+def test_a_job_of_v1_has_run_since_its_start_for_only_one_of_v1alpha1_notes_when_it_first_did(
+    phase: JobPhase, shown: str
+) -> None:
+    created = convert(example(), "v1")
+    for stored, expected in ((without_notes(created) | {"metadata": {"name": "j"}}, shown), (created, "Creating")):
+        status = v1.API.write_status(report(v1.API.read_object(stored), phase=phase), {})
+        assert convert(stored | {"status": status}, "v1alpha1")["status"]["phase"] == expected
+
+
+@pytest.mark.parametrize(
+    ("is_of_v1", "failed", "state"), [(True, 1, "Failed"), (True, 0, "Running"), (False, 1, "Running")]
+)
+def test_of_a_job_of_v1_a_replica_has_failed_whose_pod_has(is_of_v1: bool, failed: int, state: str) -> None:
+    """Of one of v1alpha1 only a replica that is not started again has."""
+    stored = convert(example(), "v1")
+    stored = without_notes(stored) | {"metadata": {"name": "j"}} if is_of_v1 else stored
+    status = v1.API.write_status(report(v1.API.read_object(stored), phase=JobPhase.RUNNING), {})
+    status["replicaStatuses"]["Master"]["failed"] = failed
+    rows = convert(stored | {"status": status}, "v1alpha1")["status"]["replicaStatuses"]
+    assert {row["tf_replica_type"]: row["state"] for row in rows}["MASTER"] == state
+
+
 def test_a_job_that_was_never_reconciled_has_no_phase() -> None:
     assert "phase" not in convert(convert(example(), "v1") | {"status": {"theirs": 1}}, "v1alpha1")["status"]
 

@@ -18,6 +18,7 @@ from tf_operator.dialects.kubeflow.versions.v1alpha2_to_v1beta2 import REPLICAS
 from tf_operator.dialects.replica_lists import CONTAINER
 from tf_operator.dialects.schema_fit import Misfit, fit
 from tf_operator.dialects.served import Crd
+from tf_operator.job import defaults
 from tf_operator.job.memory import MemoryLimit, OOMPolicy
 from tf_operator.job.training_job import FieldError
 from tf_operator.meta import Body, text_of
@@ -40,7 +41,7 @@ def too_small(body: Body) -> Iterator[Misfit]:
     replicas = object_of(object_of(body, "spec"), REPLICAS)
     for kind in replicas:
         entry = object_of(replicas, kind)
-        policy = OOMPolicy(0, text_of(object_of(entry, "oomPolicy"), "maxMemory"))
+        policy = OOMPolicy(defaults.GROWTH_PERCENT, text_of(object_of(entry, "oomPolicy"), "maxMemory"))
         limit = MemoryLimit.of(policy, object_of(entry, "template"), CONTAINER, "")
         if limit and limit.problem:
             yield Misfit(f"{_REPLICAS}.{kind}.oomPolicy.maxMemory", limit.problem)
