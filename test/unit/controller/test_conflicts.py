@@ -170,7 +170,9 @@ async def test_time_begins_when_the_caches_are_complete_however_long_that_takes(
 
 
 async def test_the_start_waits_while_jobs_of_another_one_are_under_way(lookout):
-    waiting = await lookout.begin(job(), job(("manager", EARLIER)))
+    with capture_logs() as logs:
+        waiting = await lookout.begin(job(), job(("manager", EARLIER)))
+    assert [entry["seconds"] for entry in logs] == [WATCH_FOR], "the log says why it waits"
     await lookout.clock.advance(WATCH_FOR - 1)
     assert not waiting.done()
 

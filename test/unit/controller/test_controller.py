@@ -86,11 +86,15 @@ async def test_whoever_gave_way_waits_behind_what_came_later_until_it_is_done(ha
 
 
 @pytest.mark.parametrize(
-    ("error", "bugs"),
-    [(refused(409, "Conflict"), 0), (NotLeading("no"), 0), (ZeroDivisionError("bug"), 1)],
+    ("error", "bugs", "logged"),
+    [
+        (refused(409, "Conflict"), 0, [("info", "reconcile failed; retrying")]),
+        (NotLeading("no"), 0, []),
+        (ZeroDivisionError("bug"), 1, [("error", "reconcile panicked; retrying")]),
+    ],
     ids=["failed", "not leading", "a bug"],
 )
-async def test_a_pass_that_did_not_end_well_comes_back_after_a_growing_delay(harness, error, bugs):
+async def test_a_pass_that_did_not_end_well_comes_back_after_a_growing_delay(harness, error, bugs, logged):
     controller = make(harness, error, error)
     with structlog.testing.capture_logs() as logs:
         await controller.process(KEY)
@@ -99,7 +103,7 @@ async def test_a_pass_that_did_not_end_well_comes_back_after_a_growing_delay(har
     assert controller.instruments.results == [ReconcileResult.ERROR] * 2
     assert controller.instruments.bugs == 2 * bugs
     assert harness.queue.retries(KEY) == 2
-    assert [entry["log_level"] for entry in logs] == (["error"] * 2 if bugs else ["info"] * 2)[: len(logs)]
+    assert [(entry["log_level"], entry["event"]) for entry in logs] == logged * 2
 
 
 async def test_what_failed_before_and_ends_well_now_is_forgiven(harness):

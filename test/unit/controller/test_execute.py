@@ -5,6 +5,7 @@ from datetime import timedelta
 from functools import partial
 
 import pytest
+from structlog.testing import capture_logs
 
 from support.embedded.controller_harness import KEY, Harness
 from support.embedded.embedded_api import refused
@@ -329,8 +330,10 @@ async def test_after_a_dependency_that_is_refused_no_pod_is_created(harness):
         POD,
     )
 
-    await harness.executor.carry_out(seen_by(harness), Plan(actions=actions))
+    with capture_logs() as logs:
+        await harness.executor.carry_out(seen_by(harness), Plan(actions=actions))
 
+    assert [(entry["event"], entry["what"]) for entry in logs] == [("a create was rejected", "Service board")]
     assert harness.api.calls == ["create services board"]
     assert harness.notes.rejections.get(harness.job["metadata"]["uid"]).subject == "Service board"
 
@@ -349,7 +352,9 @@ async def test_what_the_job_continues_without_is_made_last_and_a_refusal_of_it_i
     assert notes.rejections.get(uid, str(RESOURCE)) is None
     extra_uid = harness.api.of(RESOURCE)[0]["metadata"]["uid"]
     change = Patch(RESOURCE, "x", extra_uid, "the change", {"metadata": {"a": "b"}}, Stage.EXTRAS)
-    await harness.executor.carry_out(seen_by(harness), Plan(actions=(change,)))
+    with capture_logs() as logs:
+        await harness.executor.carry_out(seen_by(harness), Plan(actions=(change,)))
+    assert [(entry["event"], entry["what"]) for entry in logs] == [("a change was rejected", "the change")]
     assert (notes.rejections.get(uid), notes.rejections.get(uid, str(RESOURCE)).code) == (None, 422)
     await harness.executor.carry_out(seen_by(harness), Plan(actions=(change,)))
     assert notes.rejections.get(uid, str(RESOURCE)) is None
@@ -375,8 +380,10 @@ async def test_an_extra_that_cannot_be_deleted_holds_up_no_pod(harness):
     uid = harness.job["metadata"]["uid"]
     harness.api.fail("delete tensorboards.tensorstack.dev", refused(403, "Forbidden", "not allowed"))
 
-    result = await harness.executor.carry_out(seen_by(harness), Plan(actions=(gone, POD)))
+    with capture_logs() as logs:
+        result = await harness.executor.carry_out(seen_by(harness), Plan(actions=(gone, POD)))
     assert result == DONE, "nothing more is to be done now"
+    assert [(entry["event"], entry["what"]) for entry in logs] == [("a deletion was rejected", gone.reason)]
     assert harness.api.calls == ["create pods p", "delete tensorboards.tensorstack.dev x"]
     refusal = harness.notes.rejections.get(uid, str(RESOURCE))
     assert (refusal.subject, refusal.message) == ("the deletion of the extra", "not allowed")

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import msgspec
 import pytest
+from structlog.testing import capture_logs
 
 from support.embedded.controller_harness import JOBS, KEY, FakeInformer, Harness
 from support.embedded.embedded_api import refused
@@ -266,4 +267,6 @@ async def test_an_object_that_cannot_be_read_costs_a_live_read_only_itself(harne
     pod = harness.api.of(resources.PODS)[0]
     harness.api.put(resources.PODS, pod | {"status": {"phase": 5}})
 
-    assert [pod.name for pod in (await live(harness)).pods] == ["j-worker-1", "j-worker-2"]
+    with capture_logs() as logs:
+        assert [pod.name for pod in (await live(harness)).pods] == ["j-worker-1", "j-worker-2"]
+    assert [(entry["event"], entry["resource"]) for entry in logs] == [("an object cannot be decoded", "pods")]

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import pytest
 from msgspec import structs
+from structlog.testing import capture_logs
 
 from support.embedded.controller_harness import JOBS, KEY, Harness
 from support.embedded.embedded_api import refused
@@ -406,7 +407,9 @@ async def test_what_keeps_a_pod_from_starting_is_said_with_the_words_of_its_even
     harness.sync()
     await harness.settle()
     await harness.clock.advance(121)
-    await harness.settle()
+    with capture_logs() as logs:
+        await harness.settle()
+    assert ("the events of a pod cannot be read" in [entry["event"] for entry in logs]) is not may_read
     lists = harness.api.calls.count("list events")
     await harness.clock.advance(600)
     await harness.settle()
@@ -511,10 +514,12 @@ async def test_a_live_read_without_pod_groups_creates_nothing_and_keeps_the_dead
     harness.api.fail("list podgroups", *[refused(404, "")] * 3)
     harness.api.calls.clear()
 
-    for seconds in (6, 25, 0):
-        await harness.reconcile()
-        await harness.clock.advance(seconds)
+    with capture_logs() as logs:
+        for seconds in (6, 25, 0):
+            await harness.reconcile()
+            await harness.clock.advance(seconds)
 
+    assert "the PodGroups cannot be listed" in [entry["event"] for entry in logs]
     assert not [call for call in harness.api.calls if call.startswith("create")]
     assert conditions(harness)[-1] == "Failed=True"
     assert harness.api.of(resources.PODS) == []

@@ -194,8 +194,10 @@ async def test_nobody_waits_for_room_that_is_given_in_vain_to_a_job_whose_status
     world.refused = {"big"}
     world.waits(builders.tfjob("big").workers(2, template=SLOT))
     world.waits(builders.tfjob("later").workers(1, template=SLOT), day=2)
-    await world.pass_seconds(8)
+    with capture_logs() as logs:
+        await world.pass_seconds(8)
     assert [name for name, *_ in world.written] == ["later"]
+    assert [record["job"] for record in logs if record["log_level"] == "warning"] == ["ns/big"]
 
     world.refused = set()
     world.node(3)
@@ -596,8 +598,10 @@ async def test_a_job_on_which_plans_panic_is_left_out_until_it_changes_or_a_minu
     world.node(9)
     for name in ("a", "bad", "z"):
         world.job(name, 1)
-    await world.pass_seconds(2)
+    with capture_logs() as logs:
+        await world.pass_seconds(2)
     assert [name for name, *_ in world.written] == ["a", "z"]
+    assert [record["job_name"] for record in logs if record["log_level"] == "error"] == ["bad"]
     assert (world.measured.panics, world.measured.left_out) == (1, 1)
 
     world.job("bad", 1, version="2")

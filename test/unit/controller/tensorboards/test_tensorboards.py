@@ -1,6 +1,7 @@
 """The controller of TensorBoards without a server: who asks, who is reconciled, and what a refusal leads to."""
 
 import json
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 
@@ -145,11 +146,9 @@ async def test_a_tensorboard_gets_its_children_and_a_status():
 async def test_a_refusal_is_in_the_status_and_only_what_may_pass_is_tried_again(error, is_retried):
     writer = FakeWriter({"Deployment": error})
     controller = reconciler(TensorBoardObjects(cache(board())), writer)
-    if is_retried:
-        with pytest.raises(type(error)):
-            await controller.reconcile(KEY)
-    else:
+    with capture_logs() as logs, pytest.raises(type(error)) if is_retried else nullcontext():
         assert await controller.reconcile(KEY) == DONE
+    assert [entry["event"] for entry in logs] == ["a part of a TensorBoard was rejected"]
     assert writer.calls[1:] == ['TensorBoard status {"message": "not so", "phase": "Pending"}']
 
 
