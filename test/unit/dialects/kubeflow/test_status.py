@@ -1,8 +1,10 @@
 """What the status of a TFJob remembers, whoever wrote it; and nothing of what others have written is lost."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from msgspec import structs
 
 from tf_operator.dialects import merge_patch
 from tf_operator.dialects.kubeflow import status as dialect
@@ -14,10 +16,11 @@ from tf_operator.job.record import (
     FirstFailure,
     JobPhase,
     JobRecord,
+    ReplicaRecord,
     ReplicaType,
     RestartRecord,
 )
-from tf_operator.job.report import JobReport
+from tf_operator.job.report import JobReport, ReplicaCounts
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.meta import ObjectKey
 
@@ -124,6 +127,43 @@ def test_a_condition_of_somebody_else_is_written_back_as_it_is(theirs):
 
     assert entries[0] == theirs
     assert [entry["type"] for entry in entries[1:]] == ["Created"]
+
+
+def test_what_others_keep_in_a_status_stays_beside_the_counts():
+    theirs = {"Worker": {"theirs": 2, "active": 5, "memory": "1Gi"}, "Theirs": {"x": 3}}
+    record = JobRecord(JobPhase.RUNNING, replicas={ReplicaType.WORKER: ReplicaRecord(restarts=1)})
+    report = JobReport(JOB, record, NOON, counts={ReplicaType.WORKER: ReplicaCounts(active=1)})
+
+    status = dialect.write(report, {"theirs": 1, "replicaStatuses": theirs, "firstRunTime": TIME})
+    assert (status["theirs"], "firstRunTime" in status) == (1, False)
+    assert status["replicaStatuses"] == {"Worker": {"active": 1, "restarts": 1, "theirs": 2}, "Theirs": {"x": 3}}
+
+
+def test_what_was_counted_stays_where_nothing_is_counted():
+    record = JobRecord(JobPhase.RUNNING, replicas={ReplicaType.WORKER: ReplicaRecord()})
+    counts = {"active": 4, "succeeded": 3, "failed": 2, "pending": 1}
+    status = written(record, {"ready": "4/9", "replicaStatuses": {"Worker": counts}})
+
+    assert (status["ready"], status["replicaStatuses"]) == ("4/9", {"Worker": counts})
+
+
+@pytest.mark.parametrize(
+    ("changes", "fields"),
+    [
+        ({}, {}),
+        ({"clean_up_time": NOON}, {"cleanUpTime": TIME}),
+        ({"completion_time": NOON}, {"completionTime": TIME}),
+    ],
+    ids=["nothing", "the clean-up", "the end of an invalid job"],
+)
+def test_after_the_end_only_what_has_changed_is_written(changes, fields):
+    """The rest may be another operator's, in its own spelling."""
+    stored = conditions("Succeeded") | {"completionTime": "2026-03-01T13:00:00.5+02:00", "ready": "x"}
+    ended = structs.replace(JOB, record=dialect.read(stored))
+
+    report = JobReport(ended, ended.record.changed(**changes), NOON)
+    assert dialect.write(report, stored) == stored | fields
+    assert dialect.write(replace(report, message="It ended."), stored)["conditions"][-1]["message"] == "It ended."
 
 
 def test_a_record_of_a_job_that_was_never_reconciled_has_no_conditions():
