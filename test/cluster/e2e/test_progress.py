@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lab.tools.build import REQUIREMENTS
-from support.jobs.real_namespace import PATIENCE_SECONDS, small_job
+from support.jobs.real_namespace import PATIENCE_SECONDS, Program, small_job
 from support.settle import eventually
 
 LOCK = REQUIREMENTS.with_name("clients.txt")
@@ -44,9 +44,9 @@ def install(folder, version):
 
 
 @pytest.fixture
-async def reporting_pod(here, sleeps, tmp_path):
-    """The pod of a running job that may report, where the clients are installed."""
-    job = small_job("reports", sleeps)
+async def reporting_pod(here, images, sleeps, tmp_path):
+    """The pod of a running job that may report, where the clients are installed: what runs a program in it."""
+    job = small_job("reports", Program(images.training, sleeps.lines))  # the operator's image cannot load numpy
     job["spec"]["runPolicy"]["progressPolicy"] = {"reports": True}
     here.kubectl.create(job)
     await here.wait_state("reports", "Running")
