@@ -80,6 +80,10 @@ def test_a_new_leader_counts_no_failure_that_its_predecessor_has_counted(departe
     departed.note_deleted("u", POD)
     departed.note_deleted("u", Pod("j-worker-1", "p1", ReplicaType.WORKER, 1, phase="Succeeded"))
 
+    departed.note_terminating("u", POD.changed(uid="another"))
+
     departed.begin_term()
 
     assert [pod.name for pod in departed.of("u")] == ["j-worker-1"]
+    departed.note_deleted("u", POD.changed(uid="another", is_terminating=True))
+    assert [pod.is_terminating for pod in departed.of("u") if pod.index == 0] == [True]

@@ -6,7 +6,9 @@ from support.embedded.embedded_api import refused
 from support.fake_clock import FakeClock
 from tf_operator.controller.job_notes import JobNotes
 from tf_operator.controller.status_batches import StatusBatches
+from tf_operator.job.progress import Progress
 from tf_operator.job.record import ReplicaType
+from tf_operator.meta import ObjectKey
 from tf_operator.planning.actions import Create
 from tf_operator.planning.bodies.children import PODS
 from tf_operator.planning.snapshot import Pod
@@ -46,6 +48,24 @@ def test_whatever_was_noted_goes_with_the_job(notes, note):
     notes.forget("u")
 
     assert len(notes) == 0
+
+
+async def test_a_term_begins_without_what_was_noted_before(clock):
+    notes = JobNotes(clock, {"u": "Running"}.get)
+    notes.rejections.note("u", CREATE, refused(403, "Forbidden", "quota"))
+    notes.rejections.note_taken("u", "ns", CREATE)
+    notes.departed_pods.note_deleted("u", POD)
+    notes.status_batches.note_created("u", "a")
+    notes.status_batches.note_progress("u")
+    notes.progress_reports.add("u", Progress(1))
+    await clock.advance(5)
+
+    notes.begin_term()
+
+    assert (notes.rejections.of("u"), notes.departed_pods.of("u")) == ({}, ())
+    assert notes.rejections.note_freed(str(PODS), ObjectKey("ns", "a")) == ""
+    assert (notes.status_batches.take_created("u"), notes.status_batches.time_left("u", 1.0)) == ([], 1.0)
+    assert notes.progress_reports.of("u", clock.now()) is None
 
 
 async def test_progress_is_collected_from_the_first_and_not_from_every_reconcile(clock):

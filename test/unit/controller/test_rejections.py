@@ -6,6 +6,7 @@ from support.embedded.embedded_api import refused
 from support.fake_clock import FakeClock
 from tf_operator.controller.rejections import Rejections
 from tf_operator.machinery.transport import errors
+from tf_operator.meta import ObjectKey
 from tf_operator.planning import rejections as planning
 from tf_operator.planning.actions import Create, Delete, Patch, Stage
 from tf_operator.planning.bodies.children import PODS, SERVICES
@@ -117,6 +118,23 @@ def test_refusals_of_what_the_job_continues_without_are_kept_by_kind_and_apart_f
     assert [kind for kind in kinds if rejections.get("u", kind)] == ["", "services"]
     rejections.forget("u")
     assert (rejections.of("u"), len(rejections)) == ({}, 0)
+
+
+def test_each_job_waits_for_its_own_name_until_it_has_it_or_is_gone():
+    rejections = Rejections(FakeClock(), {"u", "v", "w"}.__contains__)
+    for uid in "uvw":
+        rejections.note_taken(uid, "ns", pod(uid))
+    assert len(rejections) == 3
+    for uid in "uv":
+        rejections.note(uid, pod(uid), refused(409, "AlreadyExists"))
+    rejections.clear("u")
+    rejections.forget("v")
+    rejections.note_taken("gone", "ns", pod("gone"))
+
+    assert [rejections.note_freed("pods", ObjectKey("ns", name)) for name in ("u", "v", "w", "gone")] == [
+        *("", "", "w", "")
+    ]
+    assert len(rejections) == 0
 
 
 @pytest.mark.parametrize(

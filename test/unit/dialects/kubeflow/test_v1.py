@@ -3,11 +3,13 @@
 import json
 
 import pytest
+from msgspec import structs
 
 from support.jobs.builders import tfjob
 from support.jobs.snapshots import job_of
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.served import JobSummary
+from tf_operator.job.memory import OOMPolicy
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.training_job import CleanPodPolicy, RestartPolicy, SchedulingPolicy, SuccessPolicy
 from tf_operator.meta import ObjectKey, parse_time
@@ -49,7 +51,7 @@ def test_everything_that_can_be_said_is_read():
 
 def test_policies_directly_in_the_spec_are_in_force_where_the_run_policy_says_nothing():
     old = {"cleanPodPolicy": "All", "ttlSecondsAfterFinished": 5, "activeDeadlineSeconds": 6, "backoffLimit": 7}
-    policy = {"cleanPodPolicy": "None", "ttlSecondsAfterFinished": 8}
+    policy = {"cleanPodPolicy": "None", "ttlSecondsAfterFinished": 8, "backoffLimit": None}
     job = v1.API.read_object({"spec": old | {"runPolicy": policy}})
     run_policy = job.run_policy
     assert (run_policy.clean_pods, run_policy.ttl_seconds) == (CleanPodPolicy.ALL, 8)
@@ -62,6 +64,61 @@ def test_an_elastic_range_begins_with_one_replica_unless_it_names_another_number
     job = v1.API.read_object({"spec": {"elasticPolicy": policy}})
 
     assert [(limits.least, limits.most) for limits in job.elastic.ranges] == [(least, 4)]
+
+
+def test_an_elastic_policy_may_have_a_range_of_parameter_servers_metrics_and_restarts_in_place():
+    servers = {"parameterServers": {"minReplicas": 2, "maxReplicas": 3}}
+    policy = servers | {"maxReplicas": 4, "metrics": [{"type": "Pods"}], "restartInPlace": True}
+    elastic = v1.API.read_object({"spec": {"elasticPolicy": policy}}).elastic
+
+    assert [(limits.type, limits.least, limits.most) for limits in elastic.ranges] == [
+        (ReplicaType.WORKER, 1, 4),
+        (ReplicaType.PS, 2, 3),
+    ]
+    assert (elastic.metrics, elastic.restarts_in_place) == (({"type": "Pods"},), True)
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        (None, None),
+        ({"maxMemory": "8Gi"}, OOMPolicy(50, "8Gi")),
+        ({"maxMemory": "8Gi", "growthPercent": 10}, OOMPolicy(10, "8Gi")),
+    ],
+    ids=["none", "by a half", "as said"],
+)
+def test_memory_grows_by_half_unless_the_policy_says_another_part(policy, expected):
+    job = v1.API.read_object({"spec": {"tfReplicaSpecs": {"Worker": {"oomPolicy": policy}}}})
+
+    assert job.replicas[0].oom_policy == expected
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"tfReplicaSpecs": {"Worker": None}}, ["spec.tfReplicaSpecs.Worker: must not be null"]),
+        ({"elasticPolicy": {}}, ["spec.elasticPolicy.maxReplicas: is required"]),
+        ({"runPolicy": {"avoidNodes": {}}}, ["spec.runPolicy.avoidNodes.afterFailures: is required"]),
+        ({"elasticPolicy": None, "networkPolicy": None, "runPolicy": {"avoidNodes": None}}, []),
+    ],
+    ids=["no replicas", "no most", "no number of failures", "nothing"],
+)
+def test_what_is_there_has_to_say_what_it_needs_and_null_is_nothing(spec, expected):
+    job = v1.API.read_object({"spec": spec})
+
+    assert problems(job) == expected
+    assert (job.network_policy, job.run_policy.avoid_after) == (None, None)
+
+
+def test_a_job_of_which_the_status_alone_has_changed_is_what_reading_all_of_it_makes():
+    body = tfjob("mnist").workers(1).body()
+    metadata = body["metadata"] | {"resourceVersion": "2"}
+    status = {"conditions": [{"type": "Running", "status": "True"}], "restarts": 1}
+    job = v1.API.read_object(body)
+
+    assert v1.API.with_status(job, metadata, status) == v1.API.read(metadata, body["spec"], status)
+    for changed, stored in ((job, {"origin": "v1alpha1"}), (structs.replace(job, runtime_id="76no"), status)):
+        assert v1.API.with_status(changed, metadata, stored) is None, "its status says how its spec is read"
 
 
 @pytest.mark.parametrize("key", ["worker", "WORKER", "Worker", "wOrKeR"])
