@@ -184,9 +184,14 @@ async def test_a_pod_group_is_made_followed_and_deleted():
     assert harness.api.of(VOLCANO_GROUPS) == []
 
 
-async def test_without_the_kind_of_a_pod_group_a_job_waits_and_says_why():
+@pytest.mark.parametrize(
+    ("has_settled", "words"),
+    [(True, "cannot be read; is the CRD of the gang scheduler installed?"), (False, "have not been read yet")],
+)
+async def test_without_the_kind_of_a_pod_group_a_job_waits_and_says_why(has_settled, words):
     harness = Harness(settings=VOLCANO)
     harness.caches.groups["volcano"].has_synced = False
+    harness.caches.groups["volcano"].has_settled = has_settled
     harness.create_job(builders.tfjob("j").workers(2))
 
     assert await harness.reconcile() == 0.5
@@ -194,7 +199,7 @@ async def test_without_the_kind_of_a_pod_group_a_job_waits_and_says_why():
     assert await harness.reconcile() == 5
 
     assert harness.api.calls == ["patch tfjobs.kubeflow.org j/status"], "nothing is made"
-    assert "podgroups.scheduling.volcano.sh cannot be read" in harness.job["status"]["conditions"][-1]["message"]
+    assert f"podgroups.scheduling.volcano.sh {words}" in harness.job["status"]["conditions"][-1]["message"]
     harness.sync()
     harness.caches.groups["volcano"].has_synced = True
     await harness.reconcile()

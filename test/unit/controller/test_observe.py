@@ -45,6 +45,11 @@ async def test_live_and_cached_observations_are_the_same(harness):
     assert await live(harness) == observer.from_caches(stored)
 
 
+async def looked_for(harness, name):
+    observer = harness.reconciler.observer
+    return await observer.looked_for(observer.from_caches(observer.stored(KEY)), [name])
+
+
 UNREAD = {kind: f"{kind.resource} cannot be read; is it installed, and may it be listed?" for kind in kinds.ALL}
 
 
@@ -101,6 +106,8 @@ async def test_a_reply_that_is_cut_short_is_no_bug(harness):
 
     with pytest.raises(errors.Garbled, match="no TFJob"):
         await live(harness)
+    with pytest.raises(errors.Garbled, match="not a pod"):
+        await looked_for(harness, "j-worker-0")
 
 
 async def test_live_lists_are_read_to_their_last_page(harness, monkeypatch):
@@ -249,11 +256,23 @@ async def test_when_the_kind_of_a_pod_group_is_no_longer_served_jobs_are_looked_
     ],
     ids=["a proxy", "a resource that is not served", "another name"],
 )
-async def test_a_404_that_is_not_about_the_job_does_not_mean_that_it_is_gone(harness, body):
-    harness.api.fail("get tfjobs", errors.refused(404, body))
+async def test_a_404_that_is_not_about_the_object_does_not_mean_that_it_is_gone(harness, body):
+    for kind in ("tfjobs", "pods"):
+        harness.api.fail(f"get {kind}", errors.refused(404, body))
 
     with pytest.raises(errors.NotFound):
         await live(harness)
+    with pytest.raises(errors.NotFound):
+        await looked_for(harness, "j-worker-0")
+
+
+async def test_a_pod_that_is_looked_for_is_found_if_it_is_there_and_the_job_s(harness):
+    harness.api.put(resources.PODS, {"metadata": {"name": "theirs", "namespace": "ns"}})
+    cached = harness.reconciler.observer.from_caches(harness.reconciler.observer.stored(KEY))
+
+    for name, pods in (("j-worker-1", ["j-worker-1"]), ("theirs", []), ("gone", [])):
+        snapshot = await looked_for(harness, name)
+        assert ([pod.name for pod in snapshot.pods[len(cached.pods) :]], snapshot.looked_for) == (pods, {name})
 
 
 async def test_a_job_that_the_apiserver_does_not_know_is_gone(harness):

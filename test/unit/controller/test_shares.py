@@ -13,7 +13,7 @@ from tf_operator.controller.controller import Controller
 from tf_operator.controller.metrics_hooks import ReconcileInstruments
 from tf_operator.controller.result import NOW, Result, Turn
 from tf_operator.controller.writing import shares
-from tf_operator.controller.writing.shares import LONGEST_PLAN, MOST_AT_ONCE, SHARE, Slots, Stop
+from tf_operator.controller.writing.shares import MOST_AT_ONCE, SHARE, Slots, Stop
 from tf_operator.machinery.cache.consistency import OwnerKey
 from tf_operator.machinery.ratelimit import TokenBucket
 from tf_operator.machinery.transport import errors
@@ -221,9 +221,12 @@ async def test_a_job_that_is_read_live_is_not_stopped_by_an_older_one_in_the_cac
     assert pods(harness) == 4 * SHARE
 
 
-async def test_a_plan_is_made_again_when_it_is_old(share, harness):
+@pytest.mark.parametrize(("within", "seconds"), [(None, 10), (3, 3), (60, 10)])
+async def test_a_plan_is_made_again_when_it_is_old_or_another_one_is_due(share, harness, within, seconds):
+    share = harness.executor.shares.begin(share.job, within)
+    await harness.clock.advance(seconds - 0.1)
     assert share.stop(SHARE) is None
-    await harness.clock.advance(LONGEST_PLAN)
+    await harness.clock.advance(0.1)
 
     assert share.stop(SHARE) is Stop.SHARE_OVER
     assert share.stop(SHARE - 1) is None, "some progress is always made"

@@ -4,6 +4,7 @@ from enum import StrEnum
 
 import pytest
 
+from tf_operator.dialects import json_values
 from tf_operator.dialects.fields import Fields
 from tf_operator.meta import objects_of
 
@@ -90,6 +91,23 @@ def test_what_json_cannot_hold_is_something_else():
 
     assert fields.text("a") == ""
     assert problems(fields) == ["a: must be a string, is something else"]
+
+
+@pytest.mark.parametrize(
+    ("value", "count", "seconds"),
+    [
+        *((value, 0, 0) for value in (None, 0, -1, True, "3", 2.0)),
+        (1, 1, 1),
+        (2**28 + 1, 2**28, 2**28 + 1),
+        (2**53 + 1, 2**28, 2**53),
+    ],
+    ids=repr,
+)
+def test_a_count_that_anybody_may_have_written_is_not_negative_and_has_a_bound(value, count, seconds):
+    body = {"a": value}
+
+    assert (json_values.count_of(body, "a"), json_values.seconds_of(body, "a")) == (count, seconds)
+    assert (json_values.count_of({}, "a"), json_values.seconds_of({}, "a")) == (0, 0)
 
 
 @pytest.mark.parametrize(

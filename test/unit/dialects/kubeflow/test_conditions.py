@@ -28,6 +28,7 @@ def summary(conditions):
         (["Created", "Running", "Succeeded"], "Created !Running Succeeded"),
         (["Created", "Restarting", "Failed"], "Created Failed"),
         (["Created", "Suspended", "Running"], "Created Suspended Running"),
+        (["Created", "Queued", "Failed"], "Created !Queued Failed"),
     ],
     ids=" ".join,
 )
@@ -38,6 +39,23 @@ def test_running_and_restarting_replace_each_other_and_an_end_ends_both(kinds, e
         conditions = after(conditions, ConditionType(kind))
 
     assert summary(conditions) == expected
+
+
+def test_a_new_message_changes_only_the_time_of_the_update_and_the_same_one_nothing():
+    conditions = after(after((), ConditionType.CREATED), ConditionType.RUNNING)
+
+    assert after(conditions, ConditionType.CREATED, now=LATER) is conditions
+    told = after(conditions, ConditionType.CREATED, message="other", now=LATER)
+    assert summary(told) == "Created Running"
+    assert told[1] == conditions[1]
+    assert (told[0].message, told[0].last_update, told[0].last_transition) == ("other", LATER, NOON)
+
+
+def test_what_an_end_ends_is_false_since_then():
+    conditions = after(after((), ConditionType.CREATED), ConditionType.RUNNING)
+
+    created, running, _ = after(conditions, ConditionType.FAILED, now=LATER)
+    assert (created.last_update, running.last_update, running.last_transition) == (NOON, LATER, LATER)
 
 
 def test_a_new_reason_moves_the_condition_to_the_end_and_is_no_transition():
