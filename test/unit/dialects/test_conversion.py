@@ -429,6 +429,26 @@ def test_whatever_is_in_the_annotation_of_what_was_left_out_is_reported(text, pr
     assert problem in str(error)
 
 
+@pytest.mark.parametrize(
+    ("fields", "named", "is_tolerated"),
+    [
+        (["spec.runPolicy.suspend", "status.x"], "spec.runPolicy.suspend, status.x; set", True),
+        (["spec.runPolicy.suspend", "spec.tfReplicaSpecs.PS"], "spec.runPolicy.suspend, spec.tfReplicaSpecs.PS", False),
+        ({"spec." + "x" * 300: 1}, f"spec.{'x' * 195}; set", True),
+        ([f"spec.f{number}" for number in range(25)], "spec.f18, spec.f19; set", True),
+        ([], "parts of this job; set", False),
+    ],
+    ids=["no replicas", "replicas", "a long name", "many", "nothing"],
+)
+def test_a_job_that_runs_may_go_on_without_what_was_left_out_unless_that_was_of_its_replicas(
+    fields, named, is_tolerated
+):
+    (error,) = v1.API.read_object(job("v1", annotations={LEFT_OUT: json.dumps(fields)})).problems
+
+    assert named in str(error)
+    assert error.is_tolerated is is_tolerated
+
+
 @pytest.mark.parametrize("value", ["x" * LARGEST, None], ids=["large", "deep"])
 def test_what_was_left_out_is_named_without_its_value_where_that_is_too_much(value):
     stored = convert(job("v1beta1", cleanPodPolicy={"a": deep() if value is None else value}), "v1")
@@ -440,6 +460,23 @@ def test_what_v1_does_not_take_is_left_out_with_its_value_while_there_is_room_fo
     stored = convert(job("v1beta1", cleanPodPolicy="x", notes="n" * LARGEST), "v1")
     values = {"spec.runPolicy.cleanPodPolicy": "x", "spec.cleanPodPolicy": None, "spec.notes": None}
     assert json.loads(stored["metadata"]["annotations"][LEFT_OUT]) == values
+
+
+@pytest.mark.parametrize(("levels", "noted"), [(11, 11), (12, 12), (15, 12)])
+def test_what_is_below_twelve_levels_is_noted_as_a_whole(levels, noted):
+    one, other = 1, 2
+    for _ in range(levels):
+        one, other = {"a": one}, {"a": other}
+
+    (entry,) = remainder.differences(one, other)
+    assert len(entry.path) == noted
+    assert remainder.restore(other, remainder.decode(remainder.encode([entry]))) == one
+    assert remainder.decode(json.dumps([{"path": ["a"] * 13, "original": 1}])) == []
+
+
+@pytest.mark.parametrize(("one", "other"), [(1, True), (0, False), (1, 1.0), ([1], [True])], ids=repr)
+def test_what_python_takes_for_the_same_and_json_does_not_is_a_difference(one, other):
+    assert [*remainder.differences({"a": one}, {"a": other})] == [remainder.Difference(("a",), other, one)]
 
 
 def test_an_object_that_is_absent_differs_in_each_field_of_the_other():
