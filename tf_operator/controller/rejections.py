@@ -62,12 +62,13 @@ class Rejections:
         """Everything that was to be created has been."""
         if self._rejected.get(uid, {}).pop(kind, None) is None:
             return  # who waits for a name was rejected; the names of others may be many
+        if not self._rejected[uid]:
+            del self._rejected[uid]
         self._places = {place: waiting for place, waiting in self._places.items() if waiting != (uid, kind)}
 
     def forget(self, uid: str) -> None:
         for kind in self.of(uid):
             self.clear(uid, kind)
-        self._rejected.pop(uid, None)
 
     def clear_if_over(self, uid: str) -> None:
         """The plan creates nothing. If that is not because it waits, what was refused is not wanted any more."""
@@ -93,8 +94,7 @@ class Rejections:
         return uid
 
     def __len__(self) -> int:
-        waiting = {uid for uid, _ in self._places.values()}
-        return len({uid for uid, kinds in self._rejected.items() if kinds} | waiting)
+        return len(self._rejected.keys() | {uid for uid, _ in self._places.values()})
 
 
 def kind_of(write: ChildWrite) -> str:

@@ -1,4 +1,4 @@
-"""How many workers are in force: what the spec says, or what the job queue has decided."""
+"""How many workers are in force: what the spec says, or what the job queue has decided; and who leads them."""
 
 import pytest
 from msgspec import structs
@@ -28,3 +28,19 @@ def test_the_job_queue_decides_within_the_policy(builder, decided, count):
 
     assert job.spec_of(ReplicaType.WORKER).count == count
     assert job.spec_of(ReplicaType.PS).count == 1
+
+
+@pytest.mark.parametrize(
+    ("builder", "waits"),
+    [
+        (WORKERS, True),
+        (WORKERS.chief(), False),
+        (WORKERS.master(), False),
+        (WORKERS.dynamic_workers(), False),
+        (tfjob().workers(2), False),
+        (tfjob().parameter_servers(), False),
+    ],
+    ids=["both", "with a chief", "with a master", "dynamic workers", "only workers", "only servers"],
+)
+def test_workers_and_servers_may_wait_for_a_chief_that_their_job_does_not_have(builder, waits):
+    assert simulate(builder).job.has_servers_without_chief is waits

@@ -452,6 +452,27 @@ async def test_no_room_is_kept_for_workers_of_an_edit_that_is_ignored():
     assert [name for name, *_ in world.written] == ["later"]
 
 
+@pytest.mark.parametrize(
+    ("restart", "clean_pods", "status", "admitted"),
+    [
+        ("", "Some", {}, ["later"]),
+        ("", "Some", RUNS, []),
+        ("Maybe", "All", RUNS, ["later"]),
+    ],
+    ids=["it waits", "it runs, and may go on", "it runs, and fails"],
+)
+async def test_no_room_is_kept_for_a_job_that_fails_of_what_is_wrong_with_it(restart, clean_pods, status, admitted):
+    """A job that an older operator has started goes on with what that one had allowed."""
+    world = QueueWorld()
+    world.node(2)
+    job = builders.tfjob("wrong").workers(2, restart=restart, template=SLOT)
+    world.waits(job.clean_pods(clean_pods), **status)
+    world.waits(builders.tfjob("later").workers(1, template=SLOT), day=9)
+    await world.pass_seconds(2)
+
+    assert [name for name, *_ in world.written] == admitted
+
+
 async def test_room_is_kept_for_a_pod_to_come_of_a_job_with_an_edit_that_is_ignored():
     """And the numbers of such a job stay as they are."""
     world = QueueWorld(grow_after=timedelta(0))
