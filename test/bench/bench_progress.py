@@ -26,6 +26,7 @@ from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from lab.control_plane.plane import ControlPlane
 from support.jobs.builders import tfjob
 from support.operators.operator_process import ROOT, OperatorProcess, operator
+from support.pods import pod_status
+from tf_operator.meta import rfc3339
 from tf_operator.planning.bodies.progress_reporting import AUDIENCE
 
 EVERY = 5.0
@@ -165,7 +168,7 @@ def submit(plane: ControlPlane, namespace: str, jobs: int) -> None:
 
 
 async def made_programs(plane: ControlPlane, namespace: str, jobs: int) -> list[Program]:
-    """Those of all jobs, once their pods are there, each with the token of its pod."""
+    """Those of all jobs, once their pods run, each with the token of its pod."""
 
     def pods() -> list[Any]:
         items: list[Any] = plane.admin.get(f"/api/v1/namespaces/{namespace}/pods")["items"]
@@ -179,6 +182,9 @@ async def made_programs(plane: ControlPlane, namespace: str, jobs: int) -> list[
         spec = {"audiences": [AUDIENCE], "expirationSeconds": 3600, "boundObjectRef": about}
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/trainer/token"
         token = plane.admin.create(path, {"spec": spec})["status"]["token"]
+        # A pod that does not run is reported after two minutes, which is a write.
+        status = {"status": pod_status.running(pod, rfc3339(datetime.now(UTC)))}
+        plane.admin.patch(f"/api/v1/namespaces/{namespace}/pods/{pod['metadata']['name']}/status", status)
         url = f"/apis/kubeflow.org/v1/namespaces/{namespace}/tfjobs/{pod['metadata']['name'][:-9]}/status"
         return Program(url, token, f"127.1.{number // 250}.{number % 250 + 1}")
 
