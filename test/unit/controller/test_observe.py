@@ -267,10 +267,13 @@ async def test_a_404_that_is_not_about_the_object_does_not_mean_that_it_is_gone(
 
 
 async def test_a_pod_that_is_looked_for_is_found_if_it_is_there_and_the_job_s(harness):
-    harness.api.put(resources.PODS, {"metadata": {"name": "theirs", "namespace": "ns"}})
+    pod = harness.api.of(resources.PODS)[0]
+    (owner,) = pod["metadata"]["ownerReferences"]
+    changes = {"name": "j-worker-7", "uid": "theirs", "ownerReferences": [owner | {"uid": "a job of before"}]}
+    harness.api.put(resources.PODS, pod | {"metadata": pod["metadata"] | changes})
     cached = harness.reconciler.observer.from_caches(harness.reconciler.observer.stored(KEY))
 
-    for name, pods in (("j-worker-1", ["j-worker-1"]), ("theirs", []), ("gone", [])):
+    for name, pods in (("j-worker-1", ["j-worker-1"]), ("j-worker-7", []), ("gone", [])):
         snapshot = await looked_for(harness, name)
         assert ([pod.name for pod in snapshot.pods[len(cached.pods) :]], snapshot.looked_for) == (pods, {name})
 
