@@ -26,8 +26,11 @@ def test_the_rest_takes_as_long_as_the_last_reports_say_if_there_are_enough(perc
     assert remaining(points) == seconds
 
 
-def test_nothing_is_said_of_a_time_beyond_ten_years():
-    assert remaining([Point(number * 1e8, number) for number in range(1, 6)]) is None
+@pytest.mark.parametrize(("beyond", "seconds"), [(0, 315_360_000), (1, None)])
+def test_nothing_is_said_of_a_time_beyond_ten_years(beyond, seconds):
+    of_a_percent = (315_360_000 + beyond) / 50
+
+    assert remaining([Point(number * of_a_percent, 46 + number) for number in range(5)]) == seconds
 
 
 def test_a_report_that_repeats_the_one_before_at_another_time_is_no_progress():
