@@ -144,6 +144,12 @@ def test_what_is_wrong_is_a_problem_that_names_it(patch, problem):
     assert problem in problems(job)[0]
 
 
+def test_a_program_that_a_signal_has_ended_or_that_says_so_is_started_again():
+    codes = v1.PROFILE.exit_codes
+
+    assert [code for code in range(1, 257) if codes.are_retryable(code, "Error")] == [*range(128, 256)]
+
+
 def test_metadata_of_the_wrong_type_is_none():
     job = v1.API.read_object({"metadata": {"annotations": [], "generation": "1", "deletionTimestamp": "soon"}})
 
