@@ -290,6 +290,30 @@ def test_up_to_five_failures_are_told_and_the_last_ones_stay_when_their_pods_are
     assert (entry["status"], entry["reason"], entry["message"]) == ("True", "PodFailed", message)
 
 
+CHIEF_0, WORKER_0 = (
+    ReplicaLine(kind, 0, "p", uid="u", phase="Unknown") for kind in (ReplicaType.CHIEF, ReplicaType.WORKER)
+)
+
+
+@pytest.mark.parametrize(
+    ("roles", "line", "first_run", "phase"),
+    [
+        ([WORKERS], WORKER_0, MORNING, "Unknown"),
+        ([WORKERS], replace(WORKER_0, index=1), MORNING, "Running"),
+        ([WORKERS], replace(WORKER_0, uid=""), MORNING, "Running"),
+        ([WORKERS], replace(WORKER_0, phase="Pending"), None, "Pending"),
+        ([CHIEF, WORKERS], WORKER_0, MORNING, "Running"),
+        ([CHIEF, WORKERS], CHIEF_0, MORNING, "Unknown"),
+    ],
+    ids=["worker 0", "worker 1", "no pod", "pending", "worker 0 beside a chief", "the chief"],
+)
+def test_only_an_unknown_pod_of_the_main_replica_makes_a_job_unknown(roles, line, first_run, phase):
+    record = JobRecord(phase=JobPhase.RUNNING, first_run_time=first_run)
+    report = JobReport(API.read_object(job("t", *roles)), record, MORNING, lines=lambda: [line])
+
+    assert API.write_status(report, {})["phase"] == phase
+
+
 def test_an_edit_that_makes_a_resumed_job_invalid_ends_nothing():
     simulator = lived([everything_runs, pause, resume, everything_runs], WORKERS)
     status = simulator.status
@@ -353,7 +377,13 @@ def test_a_manifest_is_read_with_its_defaults():
             {"scheduler": {"t9kScheduler": {"priority": 101}}},
             "spec.scheduler.t9kScheduler.priority: must be from 0 to 100, is 101",
         ),
-        ({"runMode": {"debug": {"enabled": True, "replicaSpecs": [{"type": "ps", "command": "x"}]}}}, "spec.runMode."),
+        *(
+            (
+                {"runMode": {"debug": {"enabled": True, "replicaSpecs": [{"type": "ps", "command": command}]}}},
+                "spec.runMode.debug.replicaSpecs[0].command: must be a list of strings",
+            )
+            for command in ("x", ["x", 1])
+        ),
     ],
 )
 def test_each_problem_names_its_field_and_its_rule(spec, problem):
