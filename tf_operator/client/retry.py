@@ -60,8 +60,10 @@ def manifest(job: Job, name: str, changes: Sequence[Change] = ()) -> dict[str, A
     Owners, and what a cluster or kubectl has written into the object, stay with the old one.
     """
     if job.phase is not JobPhase.FAILED:
-        end = "has succeeded" if job.is_finished else "has not ended: tfjob restart replaces its pods"
-        raise NotPossible(f"{job.kind} {job.name} {end}; only a failed job is tried again")
+        end, other = "has not ended: tfjob restart replaces its pods", ""
+        if job.is_finished:
+            end, other = "has succeeded", "; to run this one again, submit its manifest with --name or --replace"
+        raise NotPossible(f"{job.kind} {job.name} {end}; only a failed job is tried again{other}")
     metadata = metadata_of(job.body)
     body: dict[str, Any] = {
         "apiVersion": text_of(job.body, "apiVersion"),

@@ -26,6 +26,7 @@ from tf_operator.client import (
     WaitTimeout,
     logs,
     pods,
+    queue_notes,
 )
 from tf_operator.client.job import read_job
 from tf_operator.dialects import registry
@@ -183,6 +184,25 @@ async def test_what_may_not_be_read_is_noted_in_an_explanation(jobs, cluster, mo
     assert notes == tuple(
         f"{objects} may not be read here, so the explanation is made without them." for objects in ("Pods", "Events")
     )
+
+
+async def test_a_queued_job_is_explained_with_what_the_nodes_lack_for_those_who_may_read_them(
+    jobs, cluster, monkeypatch
+):
+    cluster.job()
+    cluster.report("j", "Queued")
+
+    async def room(_, job):
+        return (f"room for {job.name}",)
+
+    async def refuse(*_):
+        raise errors.Forbidden(403, errors.Status(message="you may not"))
+
+    monkeypatch.setattr(queue_notes, "room", room)
+    assert (await jobs.explain("j")).waits == ("room for j",)
+    monkeypatch.setattr(queue_notes, "room", refuse)
+    explanation = await jobs.explain("j")
+    assert (explanation.waits, explanation.notes[0][:5]) == ((), "Nodes")
 
 
 async def test_a_plan_has_the_pods_as_values_and_is_shown_as_tfjob_plan_shows_it(jobs, tmp_path):

@@ -93,7 +93,12 @@ def test_replicas_and_image_are_set():
     ("status", "name", "changes", "sentence"),
     [
         ({}, "new", [], "TFJob train has not ended: tfjob restart replaces its pods; only a failed job is tried again"),
-        ({"conditions": [{"type": "Succeeded", "status": "True"}]}, "new", [], "TFJob train has succeeded; only a"),
+        (
+            {"conditions": [{"type": "Succeeded", "status": "True"}]},
+            "new",
+            [],
+            "TFJob train has succeeded; only a failed job is tried again; to run this one again,",
+        ),
         (FAILED, "New", [], "TFJob New would not be valid: metadata.name: "),
         (FAILED, "new", [Change("ps", "replicas", "1")], "has no replicas of type ps: it has Chief, Worker"),
         (

@@ -119,10 +119,12 @@ def _queued(situation: Situation) -> Explanation | None:
     if situation.job.phase is not JobPhase.QUEUED:
         return None
     wait = "wait: it starts by itself; its deadlines do not count yet"
+    if situation.job.spec.record.queue.unfit:
+        wait = "add nodes, or submit it again with --replace and smaller requests or fewer replicas"
     return Explanation(
         "is queued",
         reasons=(situation.job.message,) if situation.job.message else (),
-        waits=waits.terminating(situation),
+        waits=(*situation.room, *waits.terminating(situation)),
         steps=(_describe_workload(situation), wait) if _QUEUE_LABEL in labels_of(situation.job.body) else (wait,),
     )
 

@@ -105,7 +105,7 @@ def missing_module(situation: Situation) -> str:
         (_INTERPRETER.search(event.message) for event in situation.events if event.reason == _LOCAL), None
     )
     if interpreter is None:
-        return f"the image has no module {missing[1]}: install its package there"
+        return f"the image has no module {missing[1]}: install its package there, or send it along with the program"
     return (
         f"{interpreter[1]} has no module {missing[1]}: install its package there, or name another Python with"
         " tfjob run FILE --python PATH"

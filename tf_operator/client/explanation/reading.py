@@ -6,13 +6,17 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final, Protocol
 
+from tf_operator.client import queue_notes
 from tf_operator.client.events import JobEvent
 from tf_operator.client.explanation import ends
 from tf_operator.client.explanation.situation import Situation
 from tf_operator.client.job import Job
 from tf_operator.client.logs import LogLine
 from tf_operator.client.pods import JobPod
+from tf_operator.job.record import JobPhase
+from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.errors import ApiError, Forbidden
+from tf_operator.planning.kueue import state
 
 _MOST_LINES: Final = 10
 _LONGEST_LINE: Final = 1000
@@ -20,6 +24,10 @@ _LONGEST_LINE: Final = 1000
 
 class JobReader(Protocol):
     """What ``AsyncTFJobs`` reads of a job."""
+
+    @property
+    def client(self) -> ApiClient:
+        """For what is no part of the job: the nodes, and the pods of others."""
 
     async def pods(self, job: Job) -> tuple[JobPod, ...]:
         """Its pods."""
@@ -52,7 +60,13 @@ async def read(jobs: JobReader, job: Job, now: datetime) -> Situation:
         events = await jobs.events(job)
     except Forbidden:
         notes.append(_note("Events"))
-    situation = Situation(job, pods or (), events, now, are_pods_known=pods is not None)
+    room: tuple[str, ...] = ()
+    if job.phase is JobPhase.QUEUED and state.QUEUE not in job.spec.labels:
+        try:
+            room = await queue_notes.room(jobs.client, job)
+        except Forbidden:
+            notes.append(_note("Nodes"))
+    situation = Situation(job, pods or (), events, now, are_pods_known=pods is not None, room=room)
     log: tuple[str, ...] = ()
     try:
         log = await failure_log(jobs, situation)

@@ -30,6 +30,8 @@ class Situation:
     """The last lines of a failed program, if nothing else says why."""
     notes: tuple[str, ...] = ()
     """What may not be read."""
+    room: tuple[str, ...] = ()
+    """What the nodes lack for a job in the operator's queue, and who has it."""
 
     @property
     def age(self) -> float | None:

@@ -123,7 +123,9 @@ def _rejected(situation: Situation) -> Wait | None:
         return None
     message = record.reason if record and is_recorded else warning.message if warning else ""
     step = "fix what the message says: the operator tries again by itself"
-    if "quota" in message:
+    if "must specify" in message:
+        step = "submit it again with --replace and with what the message names in the resources of its containers"
+    elif "quota" in message:
         step = "raise the namespace's quota, or request less: the operator tries again by itself"
     child = record.subject if record and is_recorded else "a pod"
     return Wait((f"{child}, which was rejected: {message}",), (step,))

@@ -42,6 +42,7 @@ def situation(case):
         tuple(events.read_events(reported)),
         NOW,
         are_pods_known=case.get("are_pods_known", True),
+        room=tuple(case.get("room", ())),
     )
 
 
