@@ -55,6 +55,14 @@ _OWN_PROGRAM: Final = """\
             #   tfjob image push registry.example.com/team/NAME:1 --base IMAGE
             command: [python, -u, PROGRAM]
             # args: [--epochs, "3"]
+            # Packages that the image lacks: pip install --target packages NAME, in this folder.
+            # env: [{name: PYTHONPATH, value: packages}]
+            # Files that it writes are lost with its pod, unless they are on a volume (docs/how-to/volumes.md). For a
+            # claim that exists, or is in this file as in manifests/examples/start/job.yaml, use this line and the last:
+            # volumeMounts: [{name: output, mountPath: /output}]
+"""
+_OUTPUT: Final = """\
+          # volumes: [{name: output, persistentVolumeClaim: {claimName: NAME}}]
 """
 _PLAIN: Final = re.compile(r"[\w/.][\w/.-]*")
 _WORK: Final = """\
@@ -123,6 +131,7 @@ class Starter:
         text = _TEMPLATE + (python if self.python else "") + _CONTAINER.replace("IMAGE", image)
         text += program if self.program else _PROGRAM + ending
         text += _GPUS.replace("NUMBER", str(gpus)) if gpus else _RESOURCES
+        text += _OUTPUT.replace("NAME", self.name) if self.program else ""
         for line in text.splitlines(keepends=True):
             if is_first or not line.lstrip().startswith("#"):
                 yield line

@@ -28,6 +28,21 @@ def test_the_manifest_is_valid_and_has_the_replicas_that_were_asked_for(workers,
     assert text.count("# A container of this name decides") == 1
 
 
+def test_the_comments_beside_a_program_keep_its_output_on_a_claim_and_find_its_packages():
+    text = Starter("j", workers=2, program="train.py").manifest()
+    for line in ("env: [", "volumeMounts: [", "volumes: ["):
+        text = text.replace(f"# {line}", line)
+
+    (body,) = kube_yaml.read(text)
+    findings = validate.check(body)
+
+    assert (findings.errors, findings.warnings) == ((), ())
+    pod = body["spec"]["tfReplicaSpecs"]["Worker"]["template"]["spec"]
+    assert pod["containers"][0]["env"] == [{"name": "PYTHONPATH", "value": "packages"}]
+    assert pod["containers"][0]["volumeMounts"] == [{"name": "output", "mountPath": "/output"}]
+    assert pod["volumes"] == [{"name": "output", "persistentVolumeClaim": {"claimName": "j"}}]
+
+
 def test_replicas_that_compute_ask_for_gpus_and_parameter_servers_do_not():
     (body,) = kube_yaml.read(Starter("j", workers=2, ps=1, has_chief=True, gpus=2).manifest())
 
