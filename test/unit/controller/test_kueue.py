@@ -1,9 +1,11 @@
 """What is known of Kueue for one job."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import msgspec
 import pytest
+from msgspec import structs
 
 from support.jobs import builders
 from support.partners.kueue_queue import PRIORITY, QUEUE
@@ -99,7 +101,22 @@ def test_priority_is_that_of_the_class(caches, labels, classes, priority, proble
     assert (job_state.priority, job_state.problem) == (priority, problem)
 
 
+@pytest.mark.parametrize(("place", "unreadable"), [("ns", "workloads"), ("", "flavors"), ("other", "")])
+def test_workloads_are_read_in_the_namespace_of_the_job_and_the_rest_in_the_cluster(caches, place, unreadable):
+    for which in ("workloads", "flavors", "own_classes", "pod_classes"):
+        getattr(caches, which).is_stale = place.__eq__
+
+    words = f"{getattr(caches, unreadable).resource} cannot be read; is Kueue installed?" if unreadable else ""
+    assert caches.of(job()).unreadable == words
+
+
+def test_a_job_that_cannot_be_suspended_has_nothing_to_do_with_kueue(caches):
+    put(caches.workloads, READ, stored("a"))
+    assert caches.of(structs.replace(job(), profile=replace(v1.PROFILE, suspend_path=()))) is None
+
+
 def test_flavors_are_known_to_jobs_with_a_workload(caches):
     put(caches.flavors, workloads.read_flavor, SPOT)
+    assert caches.of(job()).flavors == {}
     put(caches.workloads, READ, stored("a"))
     assert caches.of(job()).flavors == {"spot": Flavor({"pool": "spot"}, ({"key": "spot"},))}
