@@ -153,14 +153,23 @@ async def test_what_was_made_before_an_error_is_told_all_the_same(harness):
     assert harness.recorder.events == [("Normal", "SuccessfulCreatePod", "Created 2 pods: j-worker-0, j-worker-1")]
 
 
-async def test_many_pods_are_reported_by_a_few_names():
-    harness = Harness(builders.tfjob("j").workers(50))
+@pytest.mark.parametrize(
+    ("workers", "begin", "end"),
+    [
+        (1, "Created 1 pod: j-worker-0", "j-worker-0"),
+        (8, "Created 8 pods: j-worker-0, j-worker-1,", ", j-worker-7"),
+        (9, "Created 9 pods: j-worker-0,", ", j-worker-7 and 1 more"),
+        (50, "Created 50 pods: j-worker-0,", " and 42 more"),
+    ],
+)
+async def test_many_pods_are_reported_by_a_few_names(workers, begin, end):
+    harness = Harness(builders.tfjob("j").workers(workers))
 
     await harness.settle()
 
     (event,) = harness.recorder.events
-    assert event[2].startswith("Created 50 pods: j-worker-0, j-worker-1,")
-    assert event[2].endswith(" and 42 more")
+    assert event[2].startswith(begin)
+    assert event[2].endswith(end)
 
 
 async def test_a_pod_group_is_made_followed_and_deleted():
