@@ -5,7 +5,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from tf_operator.controller.progress.reports import COMPARED_EVERY, HEARD_WITHIN, Pace, ProgressReports
+from tf_operator.controller.progress.reports import COMPARED_EVERY, Pace, ProgressReports
 from tf_operator.job.progress import Progress, ProgressClock
 
 JOBS = [f"job-{number}" for number in range(100)]
@@ -296,6 +296,20 @@ async def test_however_many_jobs_are_silent_all_are_compared_once_in_a_second(cl
     assert phases.call_count == len(JOBS)
 
 
+async def test_a_picture_of_all_programs_is_older_than_a_second_at_most(reports, clock):
+    for uid in JOBS[:3]:
+        reports.add(uid, Progress(1))
+    await clock.advance(DEADLINE)
+    assert hearing(reports, clock).is_doubtful
+    for uid in JOBS[1:3]:
+        reports.add(uid, Progress(2))
+
+    await clock.advance(0.9)
+    assert hearing(reports, clock).is_doubtful
+    await clock.advance(0.1)
+    assert not hearing(reports, clock).is_doubtful
+
+
 @pytest.mark.parametrize("phase", ["Restarting", "Suspended", "Queued", "Succeeded", None])
 async def test_jobs_that_do_not_run_now_have_reason_to_be_silent(clock, phase):
     phases = dict(PHASES)
@@ -310,14 +324,15 @@ async def test_jobs_that_do_not_run_now_have_reason_to_be_silent(clock, phase):
     assert not hearing(reports, clock).is_doubtful
 
 
-async def test_jobs_that_were_silent_long_before_are_not_compared(reports, clock):
+@pytest.mark.parametrize(("seconds", "is_doubtful"), [(600, True), (600.1, False)])
+async def test_jobs_that_were_silent_ten_minutes_before_are_not_compared(reports, clock, seconds, is_doubtful):
     for uid in JOBS[1:3]:
         reports.add(uid, Progress(1))
-    await clock.advance(HEARD_WITHIN + 1)
+    await clock.advance(seconds)
     reports.add("job-0", Progress(1))
     await clock.advance(DEADLINE)
 
-    assert not hearing(reports, clock).is_doubtful
+    assert hearing(reports, clock).is_doubtful is is_doubtful
 
 
 async def test_the_end_of_a_long_silence_is_seen_at_once_and_stored_in_time(reports, clock):
