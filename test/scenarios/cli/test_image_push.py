@@ -4,11 +4,15 @@ import base64
 import hashlib
 import io
 import json
+import os
+import subprocess
 import tarfile
 
 import pytest
 import trustme
 
+from lab.tools.get import programs
+from support import doc_pages
 from support.disturbances.cut_line import CutLine
 from support.partners.image_registry import (
     IDENTITY,
@@ -178,6 +182,23 @@ def test_a_login_of_docker_lets_in(tmp_path, access, has_tls):
         assert registry.tags("team/train") == ["1"]
 
 
+@pytest.mark.programs("registry", "kubectl")
+def test_a_login_that_kubectl_has_written_lets_in(tmp_path, monkeypatch):
+    page = doc_pages.Page("docs/cli.md")
+    (block,) = (it for it in doc_pages.blocks(page) if it.not_run.endswith("a_login_that_kubectl_has_written_lets_in"))
+    with ImageRegistry.up(tmp_path / "registry", access=Access.PASSWORD) as registry:
+        registry.put_image("base", "1", [image_of({"etc/os": b"linux"})])
+        commands = block.text.replace("registry.example.com", registry.address)
+        commands = commands.replace("=team", f"={USER}").replace("=secret", f"={PASSWORD}")
+        kubectl = programs("kubectl")["kubectl"]
+        own = {"HOME": str(tmp_path), "PATH": f"{kubectl.parent}:{os.environ['PATH']}"}
+        subprocess.run(["bash", "-e", "-c", commands], env=os.environ | own, check=True)
+        monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path / ".docker"))
+
+        assert push(registry) == 0
+        assert registry.tags("team/train") == ["1"]
+
+
 def test_a_credential_helper_is_asked_for_the_login(tmp_path, monkeypatch):
     with ImageRegistry.up(tmp_path / "registry", access=Access.TOKEN) as registry:
         registry.put_image("base", "1", [image_of({"etc/os": b"linux"})])
@@ -207,10 +228,10 @@ def test_without_a_login_or_with_a_wrong_one_a_sentence_says_how_to_log_in(tmp_p
         log_in(tmp_path, registry, password="old")
         assert push(registry) == 1
 
-    advice = f"docker login {registry.address}"
+    advice, other = f"docker login {registry.address}", " (without docker: docs/cli.md#tfjob-image)"
     lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("tfjob: ")]
     assert lines == [
-        f"tfjob: {registry.address} has no base, or shows it only after a login: {advice}",
+        f"tfjob: {registry.address} has no base, or shows it only after a login: {advice}{other}",
         f"tfjob: {registry.address} does not accept ann for base: {advice} logs in again",
     ]
 

@@ -295,11 +295,12 @@ class ImageRepository:
         registry = self.name.registry
         where = "" if registry == DOCKER_HUB else f" {registry}"
         repository = self.name.repository
+        login = f"docker login{where} (without docker: docs/cli.md#tfjob-image)"
         if self._login is None and self._pushes:
-            return f"{registry} asks for a login for {repository}: docker login{where}"
+            return f"{registry} asks for a login for {repository}: {login}"
         if self._login is None:
             # Docker Hub answers so about a repository that does not exist, too.
-            return f"{registry} has no {repository}, or shows it only after a login: docker login{where}"
+            return f"{registry} has no {repository}, or shows it only after a login: {login}"
         user = self._login.user or "the login"
         return f"{registry} does not accept {user} for {repository}: docker login{where} logs in again"
 

@@ -155,7 +155,10 @@ async def test_a_login_that_ends_in_the_middle_is_renewed():
         ('Bearer realm="ftp://x"', "asks for a login in a way that is not supported"),
         ("Negotiate", "asks for a login in a way that is not supported"),
         ('Bearer realm="http://registry.example.com/token"', "names an address without TLS, which is not used"),
-        ("Basic", "has no team/x, or shows it only after a login: docker login"),
+        (
+            "Basic",
+            r"has no team/x, or shows it only after a login: docker login 127.0.0.1:\d+ \(without docker: docs/cli.md#",
+        ),
     ],
 )
 async def test_a_challenge_that_cannot_be_met_is_a_sentence(challenge, sentence):
