@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -38,9 +37,9 @@ for _ in range(15):
 
 def install(folder, version):
     """The packages of the lock, for this version of Python."""
-    uv = [str(Path(sys.executable).with_name("uv")), "pip", "install", "--quiet", "--target", str(folder)]
-    pinned = ["--no-deps", "--require-hashes", "--only-binary", ":all:", "-r", str(LOCK)]
-    subprocess.run([*uv, "--python-version", version, *pinned], check=True, timeout=PATIENCE_SECONDS)
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
+    pinned = ["--no-deps", "--require-hashes", "--only-binary=:all:", "--python-version", version, "-r", str(LOCK)]
+    subprocess.run([*pip, *pinned, "--target", str(folder)], check=True, timeout=PATIENCE_SECONDS)
 
 
 @pytest.fixture
