@@ -16,9 +16,9 @@ def add_command(commands: Commands) -> None:
     parser = commands.add_parser(
         "uninstall",
         help="remove the operator that tfjob install has installed",
-        description="Removes what tfjob install has created. Jobs, their pods and the CRD stay: pods keep running,"
-        " without restarts or status updates, and a new installation takes them over. The namespace stays if it"
-        " contains anything else.",
+        description="Removes what tfjob install has created, also the roles of users. Jobs, their pods and the CRD"
+        " stay: pods keep running, without restarts or status updates, and a new installation takes them over. The"
+        " namespace stays if it contains anything else.",
         allow_abbrev=False,
     )
     parser.add_argument("--crds", action="store_true", help="delete the CRD, too, and with it all jobs and their pods")
