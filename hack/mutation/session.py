@@ -2,8 +2,7 @@
 
 First a fork runs all tests, and notes the lines that each of them reaches. Then each mutation gets a fork that
 exchanges the code of the functions that differ, and runs the tests that reach its statement until one fails. A change
-that only an import would see, of a constant, of a class or of a function that is called then, is made in a copy of the
-repository (``mutants.run_tests``).
+that only an import sees, of a constant, a class or what it calls, is made in a copy of the repository (``mutants``).
 """
 
 import functools

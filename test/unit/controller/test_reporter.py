@@ -169,6 +169,8 @@ def test_of_a_message_so_much_is_logged_as_the_names_of_the_job_leave_room_for()
         return JobRecord(JobPhase.FAILED, first_failure=FirstFailure("p", **fields), usage={"cpuSeconds": 1})
 
     assert 640 < longest(1) == longest(63) <= 680
+    cut = job_log.ended(JOB.key, failed(message="x" * 9999), {}, {})["first_failure"]["message"]
+    assert len(cut) > 300
     made_up = failed().changed(usage={f"{letter * 200}/n": 1 for letter in "abcd"})
     assert "usage" in job_log.ended(JOB.key, failed(), {}, {})
     assert "usage" not in job_log.ended(JOB.key, made_up, {}, {})
