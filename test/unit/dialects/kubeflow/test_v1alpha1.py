@@ -189,6 +189,24 @@ def test_no_note_gives_a_job_replicas_that_its_spec_does_not_have(name: str) -> 
     assert v1.API.read_object(stored).replicas == ()
 
 
+@pytest.mark.parametrize(
+    ("order", "shown"),
+    [
+        (["WORKER", "MASTER"], ["WORKER", "MASTER"]),
+        (["WORKER"], ["MASTER", "WORKER"]),
+        (["BOSS", "MASTER"], ["MASTER", "WORKER"]),
+        ("MASTER", ["MASTER", "WORKER"]),
+    ],
+)
+def test_a_note_of_an_order_counts_only_if_it_is_one_of_the_types_that_there_are(order: Any, shown: list[str]) -> None:
+    stored = convert(example(replicaSpecs=[item(), item("WORKER")]), "v1")
+    notes = [{"path": ["replicaSpecs[]", "order"], "back": ["MASTER", "WORKER"], "original": order}]
+    stored["metadata"]["annotations"] = {"tf-operator.kubeflow.org/v1alpha1-fields": json.dumps(notes)}
+
+    spec = convert(stored, "v1alpha1")["spec"]
+    assert [entry["tfReplicaType"] for entry in spec["replicaSpecs"]] == shown
+
+
 def test_replicas_without_a_template_have_none_in_the_other_version() -> None:
     assert v1alpha1.from_v1({"tfReplicaSpecs": {"Master": {}}})["replicaSpecs"] == [
         {"tfReplicaType": "MASTER", "replicas": 1, "tfPort": 2222}
