@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import tarfile
+from pathlib import Path
 
 import pytest
 import trustme
@@ -191,7 +192,7 @@ def test_a_login_that_kubectl_has_written_lets_in(tmp_path, monkeypatch):
         commands = block.text.replace("registry.example.com", registry.address)
         commands = commands.replace("=team", f"={USER}").replace("=secret", f"={PASSWORD}")
         kubectl = programs("kubectl")["kubectl"]
-        own = {"HOME": str(tmp_path), "PATH": f"{kubectl.parent}:{os.environ['PATH']}"}
+        own = {"HOME": str(tmp_path), "PATH": f"{Path(kubectl).parent}:{os.environ['PATH']}"}
         subprocess.run(["bash", "-e", "-c", commands], env=os.environ | own, check=True)
         monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path / ".docker"))
 
