@@ -41,7 +41,8 @@ def hold(snapshot: Snapshot) -> Hold | None:
         return Hold(REASON, f"Its pods have {rules} rules about nodes; the queue compares at most {most} with nodes.")
     if unfit := job.record.queue.unfit:
         return Hold(_UNFIT_REASON, f"{_unfit_sentence(unfit, job.profile.words)} It waits for other nodes, or an edit.")
-    return Hold(REASON, f"It waits until its {job.pod_count} pods fit into what the nodes have left.")
+    pods = "pod fits" if job.pod_count == 1 else f"{job.pod_count} pods fit"
+    return Hold(REASON, f"It waits until its {pods} into what the nodes have left.")
 
 
 def _unfit_sentence(unfit: UnfitRecord, words: Words) -> str:
