@@ -25,9 +25,11 @@ TAKING_OVER = {name: ("--take-ownership", *force, "--set", "crds.takeOver=true")
 
 
 def is_served(admin):
+    """Established, discovered and handled: the apiserver comes to each a moment after the one before."""
     conditions = admin.get(CRD).get("status", {}).get("conditions") or ()
-    return any(item["type"] == "Established" and item["status"] == "True" for item in conditions) and not is_gone(
-        admin, "/apis/kubeflow.org/v1"
+    is_established = any(item["type"] == "Established" and item["status"] == "True" for item in conditions)
+    return is_established and not any(
+        is_gone(admin, path) for path in ("/apis/kubeflow.org/v1", TFJOBS.path("default"))
     )
 
 
@@ -100,7 +102,7 @@ async def test_a_release_is_installed_upgraded_rolled_back_removed_and_installed
     admin, here = plane.admin, ("--namespace", namespace)
     notes = release.ok("install", "tf", INSTALLED, *here)
     assert f"kubectl --namespace {namespace} rollout status deployment/tf-tf-operator" in notes
-    await eventually(lambda: len(pods(plane, namespace)) == 2, within=30)
+    await eventually(lambda: len(pods(plane, namespace)) == 2 and is_served(admin), within=30)
     uid = admin.create(TFJOBS.path(namespace), builders.tfjob("j").workers(1).body())["metadata"]["uid"]
 
     release.ok("upgrade", "tf", next_chart, *here)
