@@ -60,8 +60,8 @@ def plan_of(case: Case, plain: Case) -> Yaml:
 
 def compact(content: Yaml) -> str:
     """As YAML in few lines, below the first two levels."""
-    copied = json.loads(json.dumps(content))  # what is the same object twice would get an anchor
-    node = yaml.CSafeDumper(StringIO(), sort_keys=False).represent_data(copied)
+    copy = json.loads(json.dumps(content))  # what is the same object twice would get an anchor
+    node = yaml.CSafeDumper(StringIO(), sort_keys=False).represent_data(copy)
     _fold(node, 0)
     return str(yaml.serialize(node, Dumper=yaml.CSafeDumper, width=_WIDTH, allow_unicode=True))
 
@@ -160,8 +160,8 @@ def _event(event: Event, api: ServedAPI, status: Any) -> str:  # noqa: ANN401 (a
     """With its message, unless it is that of the last condition above."""
     text = f"{'Warning' if event.is_warning else 'Normal'} {api.event_reason(event.kind, event.cause)}"
     last = str(status.get("says", status.get("conditions", [""])[-1])) if isinstance(status, dict) else ""
-    is_said = event.message in (last, last.partition(": ")[2])
-    return f"{text}, as the status says" if is_said else f"{text}: {event.message}"
+    is_in_status = event.message in (last, last.partition(": ")[2])
+    return f"{text}, as the status says" if is_in_status else f"{text}: {event.message}"
 
 
 def _count(count: Count, api: ServedAPI) -> str:

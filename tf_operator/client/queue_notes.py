@@ -72,10 +72,10 @@ def room_of(job: Job, nodes: Iterable[Body], pods: Iterable[Body]) -> tuple[str,
         shape = shapes.shape_of(templates.pod_of(spec))
         fit, places = free.count(shape, most=spec.count), free.nodes_for(shape.places)
         if fit < spec.count:
-            pods_of = f"{job.spec.profile.words.type(spec.type)} pod{'s' if spec.count > 1 else ''}"
-            wants = f"room for {spec.count} {pods_of}; the nodes have room for {fit} of them now"
+            noun = f"{job.spec.profile.words.type(spec.type)} pod{'s' if spec.count > 1 else ''}"
+            shortage = f"room for {spec.count} {noun}; the nodes have room for {fit} of them now"
             scarce = min(shape.requests, key=lambda of: sum(free.left(node, of[0]) // of[1] for node in places))
-            return (wants, *_holders(scarce, [(free.name_of(n), free.left(n, scarce[0])) for n in places], placed))
+            return (shortage, *_holders(scarce, [(free.name_of(n), free.left(n, scarce[0])) for n in places], placed))
     return ()
 
 
@@ -111,10 +111,11 @@ def _holders(scarce: tuple[str, int], left: Sequence[tuple[str, int]], placed: I
     for pod in placed:
         spec, key, owner = mapping_of(pod.get("spec")), key_of(pod), controller_of(pod)
         if spec["nodeName"] in names:
-            own = dict(shapes.requests_of(spec)).get(resource, 0)
-            holders[f"{key.namespace}/{owner.name if owner else key.name}"] += own
-    if held := [f"{holder} ({_text(resource, own)})" for holder, own in holders.most_common(_MOST_HOLDERS) if own]:
-        yield f"{resource} is held by {', '.join(held)}"
+            request = dict(shapes.requests_of(spec)).get(resource, 0)
+            holders[f"{key.namespace}/{owner.name if owner else key.name}"] += request
+    largest = [f"{holder} ({_text(resource, total)})" for holder, total in holders.most_common(_MOST_HOLDERS) if total]
+    if largest:
+        yield f"{resource} is held by {', '.join(largest)}"
 
 
 def _text(resource: str, amount: int) -> str:

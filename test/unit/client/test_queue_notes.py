@@ -159,5 +159,5 @@ async def test_a_node_without_a_kubelet_counts_devices_alone(version, lines):
     nodes = Resource("", "v1", "nodes", "Node", is_namespaced=False)
     cluster._send(requests.create(nodes, "", node("local", version=version)))
     async with cluster.client() as jobs:
-        found = await queue_notes.room(jobs.client, job(1, 6))
-    assert found == lines
+        shown_lines = await queue_notes.room(jobs.client, job(1, 6))
+    assert shown_lines == lines

@@ -176,7 +176,7 @@ class GpuKeeper:
         times = [load.used for load in own_loads.values() if load.used is not None]
         time = {devices.GPU: _thousandths(sum(times))} if times else {}
         memory = {devices.GPU_MEMORY: _kibibytes(sum(load.memory for load in own_loads.values()))}
-        return {**time, **memory, **dict(_each(own_loads))}
+        return {**time, **memory, **dict(_of_each_device(own_loads))}
 
     def _unneeded_pods(self, active: Collection[str]) -> set[str]:
         return self._holdings.keys() - active
@@ -189,9 +189,9 @@ class GpuKeeper:
         self._holdings = dict(holdings)
 
 
-def _each(measured: Mapping[str, Load]) -> Iterator[tuple[str, str]]:
+def _of_each_device(loads: Mapping[str, Load]) -> Iterator[tuple[str, str]]:
     """What each device does. The name of a resource has no colon, as the index of an instance has."""
-    for index, load in measured.items():
+    for index, load in loads.items():
         place = index.replace(":", "-")
         if load.used is not None:
             yield f"{devices.GPU}.{place}", _thousandths(load.used)
