@@ -93,7 +93,8 @@ async def test_a_job_runs_to_its_end_with_a_worker_that_is_lost_on_the_way(machi
         *("run", "-v", "-"), manifest=job(LOST_ONCE, Chief=1, Worker=2, PS=1), PYTHONPROFILEIMPORTTIME="1"
     )
 
-    lines = [line for line in errors.splitlines() if not line.startswith("import time:")]
+    # When kubectl is served depends on the machine: for a job of a moment, perhaps as it ends.
+    lines = [line for line in errors.splitlines() if not re.match(r"import time:| +\d+ ms ", line)]
     assert (code, lines[-1][:29]) == (0, "TFJob default/j has succeeded"), errors
     assert re.fullmatch("without a cluster: images are not used, programs run with .*python.*chooses.", lines[0])
     printed = re.findall(r"^([\w-]+) +\| (\w+)", output, re.MULTILINE)
