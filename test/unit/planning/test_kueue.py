@@ -1,5 +1,6 @@
 """Queues of Kueue, beside the golden cases: each sentence, each form of a topology, and what is not of its type."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -126,6 +127,18 @@ def test_of_pods_that_never_ran_nothing_is_said_when_quota_is_given_back():
     (patch,) = protocol.actions(snapshot_with(*ADMITTED, condition("Evicted", reason="ClusterQueueStopped")))
     statuses = {entry["type"]: entry["status"] for entry in patch.body["status"]["conditions"]}
     assert statuses == {"Evicted": "True", "Requeued": "False", "QuotaReserved": "False", "Admitted": "False"}
+
+
+def test_the_end_is_told_once_to_a_workload_that_is_there():
+    ended = snapshot_with(*ADMITTED, of=job(phase=JobPhase.FAILED))
+    terminating = replace(ended.kueue.workload, is_terminating=True)
+    told = snapshot_with(condition("Finished"), of=ended.job).kueue
+    states = (ended.kueue, None, KueueState(), replace(ended.kueue, workload=terminating), told)
+
+    assert [len(list(protocol.after_end(ended.changed(kueue=state)))) for state in states] == [1, 0, 0, 0, 0]
+    (patch,) = protocol.after_end(ended)
+    (finished,) = (entry for entry in patch.body["status"]["conditions"] if entry["type"] == "Finished")
+    assert (finished["reason"], finished["message"]) == ("Failed", "The job has failed")
 
 
 def test_what_was_refused_is_not_tried_again_at_once():

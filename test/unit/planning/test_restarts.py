@@ -8,8 +8,9 @@ from support.embedded.pod_events import everything_runs, fails, restarts_in_plac
 from support.embedded.simulator import MORNING, simulate
 from support.jobs.builders import tfjob
 from tf_operator.job.record import JobPhase, ReplicaType, RestartRecord
-from tf_operator.planning import job_view, restarts
-from tf_operator.planning.snapshot import DEFAULT_SETTINGS
+from tf_operator.planning import job_view, restarts, whole_job
+from tf_operator.planning.replicas import RestartInPlace
+from tf_operator.planning.snapshot import DEFAULT_SETTINGS, MainContainer, Pod
 
 WORKER = ReplicaType.WORKER
 NEVER = datetime.max.replace(tzinfo=UTC)
@@ -91,3 +92,29 @@ def test_of_very_many_records_those_go_first_whose_pods_are_gone():
     assert "Worker-1" in {f"{entry.type}-{entry.index}" for entry in after.restart_records}
     assert {entry.uid for entry in gone} - {entry.uid for entry in after.restart_records} == {"gone-0"}
     assert after.restarts == simulator.record.restarts == 1
+
+
+@pytest.mark.parametrize(
+    ("times", "uids"),
+    [
+        ([(5, 4)], {"pod-0"}),
+        ([(5, 4), (4, 2)], {"pod-0", "pod-1"}),
+        ([(5, 4), (3, 2)], {"pod-0"}),
+        ([(None, 4), (3, None)], {"pod-0"}),
+        ([(5, None), (3, None)], {"pod-0", "pod-1"}),
+    ],
+    ids=["one", "at the last end", "before the last end", "not known since when", "no end is known"],
+)
+def test_a_program_has_begun_an_attempt_by_itself_that_was_started_when_all_had_ended(times, uids):
+    def at(seconds):
+        return None if seconds is None else MORNING + timedelta(seconds=seconds)
+
+    def ends(end):
+        return None if end is None else MainContainer(1, finished_at=at(end))
+
+    def pod(index, start, end):
+        main = None if start is None else MainContainer(started_at=at(start))
+        return Pod(f"p-{index}", f"pod-{index}", WORKER, index, main=main, last_termination=ends(end))
+
+    entries = [RestartInPlace(None, pod(index, *both), 1) for index, both in enumerate(times)]
+    assert whole_job.started_again(entries) == uids

@@ -3,14 +3,15 @@
 from datetime import timedelta
 
 import pytest
+from msgspec import structs
 
 from support.embedded.pod_events import everything_runs, fails, restarts_in_place, succeeds, suspend
 from support.embedded.simulator import MORNING, simulate
 from support.jobs.builders import tfjob
 from support.jobs.snapshots import job_of
-from tf_operator.job.record import FailureCause, JobRecord
+from tf_operator.job.record import FailureCause, JobPhase, JobRecord, ReplicaType
 from tf_operator.planning import job_view, verdict
-from tf_operator.planning.snapshot import RejectedWrite
+from tf_operator.planning.snapshot import Pod, RejectedWrite, Snapshot
 from tf_operator.planning.verdict import Phase
 
 FINAL = RejectedWrite("pod job-worker-0", "no", MORNING, code=422)
@@ -50,6 +51,23 @@ def test_what_is_checked_first_decides(moves, rejected, expected):
     decision = decided(*moves, rejected=rejected)
 
     assert (decision.cause or decision.phase) is expected
+
+
+@pytest.mark.parametrize(
+    ("state", "phase"),
+    [
+        ({"phase": "Succeeded"}, Phase.QUEUED),
+        ({"phase": "Running", "is_terminating": True}, Phase.QUEUED),
+        ({"phase": "Succeeded", "is_terminating": True}, Phase.ACTIVE),
+        ({"phase": "Running", "is_gone": True}, Phase.ACTIVE),
+    ],
+    ids=["not deleted", "still to end", "has ended", "gone"],
+)
+def test_a_job_that_is_admitted_waits_for_its_old_pods(state, phase):
+    job = structs.replace(job_of(tfjob().workers(1)), record=JobRecord(JobPhase.QUEUED))
+    snapshot = Snapshot(job, MORNING, pods=(Pod("p", "u", ReplicaType.WORKER, 0, **state),))
+
+    assert verdict.decide(job_view.view(snapshot)).phase is phase
 
 
 @pytest.mark.parametrize("seconds", [10**12, 10**400], ids=["past the calendar", "past any number"])

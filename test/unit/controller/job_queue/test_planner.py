@@ -697,9 +697,13 @@ async def test_a_queue_that_may_not_read_nodes_is_late_too():
 
 
 async def test_what_is_no_fault_of_a_job_is_blamed_on_none(monkeypatch, clock):
-    monkeypatch.setattr(set_aside, "make_schedule", lambda _cluster: 1 / 0)
+    cluster = Cluster(clock.now(), (), ())
+    for module in (planner, set_aside):
+        monkeypatch.setattr(module, "make_schedule", lambda _cluster: 1 / 0)
 
-    assert await set_aside.find_culprit(Cluster(clock.now(), (), ()), clock) is None
+    assert await set_aside.find_culprit(cluster, clock) is None
+    with pytest.raises(ZeroDivisionError):
+        await QueueWorld().planner._schedule(cluster, {})
 
 
 @pytest.mark.parametrize(("seconds", "starts"), [(300, True), (900, False), (2**62, False)])
@@ -744,9 +748,9 @@ async def test_room_is_kept_for_who_has_waited_long_and_said_once():
     world.job("large", 3, least=3, queue={"queuedTime": "2025-12-31T23:50:00Z"})
     world.job("small", 1, queue={"queuedTime": "2025-12-31T23:59:00Z"})
     with capture_logs() as logs:
-        await world.pass_seconds(10)
-        world.node(3)
-        await world.pass_seconds(10)
+        for _ in range(3):
+            world.node(3)
+            await world.pass_seconds(10)
 
     assert world.written == []
     assert [record["job"] for record in logs if record["event"] == "keeping room"] == ["ns/large"]

@@ -207,6 +207,23 @@ def test_a_note_of_an_order_counts_only_if_it_is_one_of_the_types_that_there_are
     assert [entry["tfReplicaType"] for entry in spec["replicaSpecs"]] == shown
 
 
+@pytest.mark.parametrize(
+    ("notes", "replicas"),
+    [
+        ({"MASTER": {"replicas": 1}}, {"Master": {"replicas": 2}}),
+        ({"MASTER": {"replicas": None}}, {"Master": {"replicas": None}}),
+        ({"MASTER": {}, "others": {"Evaluator": [{}], "Chief": [{}]}}, {"Evaluator": {}, "Chief": {}, "Master": {}}),
+        ({"others": {"Worker": [{}], "PS": ["malformed"]}}, {"PS": "malformed", "Master": {}}),
+    ],
+    ids=["a count", "null", "others", "others that the list could have"],
+)
+def test_a_note_has_counts_that_were_not_given_and_replicas_for_which_a_list_has_no_place(
+    notes: Any, replicas: Any
+) -> None:
+    restored = v1alpha1.join_v1({"tfReplicaSpecs": {"Master": {"replicas": 2}}}, {"tfReplicaSpecs[]": notes})
+    assert restored == {"tfReplicaSpecs": replicas}
+
+
 def test_replicas_without_a_template_have_none_in_the_other_version() -> None:
     assert v1alpha1.from_v1({"tfReplicaSpecs": {"Master": {}}})["replicaSpecs"] == [
         {"tfReplicaType": "MASTER", "replicas": 1, "tfPort": 2222}
