@@ -151,7 +151,7 @@ class RestartTracker:
         for entry in view.restarts_in_place:
             self.count(entry.replica.spec.type, entry.times, outgrown=entry.outgrown)
         entries = (*view.restarts_in_place, *view.consequences)
-        is_in_place = self._snapshot.job.run_policy.restarts_in_place and self._record.attempt > 1
+        is_in_place = self._snapshot.job.run_policy.restarts_in_place
         is_in_place = is_in_place and not any(replica.loss or replica.is_given_up for replica in view.replicas)
         themselves = whole_job.started_again(entries) if is_in_place else frozenset()
         for replica, pod, *_ in entries:

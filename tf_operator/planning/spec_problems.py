@@ -75,8 +75,8 @@ def _too_large_environment(job: TrainingJob, domain: str) -> tuple[FieldError, .
 
 def _largest_tf_config(job: TrainingJob, domain: str) -> int:
     own = children.types_with_own_tf_config(job)
-    kinds = [spec.type for spec in job.replicas if spec.count and spec.type not in own]
-    return max((cluster_spec.size(job, kind, domain=domain) for kind in kinds), default=0)
+    specs = [spec for spec in job.replicas if spec.count and spec.type not in own]
+    return max((cluster_spec.size(job, spec, domain=domain) for spec in specs), default=0)
 
 
 def _fitting_count(job: TrainingJob, spec: ReplicaSpec, domain: str) -> int:

@@ -114,6 +114,11 @@ def test_an_error_names_the_field_and_the_rule(job, beginning):
     assert problems[0].startswith(beginning)
 
 
+@pytest.mark.parametrize(("percent", "is_possible"), [(9, False), (10, True), (400, True), (401, False)])
+def test_a_limit_of_memory_grows_by_a_tenth_to_five_times_as_much(percent, is_possible):
+    assert (errors(tfjob().workers(1).oom_policy("Worker", "8Gi", percent=percent)) == []) is is_possible
+
+
 def test_a_job_that_could_not_be_read_is_not_also_told_that_it_is_empty():
     job = job_of(tfjob().workers(1), {"spec": {"tfReplicaSpecs": 7}})
 

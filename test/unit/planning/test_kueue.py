@@ -71,6 +71,10 @@ def test_a_job_says_what_it_waits_for(snapshot, message):
             {"slice-required-topology": "rack", "slice-size": "2"},
             {"podSetSliceRequiredTopology": "rack", "podSetSliceSize": 2},
         ),
+        (
+            {"slice-required-topology": "rack", "slice-size": "12345678901"},
+            {"podSetSliceRequiredTopology": "rack", "podSetSliceSize": 123456789},
+        ),
         ({"slice-required-topology": "rack", "slice-size": "two"}, {}),
     ],
 )

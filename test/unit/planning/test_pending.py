@@ -1,5 +1,7 @@
 """Why a job does not get on: told after a while, in the same words for as long as it lasts."""
 
+import pytest
+
 from support.embedded.pod_events import is_starting, is_stuck
 from support.embedded.simulator import simulate
 from support.jobs.builders import tfjob
@@ -43,6 +45,13 @@ def test_a_refusal_comes_before_a_pod_that_waits_and_is_told_at_once():
     rejection = RejectedWrite("pod job-worker-1", "x" * 1000, simulator.now)
 
     assert told(simulator, rejected=rejection) == f" pod job-worker-1 was rejected: {'x' * 297}..."
+
+
+@pytest.mark.parametrize(("seconds", "is_awaited"), [(9, True), (10, False)])
+def test_who_is_reported_now_is_not_waited_for(seconds, is_awaited):
+    view = job_view.view(stuck("worker-0", seconds=seconds, job=tfjob().workers(1)).observe())
+
+    assert (list(pending.wake_ups(view)) != []) is is_awaited
 
 
 def test_the_reason_is_one_line_of_bounded_length():

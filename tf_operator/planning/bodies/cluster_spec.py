@@ -43,12 +43,11 @@ def full_cluster(job: TrainingJob, domain: str) -> str:
     return _text(_everybody(job), job, domain)
 
 
-def size(job: TrainingJob, kind: ReplicaType, *, domain: str = "") -> int:
+def size(job: TrainingJob, spec: ReplicaSpec, *, domain: str = "") -> int:
     """The bytes of the longest TF_CONFIG of a type, which is that of its last replica."""
-    spec = job.spec_of(kind)
-    index = spec.count - 1 if spec else 0
-    frame = len(f'{{"cluster":,"task":{_task(kind, index)}{_END_OF_FULL if _is_full(job) else "}"}')
-    return frame + _size(_seen_by(job, kind, index), job, domain)
+    index = spec.count - 1
+    frame = len(f'{{"cluster":,"task":{_task(spec.type, index)}{_END_OF_FULL if _is_full(job) else "}"}')
+    return frame + _size(_seen_by(job, spec.type, index), job, domain)
 
 
 def address(job: TrainingJob, spec: ReplicaSpec, index: int, *, domain: str = "") -> str:

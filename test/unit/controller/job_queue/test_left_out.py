@@ -47,6 +47,19 @@ async def test_the_next_plan_is_for_the_job_that_was_left_out_first(kind):
     assert jobs.next_retry is None
 
 
+async def test_a_decision_that_is_recorded_begins_the_attempts_anew():
+    clock = FakeClock()
+    jobs, add, seconds = refusals(clock)
+    add("j")
+    assert jobs.uids == {"j"}
+    await clock.advance(seconds)
+    assert (jobs.uids, jobs.next_retry) == (set(), None)
+
+    jobs.remove("j")
+    jobs.add(job("j"), errors.TooLarge(413, errors.Status()))
+    assert (jobs.uids, jobs.next_retry) == (set(), None)
+
+
 async def test_a_job_is_set_aside_for_as_long_as_it_exists_and_a_minute():
     clock = FakeClock()
     jobs, add, seconds = panics(clock)

@@ -176,6 +176,15 @@ def test_a_pod_that_somebody_deletes_reports_no_more(harness, intake, pods):
     assert intake.take(KEY, token_of(deciding), Progress(1)) is Outcome.NOT_THE_REPORTER
 
 
+def test_what_a_program_reports_by_the_token_of_its_job_is_of_the_pod_that_decides_and_is_there(harness, intake, pods):
+    stored, of_job = harness.jobs.get(KEY), owner(harness)
+    deciding = pods["j-worker-0"]
+    assert intake._run(stored, of_job) == deciding.metadata.uid
+
+    harness.caches.pods.store.put(structs.replace(deciding, pod=structs.replace(deciding.pod, is_terminating=True)))
+    assert intake._run(stored, of_job) == ""
+
+
 def test_no_pod_reports_about_a_job_whose_rules_know_no_reports(harness, pods):
     def read(*parts):
         return structs.replace(API.read(*parts), profile=replace(API.profile, takes_reports=False))

@@ -88,6 +88,7 @@ def test_the_generated_runtime_id_follows_from_the_uid():
     ids = [read(items(MASTER), uid=str(uid)).runtime_id for uid in range(300)]
 
     assert ids == [read(items(MASTER), uid=str(uid)).runtime_id for uid in range(300)]
+    assert ids[:2] == ["0yf2", "pi48"]
     assert all(len(text) == 4 and text.isalnum() and text == text.lower() for text in ids)
     assert len(set(ids)) > 290
 

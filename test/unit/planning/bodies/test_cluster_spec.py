@@ -3,11 +3,12 @@
 import json
 import re
 import subprocess
+from functools import partial
 
 import pytest
 from msgspec import structs
 
-from support.jobs.builders import tfjob
+from support.jobs.builders import TFJobBuilder, tfjob
 from support.jobs.snapshots import job_of, snapshot_of
 from support.jobs.templates import Template
 from tf_operator.job.record import ReplicaType
@@ -88,6 +89,16 @@ def test_a_template_with_its_own_tf_config_has_no_limit():
     assert spec_problems.of_new(job_of(tfjob().workers(10_000, template=own))) == ()
 
 
+@pytest.mark.parametrize("workers", [1, 10, 101])
+@pytest.mark.parametrize("mode", ["Replica", "Job"])
+@pytest.mark.parametrize("form", [TFJobBuilder.dynamic_workers, partial(TFJobBuilder.replicas, kind="Chief", count=0)])
+def test_the_size_is_that_of_the_last_replica(form, mode, workers):
+    job = job_of(form(tfjob("j").workers(workers).service_mode(mode)))
+    longest = cluster_spec.tf_config(job, ReplicaType.WORKER, workers - 1)
+
+    assert cluster_spec.size(job, job.spec_of(ReplicaType.WORKER)) == len(longest.encode())
+
+
 @pytest.mark.parametrize("mode", ["Replica", "Job"])
 def test_the_number_that_is_said_to_fit_is_the_last_that_does(mode):
     builder = tfjob("a-name").parameter_servers(20).service_mode(mode)
@@ -107,6 +118,6 @@ def test_a_job_that_is_not_measured_fits_with_the_longest_names(is_sparse, mode)
     builder = tfjob("j" * 63).workers(spec_problems.FITS_ALWAYS).service_mode(mode)
     job = job_of(builder.dynamic_workers() if is_sparse else builder)
     job = structs.replace(job, key=ObjectKey("n" * 63, job.key.name))
-    size = cluster_spec.size(job, ReplicaType.WORKER, domain=".".join(["d" * 61] * 4))
+    size = cluster_spec.size(job, job.replicas[0], domain=".".join(["d" * 61] * 4))
 
     assert size < cluster_spec.MOST_BYTES / 2

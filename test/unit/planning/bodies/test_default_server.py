@@ -6,7 +6,10 @@ import sys
 
 import pytest
 
+from support.jobs.builders import tfjob
+from support.jobs.snapshots import job_of
 from tf_operator.planning.bodies import default_server, json_logs
+from tf_operator.planning.snapshot import DEFAULT_SETTINGS
 
 TENSORFLOW = r"""
 import os
@@ -40,6 +43,19 @@ def test_a_default_server_serves_its_place_in_the_cluster_until_it_is_ended_with
     cluster, task = [("master", ["m:1"]), ("ps", ["p:1", "q:1"])], [("job_name", "ps"), ("task_index", 1)]
 
     assert serve(tmp_path, 1, place=place) == ([f"{cluster} {task}\n"], 143)
+
+
+def test_only_the_volume_of_its_name_is_another_one_in_the_pod_of_a_default_server():
+    job = job_of(tfjob().parameter_servers(1))
+    ours = {"name": "tensorflow", "image": "i", "volumeMounts": [{"name": "data"}, {"name": default_server.VOLUME}]}
+    pod = {"volumes": ["x", {"name": "data"}, {"name": default_server.VOLUME}], "containers": ["y", ours]}
+    changed = default_server.with_program(pod, job, DEFAULT_SETTINGS)
+
+    assert changed["volumes"] == ["x", {"name": "data"}, changed["volumes"][-1]]
+    assert "configMap" in changed["volumes"][-1]
+    assert changed["containers"][0] == "y"
+    mounts = [{"name": "data"}, {"name": default_server.VOLUME, "mountPath": default_server.FOLDER}]
+    assert changed["containers"][1]["volumeMounts"] == mounts
 
 
 @pytest.mark.documents("mlkube/log-fields-of-servers")
