@@ -176,7 +176,7 @@ def _has_no_worker_left(view: JobView) -> Verdict | None:
     if not view.snapshot.job.has_dynamic_workers:
         return None
     workers = view.of(ReplicaType.WORKER)
-    first = failure_evidence.first((replica.loss for replica in workers if replica.loss and replica.is_tolerated), view)
+    first = failure_evidence.first((replica.loss for replica in workers if replica.loss), view)
     job, is_any_left = view.snapshot.job, not all(replica.is_tolerated or replica.is_completed for replica in workers)
     if first is None or is_any_left or job.leader:
         return None

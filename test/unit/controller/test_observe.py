@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from unittest.mock import patch
 
 import msgspec
 import pytest
@@ -231,9 +232,11 @@ async def test_a_job_has_the_pod_group_of_the_scheduler_that_it_asks_for_where_t
     store.put(harness.readers.group(msgspec.json.encode({"metadata": metadata, "spec": {"minMember": 2}})))
     harness.caches.groups["theirs"] = FakeInformer(VOLCANO.resource, store, is_absent=is_absent)
 
-    snapshot = harness.reconciler.observer.from_caches(harness.reconciler.observer.stored(KEY))
+    with patch.object(FakeInformer, "demand") as demand:
+        snapshot = harness.reconciler.observer.from_caches(harness.reconciler.observer.stored(KEY))
 
     assert (snapshot.pod_group is not None) == has_group
+    demand.assert_called_with()
 
 
 async def test_when_the_kind_of_a_pod_group_is_no_longer_served_jobs_are_looked_after_and_nothing_is_made():

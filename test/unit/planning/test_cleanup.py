@@ -3,14 +3,20 @@
 from datetime import timedelta
 
 import pytest
+from msgspec import structs
 
 from support.embedded.pod_events import everything_runs, succeeds
 from support.embedded.simulator import MORNING, simulate
 from support.jobs.builders import tfjob
+from tf_operator.job.ranges import Indexes
+from tf_operator.job.record import FailureCause
+from tf_operator.job.restart_rules import RestartRules
+from tf_operator.job.training_job import RestartPolicy
 from tf_operator.meta import rfc3339
 from tf_operator.planning import cleanup
 from tf_operator.planning.actions import Delete, DeleteCollection
 from tf_operator.planning.plan import make_plan
+from tf_operator.planning.snapshot import MainContainer
 
 
 def finished(job):
@@ -54,6 +60,38 @@ def test_a_clock_that_is_behind_does_not_end_a_time_to_live_early():
     behind = observed.changed(now=observed.now - timedelta(hours=1), status_time=observed.now)
 
     assert (observed.pods, make_plan(behind).report) == ((), None)
+
+
+@pytest.mark.parametrize(("seconds", "is_deleted"), [(0, True), (-1, False)])
+def test_a_job_that_was_refused_stays_whatever_the_time_to_live_unless_that_is_none(seconds, is_deleted):
+    job = finished(tfjob().workers(1)).job
+    policy = structs.replace(job.run_policy, ttl_seconds=seconds)
+    job = structs.replace(job, run_policy=policy, record=job.record.changed(failure=FailureCause.INVALID_SPEC))
+
+    assert (cleanup.expires_at(job) is not None) is is_deleted
+
+
+RULES = RestartRules(RestartPolicy.NEVER, one=Indexes.of([3]))
+
+
+@pytest.mark.parametrize(
+    ("own", "rules", "code", "goes_on"),
+    [
+        (0, None, 0, False),
+        (0, None, 1, True),
+        (1, None, 0, False),
+        (3, RULES, 1, True),
+        (3, RULES, 0, True),
+        (None, RULES, 0, False),
+    ],
+)
+def test_a_pod_whose_containers_have_ended_goes_on_if_the_kubelet_starts_one_again(own, rules, code, goes_on):
+    observed = finished(tfjob().workers(1, restart="OnFailure").clean_pods("Running")).observe()
+    (pod,) = observed.pods
+    main = None if own is None else MainContainer(own)
+    pod = pod.changed(phase="Running", max_exit_code=code, restart_rules=rules, main=main)
+
+    assert any(cleanup.after_end(observed.changed(pods=(pod,), services=()))) is goes_on
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,7 @@ class QueueJobs:
         requested = job_of(stored, api)
         record = requested.record
         waits = admission.waits(requested)
-        if stored.problem or requested.is_being_deleted or not requested.is_ours or requested.run_policy.is_suspended:
+        if stored.problem or requested.is_being_deleted or requested.run_policy.is_suspended:
             return None
         if record.is_finished or (waits and record.phase is not JobPhase.QUEUED):
             return None

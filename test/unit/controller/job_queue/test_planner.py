@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import timedelta
+from functools import partial
 from types import SimpleNamespace
 from unittest.mock import Mock
 
@@ -15,11 +16,12 @@ from tf_operator.controller.job_queue import planner, queue_jobs, set_aside
 from tf_operator.controller.job_queue.queue_jobs import KEEPS_ROOM_FOR
 from tf_operator.controller.job_queue.set_aside import RETRY_AFTER
 from tf_operator.controller.job_queue.unrecorded import LEFT_OUT_FOR
+from tf_operator.controller.job_queue.usage import OnNode
 from tf_operator.machinery.election.fence import NotLeading
 from tf_operator.machinery.transport import errors
 from tf_operator.meta import ObjectKey
 from tf_operator.planning.job_queue.schedule import Cluster, make_schedule
-from tf_operator.planning.job_queue.shapes import MOST_RULES
+from tf_operator.planning.job_queue.shapes import MOST_RULES, ONE
 from tf_operator.planning.snapshot import Settings
 
 HAS_WAITED = {"conditions": QUEUED, "queue": {"queuedTime": "2025-12-31T23:57:30Z"}}
@@ -737,6 +739,37 @@ async def test_a_job_is_read_once_for_each_version_of_it_and_again_with_other_se
     world.settings, world.usage.has_changed = Settings(), True
     await world.pass_seconds(2)
     assert read.call_count == 3
+
+    world.jobs.remove(ObjectKey("ns", "j"))
+    world.usage.has_changed = True
+    await world.pass_seconds(2)
+    world.job("j", 2, version="2", **RUNS)
+    await world.pass_seconds(2)
+    assert read.call_count == 4
+
+
+def test_a_node_holds_what_the_pods_ask_for_that_are_on_it():
+    world = QueueWorld()
+    world.node(9)
+    (node,) = world.nodes
+    for name in ("a", "b"):
+        world.pod(name)
+    for name, held in (("a", 1), ("b", 0)):
+        world.usage.has_changed = False
+        world.usage.on_delete(world.pods.get(ObjectKey("ns", name)), final_state_known=True)
+        amounts = dict(world.usage.node(node).used)
+        assert (amounts.get("example.com/slot", 0), world.usage.has_changed) == (held * ONE, True)
+    assert not world.usage._requests
+
+
+def test_a_node_that_comes_or_goes_is_a_reason_to_plan():
+    world = QueueWorld()
+    world.node(9)
+    (node,), handler = world.nodes, OnNode(world.usage)
+    for happens in (handler.on_add, partial(handler.on_delete, final_state_known=True)):
+        world.usage.has_changed = False
+        happens(node)
+        assert world.usage.has_changed
 
 
 async def test_room_is_kept_for_who_has_waited_long_and_said_once():

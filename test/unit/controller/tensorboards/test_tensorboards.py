@@ -126,6 +126,12 @@ def reconciler(source, writer, children=(), **fields):
     return TensorBoardReconciler(source, cache(*children, **fields), cache(), writer, "")
 
 
+def test_the_children_of_a_tensorboard_have_it_for_their_controller_and_go_before_it():
+    owner = TensorBoardObjects(cache(board())).read(board()).owner
+
+    assert (owner.name, owner.uid, owner.controller, owner.block_owner_deletion) == ("t", "u", True, True)
+
+
 async def test_a_tensorboard_gets_its_children_and_a_status():
     source, writer = TensorBoardObjects(cache(board())), FakeWriter()
     assert await reconciler(source, writer).reconcile(KEY) == DONE

@@ -9,6 +9,7 @@ from support.jobs.snapshots import snapshot_of
 from support.jobs.templates import Template
 from tf_operator import quantity
 from tf_operator.controller import resources
+from tf_operator.job.record import ReplicaType
 from tf_operator.meta import GroupVersionResource
 from tf_operator.planning.bodies import gang, gang_schedulers
 from tf_operator.planning.bodies.gang_schedulers import GangScheduler
@@ -90,6 +91,19 @@ def test_the_group_asks_for_what_sidecars_ask_for_as_the_pods_are_made(template,
     spec = spec_of(job, replace(VOLCANO, restarts_in_place=True))
 
     assert float(quantity.parse(spec["minResources"]["cpu"])) == float(cpu)
+
+
+@pytest.mark.parametrize(("asks", "queue"), [({"queue": "q"}, "q"), ({}, "default")])
+def test_t9k_is_told_the_queue_by_the_labels_of_pods_too(asks, queue):
+    job = snapshot_of(tfjob("j").workers(2).scheduling(**asks)).job
+    assert gang_schedulers.T9K.spec(job, 2, {}) == {"minMember": 2, "queue": queue, "priority": 0}
+    marks = gang_schedulers.T9K.labels(job, ReplicaType.WORKER)
+
+    assert {name.rpartition("/")[2]: value for name, value in marks.items()} == {
+        "group-name": "j",
+        "queue": queue,
+        "role": "worker",
+    }
 
 
 def test_volcano_is_told_queue_and_priority_and_the_plugins_the_patience():

@@ -119,6 +119,16 @@ def test_workers_are_given_up_for_one_job(jobs, workers):
     assert decided(elastic("runs", 4, pods=4), *jobs, gpus=4) == {"runs": workers}
 
 
+@pytest.mark.parametrize(
+    ("saved", "workers"), [((30, 30), {"a": 1, "b": 1}), ((60, 30), {"a": 1, "b": 1}), ((61, 30), {}), ((30, 61), {})]
+)
+def test_workers_stay_until_the_last_of_their_jobs_has_saved_its_work(saved, workers):
+    times = (NOW - timedelta(seconds=seconds) for seconds in saved)
+    runs = [replace(elastic(uid, 2, pods=2), checkpoint_time=time) for uid, time in zip("ab", times, strict=True)]
+
+    assert decided(*runs, waiting("waits", 2, 200), gpus=4) == workers
+
+
 def test_nobody_gives_up_workers_while_others_that_were_given_up_still_leave():
     leaves = elastic("leaves", 2, pods=3, resized=timedelta(minutes=1))
 
