@@ -21,6 +21,7 @@ _COMPARISONS: Final = {
     "not in": "in",
 }
 _COMPARISON: Final = re.compile(r"is\s+not|not\s+in|is|in|[<>=!]=|[<>]")
+_COMMENT: Final = re.compile("#.*")
 _ARITHMETIC: Final[dict[type[ast.operator], tuple[str, str]]] = {
     ast.Add: ("+", "-"),
     ast.Sub: ("-", "+"),
@@ -110,9 +111,9 @@ class _Places:
         return self.text(*self.span(node))
 
     def between(self, left: ast.AST, right: ast.AST, token: re.Pattern[str]) -> tuple[tuple[int, int], str]:
-        """The first such token between two nodes, and where it is."""
+        """The first such token between two nodes, and where it is; comments are passed over."""
         begin = self.span(left)[1]
-        match = token.search(self.text(begin, self.span(right)[0]))
+        match = token.search(_COMMENT.sub(lambda it: " " * len(it[0].encode()), self.text(begin, self.span(right)[0])))
         assert match, "the parser has seen an operator here"  # noqa: S101 (nothing else can be)
         return (begin + match.start(), begin + match.end()), match.group()
 

@@ -199,13 +199,13 @@ class _Tests:
         return {name for line in mutation.statement for name in by_line.get(line, ()) if name}
 
     def by(self, mutation: Mutation) -> list[pytest.Item]:
-        """Those that may notice a change, the nearest first; of what runs at import, those of the module."""
-        by_line = self._names.get(mutation.file, {})
-        names = self.reaching(mutation) or {name for line in by_line.values() for name in line if name}
-        module = Path(mutation.file)
+        """Those that may notice a change, the nearest first; of what runs at import, any: others import it, too."""
+        near = {name for names in self._names.get(mutation.file, {}).values() for name in names}
+        names, module = self.reaching(mutation), Path(mutation.file)
 
-        def distance(item: pytest.Item) -> tuple[bool, bool]:
-            return item.path.stem != f"test_{module.stem}", module.parts[1] not in item.path.parts
+        def distance(item: pytest.Item) -> tuple[bool, bool, bool]:
+            is_far = item.nodeid not in near
+            return item.path.stem != f"test_{module.stem}", is_far, module.parts[1] not in item.path.parts
 
         return sorted((item for item in self._items if not names or item.nodeid in names), key=distance)
 

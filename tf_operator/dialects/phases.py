@@ -44,8 +44,8 @@ class TypeCounts:
 
     type: str
     replicas: int
-    succeeded: int = 0
-    failed: int = 0
+    succeeded: int
+    failed: int
 
 
 _STATES: Final = {JobPhase.SUCCEEDED: State.SUCCEEDED, JobPhase.FAILED: State.FAILED}

@@ -11,7 +11,6 @@ from support.embedded.controller_harness import Recorder
 from support.fake_clock import FakeClock
 from support.jobs import builders
 from support.toys import toy_api
-from tf_operator.controller import conflicts
 from tf_operator.controller.conflicts import ConflictDetector, ConflictingController
 from tf_operator.controller.metrics_hooks import JobInstruments
 from tf_operator.dialects.kubeflow import v1
@@ -226,10 +225,12 @@ async def test_an_override_neither_waits_nor_ends_and_reports_all_the_same():
 async def test_the_event_has_time_to_be_posted_before_the_process_ends(lookout):
     await lookout.begin()
     lookout.handler.on_update(job(), job(("manager", NOW)))
-    await lookout.clock.advance(conflicts._POST_WITHIN / 2)
+    await lookout.clock.advance(0.5)
 
     assert not lookout.watching.done()
     assert lookout.recorder.events
+    await lookout.clock.advance(0.6)
+    assert lookout.watching.done()
 
 
 async def test_the_way_is_never_clear_once_another_controller_was_seen(lookout):

@@ -6,13 +6,13 @@ from msgspec import structs
 from support.embedded.controller_harness import KEY, Harness
 from support.jobs import builders
 from tf_operator.controller import reconciler, resources
-from tf_operator.controller.debounce import SHORTEST
-from tf_operator.dialects.served import PROGRESS_WAITS
 from tf_operator.machinery.cache.consistency import OwnerKey
 from tf_operator.machinery.transport.responses import ObjectMeta
 from tf_operator.planning.snapshot import Container, Host, MainContainer
 from tf_operator.projections.children import Child
 from tf_operator.projections.pods import CachedPod
+
+PROGRESS_WAITS, SHORTEST = 0.5, 0.1
 
 
 @pytest.fixture

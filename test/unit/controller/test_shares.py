@@ -13,12 +13,13 @@ from tf_operator.controller.controller import Controller
 from tf_operator.controller.metrics_hooks import ReconcileInstruments
 from tf_operator.controller.result import NOW, Result, Turn
 from tf_operator.controller.writing import shares
-from tf_operator.controller.writing.shares import MOST_AT_ONCE, SHARE, Slots, Stop
+from tf_operator.controller.writing.shares import Slots, Stop
 from tf_operator.machinery.cache.consistency import OwnerKey
 from tf_operator.machinery.ratelimit import TokenBucket
 from tf_operator.machinery.transport import errors
 from tf_operator.meta import ObjectKey
 
+MOST_AT_ONCE = SHARE = 32
 LARGE = builders.tfjob("j").workers(4 * SHARE).dynamic_workers()
 OTHER = ObjectKey("ns", "other")
 

@@ -9,10 +9,12 @@ import yaml
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.kubeflow.versions import remainder, stored_schema
 from tf_operator.dialects.kubeflow.versions.conversion import INCOMPLETE, ORIGIN, convert, is_piece
-from tf_operator.dialects.kubeflow.versions.remainder import LARGEST, ROOM, size_of
+from tf_operator.dialects.kubeflow.versions.remainder import size_of
 from tf_operator.dialects.kubeflow.versions.stored_schema import LEFT_OUT
 from tf_operator.dialects.served import ConversionError
 
+LARGEST, ROOM = 64 * 1024, 256 * 1024
+"""Bytes: of what is noted of one job, and of all annotations of an object."""
 NOTES = "tf-operator.kubeflow.org/v1-fields"
 REPLICAS = {"Worker": {"replicas": 2, "template": {"spec": {"containers": [{"name": "tensorflow", "image": "i"}]}}}}
 

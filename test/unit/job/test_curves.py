@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
-from tf_operator.job import curves
 from tf_operator.job.curves import Curves, SmallCurve
 from tf_operator.job.progress import Checkpoint, Metric, Progress
 
@@ -45,7 +44,7 @@ def test_what_is_no_number_is_no_point():
 
 def test_a_program_that_reports_other_names_each_time_fills_nothing():
     drawn = Curves()
-    for second in range(curves.MOST_POINTS + 100):
+    for second in range(1100):
         drawn.add(reported(second, loss=second, **{f"m{second}": 1}))
 
     assert (len(drawn.points), len(drawn.names), drawn.count) == (1000, 8, 1100)
@@ -55,12 +54,14 @@ def test_a_program_that_reports_other_names_each_time_fills_nothing():
 def test_a_small_curve_covers_all_of_a_long_training_in_few_points():
     small = SmallCurve()
     small.add(None)
+    lengths = set()
     for second in range(5000):
         small.add(reported(second, note="good", loss=second, accuracy=0.5))
+        lengths.add(len(small.values))
     small.add(reported(5000, note="good", accuracy=0.5))
 
     assert small.name == "loss"
-    assert 30 <= len(small.values) <= 60
+    assert (len(small.values) >= 30, max(lengths)) == (True, 60)
     assert (small.values[0], small.values[-1]) == (0.0, 4999.0)
     assert small.values == sorted(small.values)
 

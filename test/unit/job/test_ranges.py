@@ -2,7 +2,6 @@
 
 import pytest
 
-from tf_operator.job.constants import MOST_REPLICAS
 from tf_operator.job.ranges import NO_INDEXES, Indexes
 
 
@@ -24,7 +23,7 @@ def test_the_ranges_beside_what_is_none_are_kept():
 
 
 def test_a_range_beyond_any_index_costs_no_memory():
-    assert len(Indexes.parse("0-999999")) == MOST_REPLICAS
+    assert len(Indexes.parse("0-999999")) == 10_000
 
 
 def test_a_text_that_repeats_itself_is_read_only_as_far_as_there_can_be_indexes():

@@ -9,7 +9,7 @@ from msgspec import structs
 from support.embedded.simulator import MORNING
 from support.jobs.builders import tfjob
 from tf_operator.dialects.kubeflow import v1
-from tf_operator.job.record import MOST_AVOIDED, JobPhase, NodeRecord, ReplicaType
+from tf_operator.job.record import JobPhase, NodeRecord, ReplicaType
 from tf_operator.planning.actions import Transition
 from tf_operator.planning.plan import make_plan
 from tf_operator.planning.pods import avoided_nodes
@@ -104,12 +104,12 @@ def test_of_a_job_without_any_choice_of_nodes_nothing_is_remembered():
 
 
 def test_at_most_sixteen_nodes_are_remembered_and_the_oldest_goes():
-    nodes = [NodeRecord(f"node-{number}", time=MORNING) for number in range(MOST_AVOIDED)]
+    nodes = [NodeRecord(f"node-{number}", time=MORNING) for number in range(16)]
     snapshot = Snapshot(job_of(AVOIDING, *nodes), MORNING, pods=(crash(0, "bad"),))
 
     after = nodes_after(snapshot)
 
-    assert len(after) == MOST_AVOIDED
+    assert len(after) == 16
     assert [entry.node for entry in after][::15] == ["node-1", "bad"]
 
 

@@ -6,12 +6,11 @@ from msgspec import structs
 from support.embedded.simulator import MORNING
 from support.jobs.builders import tfjob
 from tf_operator.dialects.kubeflow import v1
-from tf_operator.job import constants
 from tf_operator.job.record import ReplicaRecord, ReplicaType
 from tf_operator.planning import invalid_edits
 from tf_operator.planning.snapshot import Snapshot
 
-MOST = constants.MOST_FAILURES_OF_NODE
+MOST = 10
 
 
 @pytest.mark.parametrize(

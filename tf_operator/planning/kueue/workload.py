@@ -22,7 +22,6 @@ from tf_operator.planning.snapshot import Settings
 
 _JOB_UID: Final = f"{state.GROUP}/job-uid"
 _HASH: Final = 5
-_MOST_DIGITS: Final = 10
 _TOPOLOGY: Final = f"{state.GROUP}/podset-"
 _ORDER: Final = {kind: place for place, kind in enumerate(ReplicaType)}
 _POD_PRIORITY, _OWN_PRIORITY = ("scheduling.k8s.io", "PriorityClass"), (state.GROUP, "WorkloadPriorityClass")
@@ -93,8 +92,7 @@ def place(job: TrainingJob, kueue: KueueState) -> dict[str, Any]:
 def _seconds(text: str) -> int:
     """As Kueue reads it, by ``strconv.ParseInt`` with 32 bits; zero for what it ignores."""
     digits = text.lstrip("0")
-    is_number = digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS
-    return seconds if is_number and (seconds := int(digits)) < 2**31 else 0
+    return seconds if digits.isascii() and digits.isdigit() and (seconds := int(digits)) < 2**31 else 0
 
 
 def _priority(priority: Priority, version: str) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import pytest
 
 from support.fake_clock import FakeClock
 from tf_operator.controller.job_queue.set_aside import SetAside
-from tf_operator.controller.job_queue.unrecorded import MOST_ATTEMPTS, Unrecorded
+from tf_operator.controller.job_queue.unrecorded import Unrecorded
 from tf_operator.controller.metrics_hooks import QueueDecisions
 from tf_operator.machinery.transport import errors
 from tf_operator.machinery.transport.responses import ObjectMeta
@@ -23,7 +23,7 @@ def refusals(clock):
     jobs = Unrecorded(clock)
 
     def add(uid):
-        for _ in range(MOST_ATTEMPTS):
+        for _ in range(5):
             jobs.add(job(uid), errors.TooLarge(413, errors.Status()))
 
     return jobs, add, 60

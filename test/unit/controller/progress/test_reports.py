@@ -5,7 +5,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from tf_operator.controller.progress.reports import COMPARED_EVERY, Pace, ProgressReports
+from tf_operator.controller.progress.reports import Pace, ProgressReports
 from tf_operator.job.progress import Progress, ProgressClock
 
 JOBS = [f"job-{number}" for number in range(100)]
@@ -320,7 +320,7 @@ async def test_jobs_that_do_not_run_now_have_reason_to_be_silent(clock, phase):
     assert hearing(reports, clock).is_doubtful
 
     phases.update(dict.fromkeys(JOBS[1:], phase))
-    await clock.advance(COMPARED_EVERY)
+    await clock.advance(1)
     assert not hearing(reports, clock).is_doubtful
 
 

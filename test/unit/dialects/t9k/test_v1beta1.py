@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import msgspec
 import pytest
+from msgspec import structs
 
 from support.disturbances.crashes import crash_points
 from support.embedded.pod_events import (
@@ -406,7 +407,8 @@ def test_a_large_job_writes_its_progress_seldom_and_its_status_fits():
         assert len(msgspec.json.encode(status)) < 500_000
         (only,) = status["tasks"][0]["replicas"][-1]["containers"]
         assert only == {"name": "tensorflow", "state": "Terminated", "exitCode": 137}
-    assert (API.progress_waits(big), API.progress_waits(lived([], WORKERS).job)) == (10.0, 1.0)
+    sized = (structs.replace(big, replicas=(structs.replace(big.replicas[0], count=count),)) for count in (200, 201))
+    assert [*map(API.progress_waits, sized)] == [1.0, 10.0]
 
 
 @pytest.mark.parametrize(("beside", "count"), [(1999, 2000), (2000, 1)])

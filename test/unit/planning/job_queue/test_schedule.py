@@ -17,7 +17,7 @@ from tf_operator.planning.job_queue import shapes
 from tf_operator.planning.job_queue.capacity import Node
 from tf_operator.planning.job_queue.jobs import Admit, BoundPod, QueueJob, ReplicaNeed, Resize, Schedule
 from tf_operator.planning.job_queue.limits import Limits
-from tf_operator.planning.job_queue.schedule import SAVES_WITHIN, Cluster, QueueRules, make_schedule
+from tf_operator.planning.job_queue.schedule import Cluster, QueueRules, make_schedule
 
 ROOT = Path(__file__).resolve().parents[4]
 NOW = datetime(2026, 3, 1, 8, tzinfo=UTC)
@@ -312,7 +312,7 @@ def test_who_waits_for_a_checkpoint_is_looked_at_again_as_soon_as_that_takes_too
     schedule = make_schedule(cluster)
     if make_schedule(silent(cluster)).decisions and not schedule.decisions:
         waited = (cluster.now - job.queued_time for job in cluster.jobs if not job.is_admitted)
-        times = [QueueRules().shrink_after + SAVES_WITHIN - time for time in waited]
+        times = [timedelta(minutes=7) - time for time in waited]
         assert timedelta(0) < schedule.wake_at - cluster.now <= min(time for time in times if time > timedelta(0))
         assert schedule.wake_at - cluster.now <= timedelta(seconds=10)
 
