@@ -3,10 +3,12 @@
 import pytest
 
 from support.embedded.pod_events import is_starting, is_stuck
-from support.embedded.simulator import simulate
+from support.embedded.simulator import MORNING, simulate
 from support.jobs.builders import tfjob
+from support.jobs.snapshots import snapshot_of
+from tf_operator.job.record import ReplicaType
 from tf_operator.planning import job_view, pending
-from tf_operator.planning.snapshot import RejectedWrite
+from tf_operator.planning.snapshot import Pod, PodGroup, RejectedWrite, Settings
 
 BACK_OFF = " worker-0 (pod job-worker-0) waits: ImagePullBackOff"
 
@@ -52,6 +54,32 @@ def test_who_is_reported_now_is_not_waited_for(seconds, is_awaited):
     view = job_view.view(stuck("worker-0", seconds=seconds, job=tfjob().workers(1)).observe())
 
     assert (list(pending.wake_ups(view)) != []) is is_awaited
+
+
+@pytest.mark.parametrize(
+    ("seconds", "replicas", "observed", "names"),
+    [
+        (119, (), {}, []),
+        (120, (), {}, ["job-worker-0"]),
+        (120, (), {"warnings": {"pods-job-worker-0-1": "it pulls"}}, []),
+        (120, (), {"rejected": RejectedWrite("x", "no", MORNING)}, []),
+        (120, ("worker-0",), {}, []),
+    ],
+    ids=["not yet", "now", "it is known", "something else is", "it does not start"],
+)
+def test_what_is_said_about_a_pod_is_asked_for_when_its_start_is_to_be_reported(seconds, replicas, observed, names):
+    simulator = stuck(*replicas, seconds=seconds, job=tfjob().workers(1))
+    view = job_view.view(simulator.observe().changed(**observed))
+
+    assert [pod.name for pod in pending.unexplained(view)] == names
+
+
+def test_a_job_that_is_held_says_why_while_it_lacks_a_single_pod():
+    pods = (Pod("job-worker-0", "u", ReplicaType.WORKER, 0),)
+    settings = Settings(gang_scheduler="volcano")
+    held = snapshot_of(tfjob().workers(2), settings=settings, pod_group=PodGroup("job", "g", "Pending"), pods=pods)
+
+    assert pending.note(job_view.view(held), None).startswith(" No pod is created before ")
 
 
 def test_the_reason_is_one_line_of_bounded_length():
