@@ -15,7 +15,7 @@ from tf_operator.controller import resources
 from tf_operator.controller.caches import OWNER, owner_of
 from tf_operator.job.constants import GANG_SCHEDULER_ANNOTATION
 from tf_operator.job.profile import OPERATOR_LABEL
-from tf_operator.machinery.cache.consistency import OwnerKey
+from tf_operator.machinery.cache.consistency import Freshness, OwnerKey
 from tf_operator.machinery.cache.store import Store
 from tf_operator.machinery.transport import errors, list_body, responses
 from tf_operator.meta import ObjectKey
@@ -91,6 +91,25 @@ async def test_the_extra_that_the_job_controls_is_its_own_with_what_is_kept_of_i
     state = observer.from_caches(observer.stored(KEY)).extras[kind]
     assert state.current == ChildObject("j", "j", "d", **(body if kind.is_whole else {}))
     assert state.rejected.message == "not allowed"
+
+
+@pytest.mark.parametrize("resource", [resources.PODS, resources.SERVICES, resources.pod_groups("other")])
+async def test_what_is_read_live_is_awaited_no_more(harness, resource):
+    owner = OwnerKey(KEY, harness.job["metadata"]["uid"])
+    harness.pending_writes.outcome_unknown(owner, str(resource))
+    assert harness.pending_writes.cache_state(owner).freshness is Freshness.READ_LIVE
+    harness.create_job(builders.tfjob("other").workers(1))
+    await live(harness)
+    harness.sync()
+
+    assert harness.pending_writes.cache_state(owner).freshness is Freshness.CAUGHT_UP
+
+
+async def test_without_a_gang_scheduler_nothing_is_amiss_where_no_pod_groups_are_listed():
+    harness = Harness(builders.tfjob("j").workers(1))
+    await harness.settle()
+
+    assert await live(harness) == harness.reconciler.observer.from_caches(harness.reconciler.observer.stored(KEY))
 
 
 async def test_what_was_written_for_the_last_job_of_a_name_is_forgotten(harness):

@@ -7,9 +7,11 @@ import pytest
 from support.embedded.pod_events import everything_runs, fails, restarts_in_place, time_passes
 from support.embedded.simulator import MORNING, simulate
 from support.jobs.builders import tfjob
-from tf_operator.job.record import JobPhase, ReplicaType, RestartRecord
+from support.jobs.snapshots import job_of
+from tf_operator.job.record import JobPhase, JobRecord, ReplicaType, RestartRecord
 from tf_operator.planning import job_view, restarts, whole_job
-from tf_operator.planning.replicas import RestartInPlace
+from tf_operator.planning.pods.attempts import RestartRequest
+from tf_operator.planning.replicas import Replica, RestartInPlace
 from tf_operator.planning.snapshot import DEFAULT_SETTINGS, MainContainer, Pod
 
 WORKER = ReplicaType.WORKER
@@ -92,6 +94,63 @@ def test_of_very_many_records_those_go_first_whose_pods_are_gone():
     assert "Worker-1" in {f"{entry.type}-{entry.index}" for entry in after.restart_records}
     assert {entry.uid for entry in gone} - {entry.uid for entry in after.restart_records} == {"gone-0"}
     assert after.restarts == simulator.record.restarts == 1
+
+
+def replica(main, *, is_told=True, request="x", attempt=2, **fields):
+    spec = job_of(tfjob().workers(3)).replicas[0]
+    told = RestartRequest(MORNING, 0) if request else ""
+    size = f"attempt={attempt if is_told else attempt - 1}"
+    pod = Pod("p", "u", WORKER, 0, main=main, cluster_size=size, restart_request=str(told), restarts_together=1)
+    values = {"pod": pod, "record": None, "loss": None} | fields
+    return Replica(spec, 0, "p", "", outcome=None, is_completed=False, was_completed=False, was_failed=False, **values)
+
+
+def started(seconds):
+    return MainContainer(started_at=MORNING + timedelta(seconds=seconds))
+
+
+@pytest.mark.parametrize(
+    ("replicas", "seconds"),
+    [
+        ([], None),
+        ([replica(started(1)), replica(started(3)), replica(started(2))], 3),
+        ([replica(started(1)), replica(started(3), is_told=False)], 99),
+        ([replica(started(1)), replica(None, pod=None, record=account())], 99),
+        ([replica(started(1)), replica(None, pod=None)], 1),
+        ([replica(started(1)), replica(None, pod=None, record=account(replaced=False))], 1),
+        ([replica(started(1)), replica(started(3), request="")], 1),
+        ([replica(None), replica(MainContainer())], None),
+    ],
+    ids=["nobody", "the last", "one has yet to", "one is to come", "new", "restarted", "not told", "not started"],
+)
+def test_an_attempt_has_begun_when_the_last_pod_that_was_told_has_started_again(replicas, seconds):
+    began = whole_job._began_at(JobRecord(attempt=2), replicas, MORNING + timedelta(seconds=99))
+
+    assert began == (None if seconds is None else MORNING + timedelta(seconds=seconds))
+
+
+@pytest.mark.parametrize(
+    ("of", "end", "is_cause"),
+    [
+        (replica(started(1)), None, True),
+        (replica(started(1)), MainContainer(1), True),
+        (replica(started(1)), MainContainer(137, "RestartingAllContainers"), False),
+        (replica(started(1), is_told=False), MainContainer(1), False),
+    ],
+)
+def test_a_restart_in_place_begins_an_attempt_if_the_program_had_begun_the_one_before(of, end, is_cause):
+    restart = RestartInPlace(of, of.pod.changed(last_termination=end), 1)
+
+    assert whole_job._is_cause(JobRecord(attempt=2), restart) is is_cause
+
+
+@pytest.mark.parametrize(("times", "end", "first"), [(1, 5, 5), (1, None, 9), (2, 5, None)])
+def test_of_several_ends_in_place_the_first_may_have_been_at_any_time(times, end, first):
+    last = MainContainer(1, finished_at=None if end is None else MORNING + timedelta(seconds=end))
+    restart = RestartInPlace(None, Pod("p", "u", WORKER, 0, last_termination=last), times)
+    moment = whole_job._first_end(restart, MORNING + timedelta(seconds=9))
+
+    assert moment == (datetime.min.replace(tzinfo=UTC) if first is None else MORNING + timedelta(seconds=first))
 
 
 @pytest.mark.parametrize(

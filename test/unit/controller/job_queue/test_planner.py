@@ -410,6 +410,49 @@ async def test_room_for_pods_that_nobody_places_is_kept_for_a_while():
     task.cancel()
 
 
+def test_room_that_is_kept_is_released_when_it_was_for_the_oldest_pods_that_nobody_has_placed():
+    world = QueueWorld()
+    jobs, began = world.planner.jobs, world.clock.now()
+    minutes = [began + timedelta(minutes=number) for number in range(12)]
+    for name, minute in (("first", 0), ("gone", 1), ("last", 2)):
+        world.job(name, 1, **RUNS)
+        jobs.at(minutes[minute])
+    assert [jobs.next_release(minutes[minute]) for minute in (2, 5, 6, 7)] == [*minutes[5:8], None]
+
+    world.jobs.remove(ObjectKey("ns", "gone"))
+    world.pod("first-worker-0", owner="uid-first")
+    jobs.at(minutes[3])
+    assert jobs.next_release(minutes[3]) == minutes[7]
+    world.pod("last-worker-0", owner="uid-last")
+    jobs.at(minutes[3])
+    assert jobs.next_release(minutes[3]) is None
+
+
+@pytest.mark.parametrize(
+    ("job", "status", "workers", "asks_for"),
+    [
+        (builders.tfjob("j").parameter_servers(1), RUNS, 0, (0, 0)),
+        (builders.tfjob("j").workers(3, template=SLOT), RUNS, 3, (0, 0)),
+        (builders.tfjob("j").workers(3, template=SLOT), {"admittedWorkers": 2}, 2, (3, 0)),
+        (
+            builders.tfjob("j").workers(3, template=SLOT).parameter_servers(2),
+            {"admittedParameterServers": 1},
+            3,
+            (0, 2),
+        ),
+        (builders.tfjob("j").workers(3, template=SLOT), {"admittedWorkers": 2, "admittedPodsDigest": "x"}, 2, (0, 0)),
+    ],
+    ids=["no workers", "not in the queue", "more workers", "more servers", "other pods"],
+)
+def test_a_job_that_has_room_asks_the_queue_for_what_an_edit_adds(job, status, workers, asks_for):
+    world = QueueWorld()
+    world.waits(job, **status if status is RUNS else RUNS | {"queue": status})
+    ((_, entry),) = world.planner.jobs.at(world.clock.now()).values()
+    queue_job = entry.queue_job
+
+    assert (queue_job.workers, (queue_job.requested_workers, queue_job.requested_servers)) == (workers, asks_for)
+
+
 @pytest.mark.parametrize(("phase", "resized"), [("Restarting", []), ("Running", ["whole"])])
 @pytest.mark.parametrize("others", [0, 1], ids=["it might grow", "it might shrink"])
 async def test_a_job_is_not_resized_by_the_queue_while_it_starts_again_as_a_whole(phase, resized, others):
