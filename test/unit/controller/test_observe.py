@@ -105,13 +105,6 @@ async def test_what_is_read_live_is_awaited_no_more(harness, resource):
     assert harness.pending_writes.cache_state(owner).freshness is Freshness.CAUGHT_UP
 
 
-async def test_without_a_gang_scheduler_nothing_is_amiss_where_no_pod_groups_are_listed():
-    harness = Harness(builders.tfjob("j").workers(1))
-    await harness.settle()
-
-    assert await live(harness) == harness.reconciler.observer.from_caches(harness.reconciler.observer.stored(KEY))
-
-
 async def test_what_was_written_for_the_last_job_of_a_name_is_forgotten(harness):
     """A late reply for it came when its namesake was cached already."""
     harness.pending_writes.outcome_unknown(OwnerKey(KEY, "the last"), str(resources.PODS))

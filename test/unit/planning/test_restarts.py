@@ -3,15 +3,18 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from msgspec import structs
 
 from support.embedded.pod_events import everything_runs, fails, restarts_in_place, time_passes
 from support.embedded.simulator import MORNING, simulate
 from support.jobs.builders import tfjob
 from support.jobs.snapshots import job_of
 from tf_operator.job.record import JobPhase, JobRecord, ReplicaType, RestartRecord
+from tf_operator.job.training_job import RestartPolicy
 from tf_operator.planning import job_view, restarts, whole_job
 from tf_operator.planning.pods.attempts import RestartRequest
-from tf_operator.planning.replicas import Replica, RestartInPlace
+from tf_operator.planning.pods.pod_state import PodState
+from tf_operator.planning.replicas import Replica, ReplicaLoss, RestartInPlace
 from tf_operator.planning.snapshot import DEFAULT_SETTINGS, MainContainer, Pod
 
 WORKER = ReplicaType.WORKER
@@ -19,7 +22,8 @@ NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 def account(**fields):
-    return RestartRecord(WORKER, 0, "u", **({"replaced": True, "attempts": 1, "time": MORNING} | fields))
+    values = {"uid": "u", "replaced": True, "attempts": 1, "time": MORNING}
+    return RestartRecord(WORKER, 0, **values | fields)
 
 
 @pytest.mark.parametrize(
@@ -142,6 +146,97 @@ def test_a_restart_in_place_begins_an_attempt_if_the_program_had_begun_the_one_b
     restart = RestartInPlace(of, of.pod.changed(last_termination=end), 1)
 
     assert whole_job._is_cause(JobRecord(attempt=2), restart) is is_cause
+
+
+STOPPED = Pod("p", "u", WORKER, 0, is_terminating=True, main=MainContainer(1, started_at=MORNING), created_at=MORNING)
+
+
+@pytest.mark.parametrize(
+    ("pod", "fields", "resumed", "is_lost"),
+    [
+        (STOPPED, {}, None, True),
+        (STOPPED, {}, 0, True),
+        (STOPPED, {}, 1, False),
+        (STOPPED, {"record": account(uid="other")}, None, True),
+        (STOPPED, {"record": account(replaced=False)}, None, True),
+        (STOPPED, {"record": account()}, None, False),
+        (STOPPED, {"outcome": PodState.FAILED}, None, False),
+        (STOPPED, {"is_completed": True}, None, False),
+        (STOPPED.changed(is_terminating=False), {}, None, False),
+        (STOPPED.changed(main=MainContainer(started_at=MORNING)), {}, None, False),
+        (STOPPED.changed(main=MainContainer(started_at=MORNING), is_disrupted=True), {}, None, True),
+        (STOPPED.changed(main=MainContainer(), is_disrupted=True), {}, None, False),
+        (STOPPED.changed(main=None), {}, None, False),
+        (None, {}, None, False),
+    ],
+)
+def test_a_replica_is_lost_whose_pod_is_deleted_when_its_program_has_ended_badly(pod, fields, resumed, is_lost):
+    job = job_of(tfjob().workers(1, restart="OnFailure"))
+    resumed_time = None if resumed is None else MORNING + timedelta(seconds=resumed)
+    job = structs.replace(job, record=JobRecord(resumed_time=resumed_time))
+    of = structs.replace(replica(None, pod=pod), **{"outcome": PodState.TERMINATING, "spec": job.replicas[0]} | fields)
+
+    loss = whole_job._lost_if_stopped(of, job).loss
+    assert (loss is not None and loss.pod.is_gone) is is_lost
+    never = structs.replace(of, spec=structs.replace(of.spec, restart_policy=RestartPolicy.NEVER))
+    assert whole_job._lost_if_stopped(never, job).loss is None
+
+
+@pytest.mark.parametrize(
+    ("pod", "seconds"),
+    [
+        (None, None),
+        (STOPPED.changed(main=MainContainer(1, finished_at=MORNING + timedelta(seconds=5))), 5),
+        (STOPPED.changed(disrupted_at=MORNING + timedelta(seconds=3)), 3),
+        (
+            STOPPED.changed(
+                main=MainContainer(1, finished_at=MORNING + timedelta(seconds=5)),
+                disrupted_at=MORNING + timedelta(seconds=3),
+            ),
+            3,
+        ),
+        (STOPPED, 9),
+        (STOPPED.changed(is_gone=True), None),
+        (STOPPED.changed(is_gone=True, is_terminating=False, phase="Failed"), 9),
+    ],
+    ids=["no pod", "ended", "disrupted", "both", "now", "deleted", "failed"],
+)
+def test_losses_are_in_the_order_in_which_they_began(pod, seconds):
+    moment = datetime.min.replace(tzinfo=UTC) if seconds is None else MORNING + timedelta(seconds=seconds)
+    for outcome in (PodState.FAILED, PodState.PERMANENT_FAILURE):
+        order = whole_job._order(ReplicaLoss(WORKER, 0, "p", outcome, pod), MORNING + timedelta(seconds=9))
+        assert order == (moment, outcome is PodState.PERMANENT_FAILURE)
+
+
+@pytest.mark.parametrize(
+    ("of", "is_old"),
+    [
+        (replica(None, record=account()), True),
+        (replica(None, record=account(uid="other")), False),
+        (replica(None, record=account(replaced=False)), False),
+        (replica(None, pod=None, record=account()), False),
+        (replica(None), False),
+    ],
+)
+def test_a_pod_that_is_given_up_is_of_the_run_before(of, is_old):
+    assert whole_job.has_old_pods([of]) is is_old
+
+
+@pytest.mark.parametrize(
+    ("of", "method", "is_awaited"),
+    [
+        (replica(started(1), is_told=False), "InPlace", True),
+        (replica(started(1), is_told=False), "Recreate", False),
+        (replica(MainContainer(0)), "InPlace", True),
+        (replica(started(1)), "InPlace", False),
+        (replica(None, pod=None), "InPlace", False),
+        (structs.replace(replica(MainContainer(0)), is_completed=True), "InPlace", False),
+    ],
+)
+def test_a_program_is_awaited_that_has_yet_to_start_for_the_attempt(of, method, is_awaited):
+    job = job_of(tfjob().workers(3).restarts_as_a_whole(method))
+
+    assert whole_job.is_awaited(structs.replace(job, record=JobRecord(attempt=2)), of) is is_awaited
 
 
 @pytest.mark.parametrize(("times", "end", "first"), [(1, 5, 5), (1, None, 9), (2, 5, None)])
