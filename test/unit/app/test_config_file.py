@@ -23,7 +23,7 @@ accelerators:
       - {{name: cache, mountPath: /cache, hostPath: /var/cache, readOnly: false}}
     resource: nvidia.com/gpu
 """
-LIB = HostVolume("lib", "/usr/lib/nvidia-384", "/usr/lib/nvidia", is_read_only=True)
+LIB = HostVolume("lib", "/usr/lib/nvidia-384", "/usr/lib/nvidia")
 CACHE = HostVolume("cache", "/var/cache", "/cache", is_read_only=False)
 VARIABLE = ("LD_LIBRARY_PATH", "/usr/lib/nvidia:/usr/lib/x86_64-linux-gnu")
 GPU = Accelerator("alpha.kubernetes.io/nvidia-gpu", (LIB, CACHE), (VARIABLE,), "nvidia.com/gpu")

@@ -1,4 +1,4 @@
-"""Resizes and attempts in place: which pods are told of them, and which are given up because they cannot take them."""
+"""Resizes and attempts in place: which pods they are told to, and which are given up because they cannot take them."""
 
 from datetime import timedelta
 

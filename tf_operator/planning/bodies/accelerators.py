@@ -22,7 +22,7 @@ class HostVolume:
     name: str
     host_path: str
     mount_path: str
-    is_read_only: bool
+    is_read_only: bool = True
 
     @property
     def volume(self) -> Body:

@@ -47,7 +47,7 @@ async def test_the_next_plan_is_for_the_job_that_was_left_out_first(kind):
     assert jobs.next_retry is None
 
 
-async def test_a_decision_that_is_recorded_begins_the_attempts_anew():
+async def test_a_decision_that_is_recorded_begins_the_attempts_again():
     clock = FakeClock()
     jobs, add, seconds = refusals(clock)
     add("j")
