@@ -10,17 +10,14 @@ wall clock may jump an hour in either direction and no timer notices.
 """
 
 import asyncio
-import sys
+import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
-from typing import Final, Protocol
-
-_ASYNCIO_COUNTS_CANCELLATIONS: Final = sys.version_info >= (3, 11, 3)
-"""Python 3.11.2, which Debian 12 has, does not: in a task that is being cancelled, ``asyncio.timeout`` ends in another
-``CancelledError`` instead of a ``TimeoutError``. What such a task still has to do, such as to drain, would be left."""
+from types import TracebackType
+from typing import Protocol
 
 
 class Timer(Protocol):
@@ -60,56 +57,60 @@ class Clock(ABC):
     def timeout(self, seconds: float | None) -> AbstractAsyncContextManager[object]:
         """Raise ``TimeoutError`` in the body after ``seconds``; ``None`` never does.
 
-        A cancellation from outside stays a cancellation. ``asyncio.timeout`` does the delicate part; only
-        the moment is ours, so that a fake clock can bring it about.
+        A cancellation from outside stays a cancellation.
         """
-        return self._timeout(seconds)
+        return _Timeout(self, math.inf if seconds is None else self.monotonic() + seconds)
 
-    @asynccontextmanager
-    async def timeout_at(self, due: Callable[[], float]) -> AsyncIterator[None]:
+    def timeout_at(self, due: Callable[[], float]) -> AbstractAsyncContextManager[object]:
         """Raise ``TimeoutError`` in the body at a moment that may move on, as for what must not be silent for long.
 
         Where it has moved to is asked for only when it would have come: that costs one timer, however often it moves.
         """
-        async with _timeout_scope() as scope:
-            timer: Timer
-
-            def look() -> None:
-                nonlocal timer
-                if self.monotonic() < (moment := due()):
-                    timer = self.call_at(moment, look)
-                else:
-                    scope.reschedule(asyncio.get_running_loop().time())
-
-            timer = self.call_at(due(), look)
-            try:
-                yield
-            finally:
-                timer.cancel()
-
-    @asynccontextmanager
-    async def _timeout(self, seconds: float | None) -> AsyncIterator[None]:
-        if seconds is None:
-            yield
-            return
-        moment = self.monotonic() + seconds
-        async with self.timeout_at(lambda: moment):
-            yield
+        return _Timeout(self, due(), due)
 
 
-@asynccontextmanager
-async def _timeout_scope() -> AsyncIterator[asyncio.Timeout]:
-    """``asyncio.timeout``, with ``_ASYNCIO_COUNTS_CANCELLATIONS`` or without."""
-    task = asyncio.current_task()
-    cancellations = task.cancelling() if task else 0
-    scope = asyncio.timeout(None)
-    try:
-        async with scope:
-            yield scope
-    except asyncio.CancelledError as cancellation:
-        if scope.expired() and task and task.cancelling() <= cancellations:
-            raise TimeoutError from cancellation
-        raise
+class _Timeout:
+    """What ``asyncio.timeout`` does, by the timers of a clock.
+
+    At its end the task is cancelled. That was we, and nobody from outside, if it has no more cancellations than when
+    the body began. Python 3.11.2, which Debian 12 has, does not count those: what a task still has to do that is being
+    cancelled, such as to drain, would end in another ``CancelledError``.
+    """
+
+    __slots__ = ("_cancellations", "_clock", "_is_over", "_moment", "_moved_to", "_task", "_timer")
+
+    def __init__(self, clock: Clock, moment: float, moved_to: Callable[[], float] | None = None) -> None:
+        """``moved_to``: to which moment that has moved on by then, if it can."""
+        self._clock = clock
+        self._moment = moment
+        self._moved_to = moved_to
+        self._is_over = False
+        self._timer: Timer | None = None
+
+    async def __aenter__(self) -> None:
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("only what a task does has a time limit")
+        self._task, self._cancellations = task, task.cancelling()
+        if self._moment < math.inf:
+            self._timer = self._clock.call_at(self._moment, self._look)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._is_over and self._task.uncancel() <= self._cancellations and kind is asyncio.CancelledError:
+            raise TimeoutError from error
+
+    def _look(self) -> None:
+        if self._moved_to:
+            self._moment = self._moved_to()
+        if self._clock.monotonic() < self._moment:
+            self._timer = self._clock.call_at(self._moment, self._look)
+        else:
+            self._is_over = True
+            self._task.cancel()
 
 
 class SystemClock(Clock):
@@ -125,8 +126,4 @@ class SystemClock(Clock):
     def call_at(self, when: float, callback: Callable[[], object]) -> Timer:
         """Run ``callback`` on the running event loop at ``when``."""
         # The delay, not the absolute time: an event loop may count from another moment than this clock.
-        return asyncio.get_running_loop().call_later(max(0.0, when - self.monotonic()), callback)
-
-    def timeout(self, seconds: float | None) -> AbstractAsyncContextManager[object]:
-        """As on every clock. In real time the moment can be left to asyncio, at half the price, for each call."""
-        return asyncio.timeout(seconds) if _ASYNCIO_COUNTS_CANCELLATIONS else self._timeout(seconds)
+        return asyncio.get_running_loop().call_later(max(0.0, when - time.monotonic()), callback)
