@@ -12,7 +12,6 @@ Whatever is planned stops when the job is deleted or its spec changes: at most t
 """
 
 import asyncio
-from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -62,15 +61,15 @@ class Slots:
 
     def __init__(self, most: int = MOST_IN_ALL) -> None:
         self._free = most
-        self._taken: Counter[str] = Counter()
-        """By namespace."""
+        self._taken: dict[str, int] = {}
+        """By namespace; none of them has none."""
         self._waiting: list[_Turn] = []
         """One entry for each worker at most."""
 
     async def take(self, namespace: str, had: int) -> None:
         if self._free:
             self._free -= 1
-            self._taken[namespace] += 1
+            self._count(namespace, 1)
             return
         turn = _Turn(namespace, had, asyncio.get_running_loop().create_future())
         self._waiting.append(turn)
@@ -84,16 +83,21 @@ class Slots:
             raise
 
     def free(self, namespace: str) -> None:
-        self._taken[namespace] -= 1
-        self._taken += Counter()  # without those that have none
+        self._count(namespace, -1)
         waiting = [turn for turn in self._waiting if not turn.came.done()]
         if not waiting:
             self._free += 1
             return
-        turn = min(waiting, key=lambda turn: (self._taken[turn.namespace], turn.had))
+        turn = min(waiting, key=lambda turn: (self._taken.get(turn.namespace, 0), turn.had))
         self._waiting.remove(turn)
-        self._taken[turn.namespace] += 1
+        self._count(turn.namespace, 1)
         turn.came.set_result(None)
+
+    def _count(self, namespace: str, by: int) -> None:
+        if taken := self._taken.get(namespace, 0) + by:
+            self._taken[namespace] = taken
+        else:
+            del self._taken[namespace]
 
 
 class Stop(Enum):
