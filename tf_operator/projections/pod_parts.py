@@ -1,15 +1,13 @@
-"""The parts of a pod's spec and status that are read; the rest of its JSON is skipped."""
+"""The parts of a pod's spec and status that are read; the rest of its JSON is skipped. None is kept as it is."""
 
 from datetime import datetime
 
 import msgspec
 
-from tf_operator.machinery.cache.interning import Interned
-
 
 class RawTerminated(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     exit_code: int = 0
-    reason: Interned[str] = ""
+    reason: str = ""
     message: str = ""
     started_at: datetime | None = None
     finished_at: datetime | None = None
@@ -81,8 +79,8 @@ class RawPodSpec(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class RawPodStatus(msgspec.Struct, frozen=True, rename="camel"):
-    phase: Interned[str] = "Pending"
-    reason: Interned[str] = ""
+    phase: str = "Pending"
+    reason: str = ""
     message: str = ""
     conditions: tuple[RawPodCondition, ...] = ()
     container_statuses: tuple[RawContainerStatus, ...] = ()

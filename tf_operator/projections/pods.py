@@ -21,7 +21,7 @@ from tf_operator.job.record import MOST_AVOIDED, ReplicaType
 from tf_operator.job.report import ContainerLine
 from tf_operator.job.restart_rules import RestartRules
 from tf_operator.job.training_job import NetworkPolicyMode, RestartPolicy
-from tf_operator.machinery.cache.interning import Interned, decoder
+from tf_operator.machinery.cache.interning import InternPool
 from tf_operator.machinery.transport.responses import ObjectMeta
 from tf_operator.meta import parse_time
 from tf_operator.planning.bodies import resize_sidecar
@@ -43,15 +43,18 @@ _STARTING: Final = frozenset({"", "ContainerCreating", "PodInitializing", restar
 class _Annotations(msgspec.Struct, frozen=True, gc=False):
     """Of the annotations of a pod, those that something is derived from."""
 
-    avoided_nodes: Interned[str] = msgspec.field(name=constants.AVOIDED_NODES_ANNOTATION, default="")
-    cluster_size: Interned[str] = msgspec.field(name=resize_sidecar.SIZES_ANNOTATION, default="")
-    memory_limit: Interned[str] = msgspec.field(name=constants.MEMORY_ANNOTATION, default="")
-    network: Interned[str] = msgspec.field(name=constants.NETWORK_ANNOTATION, default="")
+    avoided_nodes: str = msgspec.field(name=constants.AVOIDED_NODES_ANNOTATION, default="")
+    cluster_size: str = msgspec.field(name=resize_sidecar.SIZES_ANNOTATION, default="")
+    memory_limit: str = msgspec.field(name=constants.MEMORY_ANNOTATION, default="")
+    network: str = msgspec.field(name=constants.NETWORK_ANNOTATION, default="")
     restart_request: str = msgspec.field(name=resize_sidecar.REQUEST_ANNOTATION, default="")
 
 
+_NO_ANNOTATIONS: Final = _Annotations()
+
+
 class _PodMeta(ChildMeta, frozen=True, rename="camel"):
-    annotations: _Annotations = _Annotations()
+    annotations: _Annotations = _NO_ANNOTATIONS
 
 
 class _RawPod(msgspec.Struct, frozen=True):
@@ -66,7 +69,9 @@ class CachedPod(Child, frozen=True):
     pod: Pod | None
 
 
-_READ_POD: Final = decoder(_RawPod)
+_read_raw: Final = msgspec.json.Decoder(_RawPod).decode
+_intern: Final = InternPool().intern
+_intern_owner: Final = InternPool().intern
 
 
 @cache
@@ -84,14 +89,14 @@ def pod_reader(apis: tuple[ServedAPI, ...], *, is_labelled: bool = True) -> Call
     showing = {(api.resource.api_version, api.resource.kind) for api in apis if api.shows_containers}
 
     def read_pod(raw: msgspec.Raw | bytes) -> CachedPod:
-        raw_pod = _READ_POD(raw)
+        raw_pod = _read_raw(raw)
         owner = owner_of(raw_pod.metadata)
         replica = _replica(raw_pod.metadata.name, owner, styles) if owner.uid else None
         core = raw_pod.metadata.core()
         pod = _pod(raw_pod, *replica, deciding, core) if replica else None
         if pod and showing and (owner.api_version, owner.kind) in showing:
             pod = pod.changed(containers=_lines(raw_pod.status.container_statuses))
-        return CachedPod(core, owner.uid, pod)
+        return CachedPod(core, _intern_owner(owner.uid), pod)
 
     return read_pod
 
@@ -122,51 +127,74 @@ def _pod(raw_pod: _RawPod, kind: Any, index: int, deciding: Mapping[str, str], c
     main = containers[0] if containers else None
     disruption = _disruption(status)
     wait = _NO_WAIT if is_restarting else wait
-    if resize_sidecar.ATTEMPT in resize_sidecar.entries(size) and status.phase == "Running":
+    if size and resize_sidecar.ATTEMPT in resize_sidecar.entries(size) and status.phase == "Running":
         wait = _back_off(deciders)
-    return Pod(
-        name=core.name,
-        uid=core.uid,
-        type=kind,
-        index=index,
-        phase=status.phase,
-        is_terminating=raw_pod.metadata.deletion_timestamp is not None,
-        deletion_deadline=parse_time(raw_pod.metadata.deletion_timestamp),
-        reason=status.reason or (disruption.reason if disruption else ""),
+    pod = Pod(
+        core.name,
+        core.uid,
+        kind,
+        index,
+        _intern(status.phase),
+        reason=_intern(status.reason) or (disruption.reason if disruption else ""),
         message=status.message or (disruption.message if disruption else _failed_init(status)),
-        is_disrupted=disruption is not None,
-        disrupted_at=parse_time(disruption.last_transition_time) if disruption else None,
         restart_policy=_RESTART_POLICIES.get(raw_pod.spec.restart_policy),
         container=deciding[main.name] if main else "",
         main=main.state if main else None,
         max_exit_code=_worst_exit(status.container_statuses),
-        last_termination=main.last_termination if main else None,
-        restart_rules=main.restart_rules if main else None,
-        restarts_by_rule=main.restarts_by_rule if main else 0,
-        is_restarting=is_restarting,
-        others=tuple(containers[1:]),
-        restarts=_restarts(status, resizes=resizes),
-        is_stopped=raw_pod.spec.active_deadline_seconds == STOP_AFTER,
         pending_reason=wait.reason,
         waits_since=wait.since,
         is_starting=wait.is_starting,
         created_at=raw_pod.metadata.creation_timestamp,
         host=_host(raw_pod),
-        cluster_size=size,
-        restart_request=raw_pod.metadata.annotations.restart_request[:_LONGEST_REQUEST],
-        restarts_together=resizes,
-        is_deaf=bool(size) and _is_deaf(status, deciders),
-        memory_limit=raw_pod.metadata.annotations.memory_limit,
-        is_isolated=raw_pod.metadata.annotations.network == NetworkPolicyMode.JOB,
         version=core.resource_version,
     )
+    few = _what_few_have(raw_pod, containers, resizes=resizes)
+    if disruption:
+        few |= {"is_disrupted": True, "disrupted_at": parse_time(disruption.last_transition_time)}
+    if is_restarting:
+        few["is_restarting"] = True
+    if size:
+        few |= {"restarts_together": resizes, "is_deaf": _is_deaf(status, deciders)}
+    return pod.changed(**few) if few else pod
+
+
+def _what_few_have(raw_pod: _RawPod, containers: Sequence[Container], *, resizes: int) -> dict[str, object]:
+    """What is the same for most pods. To pass it for each, by its names, takes an eighth of the time to read one."""
+    few = _of_annotations(raw_pod.metadata.annotations)
+    if raw_pod.metadata.deletion_timestamp is not None:
+        few |= {"is_terminating": True, "deletion_deadline": parse_time(raw_pod.metadata.deletion_timestamp)}
+    for main in containers[:1]:
+        if main.last_termination or main.restart_rules or main.restarts_by_rule or len(containers) > 1:
+            few |= {
+                "last_termination": main.last_termination,
+                "restart_rules": main.restart_rules,
+                "restarts_by_rule": main.restarts_by_rule,
+                "others": tuple(containers[1:]),
+            }
+    if restarts := _restarts(raw_pod.status, resizes=resizes):
+        few["restarts"] = restarts
+    if raw_pod.spec.active_deadline_seconds == STOP_AFTER:
+        few["is_stopped"] = True
+    return few
+
+
+def _of_annotations(annotations: _Annotations) -> dict[str, object]:
+    """Of the annotations of a pod all but the nodes to avoid."""
+    if annotations == _NO_ANNOTATIONS:
+        return {}
+    return {
+        "cluster_size": _intern(annotations.cluster_size),
+        "restart_request": annotations.restart_request[:_LONGEST_REQUEST],
+        "memory_limit": _intern(annotations.memory_limit),
+        "is_isolated": annotations.network == NetworkPolicyMode.JOB,
+    }
 
 
 def _host(raw_pod: _RawPod) -> Host:
     if node := raw_pod.spec.node_name:
         return _shared(Host(intern(node), _has_unhealthy_device(raw_pod.status)))
     avoided = raw_pod.metadata.annotations.avoided_nodes
-    return Host(avoided=avoided) if 0 < len(avoided) <= _LONGEST_AVOIDED else NOWHERE
+    return Host(avoided=_intern(avoided)) if 0 < len(avoided) <= _LONGEST_AVOIDED else NOWHERE
 
 
 @lru_cache(maxsize=4096)
@@ -240,7 +268,7 @@ def _main(state: pod_parts.RawState) -> MainContainer | None:
     if state.terminated:
         ended = state.terminated
         message = "" if ended.reason == restart_rules.RESTARTING_ALL else ended.message
-        return MainContainer(ended.exit_code, ended.reason, message, ended.started_at, ended.finished_at)
+        return MainContainer(ended.exit_code, _intern(ended.reason), message, ended.started_at, ended.finished_at)
     return MainContainer(started_at=state.running.started_at) if state.running else None
 
 

@@ -20,7 +20,7 @@ import typing
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -74,18 +74,22 @@ class InternPool:
     """Equal values, kept once."""
 
     def __init__(self) -> None:
-        self._values: dict[object, object] = {}
+        self._values: dict[Any, Any] = {}
 
     def __len__(self) -> int:
         return len(self._values)
 
     def intern(self, value: V) -> V:
         """The value that is equal to this one and was seen before; else this one."""
+        known: V | None = self._values.get(value)
+        if known is not None:
+            return known
         if _length(value) > LONGEST_INTERNED:
             return value
         if len(self._values) >= MOST_INTERNED:
             self._values.clear()
-        return typing.cast("V", self._values.setdefault(value, value))
+        self._values[value] = value
+        return value
 
 
 @dataclass(frozen=True, slots=True)
