@@ -14,11 +14,11 @@ Exit code 1 when a target is missed; docs/performance.md says what was found.
 
 import argparse
 import json
-import platform
 import statistics
 import sys
 from pathlib import Path
 
+import python_build
 import takeover
 import targets
 import works
@@ -41,7 +41,7 @@ def main() -> int:
         Work("pods", options.large_jobs, 98, "never"),
     )
     results: dict[str, dict[str, Figures]] = {}
-    say(f"all run with Python {platform.python_version()}, {Path(sys.executable).resolve()}")
+    say(f"all run with {python_build.in_words()}")
     for work in plans:
         if work.name in options.only:
             has_floor = not options.without_floor and (work.name != "pods" or options.all_floors)
