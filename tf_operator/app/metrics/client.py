@@ -3,8 +3,9 @@
 There the label ``verb`` is the HTTP method; ours is, too, so that one dashboard fits both. Neighbour: ``registry``.
 """
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry, Counter
 
+from tf_operator.app.metrics.histogram import Histogram
 from tf_operator.machinery.metrics_hooks import ClientInstruments
 
 _METHODS = {"create": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELETE", "deletecollection": "DELETE"}

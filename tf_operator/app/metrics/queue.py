@@ -6,8 +6,9 @@ Neighbour: ``registry``, which makes these.
 
 from typing import Any, NamedTuple
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge
 
+from tf_operator.app.metrics.histogram import Histogram
 from tf_operator.app.metrics.jobs import JobMetrics
 from tf_operator.app.metrics.phases import JobPhases
 from tf_operator.controller.metrics_hooks import ReconcileInstruments, ReconcileResult
