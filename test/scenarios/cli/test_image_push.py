@@ -6,6 +6,7 @@ import io
 import json
 import os
 import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from support.partners.image_registry import (
     digest_of,
     image_of,
 )
+from support.partners.wheels import WITHOUT_INDEX, write_wheel
 from tf_operator.cli import main
 from tf_operator.client.images import repository
 
@@ -165,6 +167,85 @@ def test_what_has_arrived_is_not_sent_again(registry, folder):
     assert push(registry) == 0
 
     assert not any("/uploads/" in request for request in registry.requests()[earlier:])
+
+
+HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
+
+
+@pytest.fixture
+def wheels(tmp_path, monkeypatch):
+    """The only place where pip looks: a package, the one that it requires for each platform, and the source of one."""
+    wheels = tmp_path / "wheels"
+    for name, value in {**WITHOUT_INDEX, "PIP_FIND_LINKS": str(wheels), "XDG_CACHE_HOME": str(tmp_path)}.items():
+        monkeypatch.setenv(name, value)
+    write_wheel(wheels, "tables", "1.0", requires=["arrays>=2"], programs=["show"])
+    for machine in ("x86_64", "aarch64"):
+        write_wheel(wheels, "arrays", "2.0", tag=f"cp{HERE.replace('.', '')}-abi3-manylinux_2_28_{machine}")
+    (wheels / "old-1.0.tar.gz").write_bytes(b"source")
+    return wheels
+
+
+def put_python(registry, *variables: str) -> None:
+    """A base of two platforms with this Python and an old package."""
+    metadata = b"Metadata-Version: 2.1\nName: arrays\nVersion: 1.0\n"
+    files = {f"usr/local/lib/python{HERE}/site-packages/arrays-1.0.dist-info/METADATA": metadata}
+    images = [image_of(files, architecture=it, Env=[*variables]) for it in ("amd64", "arm64")]
+    registry.put_image("base", "1", images)
+
+
+@pytest.mark.usefixtures("wheels")
+def test_packages_that_a_program_requires_are_found_in_the_image(registry, folder, tmp_path, capsys):
+    (folder / "requirements.txt").write_text("tables\n")
+    put_python(registry, "PATH=/usr/bin:/bin", "PYTHONPATH=/own")
+
+    assert push(registry, "--requirements", "requirements.txt") == 0
+    assert push(registry, "--requirements", "requirements.txt", image="team/train:2") == 0
+
+    first, second = (line.partition("@")[2] for line in capsys.readouterr().out.splitlines())
+    assert first == second
+    index = registry.manifest("team/train", "1")
+    manifests = [registry.manifest("team/train", it["digest"]) for it in index["manifests"]]
+    layers = [[layer["digest"] for layer in manifest["layers"]] for manifest in manifests]
+    assert [len(it) for it in layers] == [3, 3]
+    assert layers[0][1] != layers[1][1], "packages are for a platform"
+    assert layers[0][2] == layers[1][2]
+    for manifest, own, machine in zip(manifests, layers, ("x86_64", "aarch64"), strict=True):
+        root = tmp_path / machine
+        for digest in own[1:]:
+            with tarfile.open(fileobj=io.BytesIO(registry.blob("team/train", digest))) as archive:
+                archive.extractall(root, filter="data")
+        config = json.loads(registry.blob("team/train", manifest["config"]["digest"]))
+        variables = dict(entry.split("=", 1) for entry in config["config"]["Env"])
+        assert variables["PATH"] == "/usr/bin:/bin:/opt/requirements/bin"
+        own_paths, _, path = variables["PYTHONPATH"].partition(":")
+        assert own_paths == "/own"
+        environment = {"PATH": f"{Path(sys.executable).parent}:/usr/bin", "PYTHONPATH": f"{root}{path}"}
+        program = "import arrays, tables; print(arrays.tag)"
+        tag = subprocess.check_output(["python3", "-c", program], env=environment, text=True)
+        assert tag.strip().endswith(machine)
+        shown = subprocess.check_output([root / "opt/requirements/bin/show"], env=environment, text=True)
+        assert shown == "tables 1.0\n"
+
+
+@pytest.mark.usefixtures("wheels", "folder")
+@pytest.mark.parametrize(
+    ("arguments", "sentence", "code"),
+    [
+        (["--requirements", "old.txt"], "--requirements old.txt: there is no wheel of old for Python ", 1),
+        (["--requirements", "absent.txt"], "--requirements: cannot read absent.txt: No such file or directory", 2),
+        (["--python", "3.12"], "--python is for --requirements", 2),
+        (["--requirements", "old.txt", "--operator"], "--operator and --requirements cannot be combined", 2),
+    ],
+    ids=["source", "absent", "python", "operator"],
+)
+def test_packages_that_cannot_be_had_are_a_sentence_and_nothing_is_pushed(registry, capsys, arguments, sentence, code):
+    Path("old.txt").write_text("tables\nold\n")
+    put_python(registry)
+
+    assert push(registry, *arguments) == code
+
+    assert sentence in capsys.readouterr().err
+    assert not any("/team/" in request for request in registry.requests())
 
 
 @pytest.mark.parametrize("access", [Access.PASSWORD, Access.TOKEN], ids=["password", "token"])

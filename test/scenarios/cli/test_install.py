@@ -158,7 +158,7 @@ async def test_the_operator_is_installed_waited_for_examined_and_removed_without
 
 @pytest.mark.programs("registry")
 async def test_with_a_registry_the_image_is_pushed_first_and_named_by_its_digest(site, tmp_path, monkeypatch):
-    monkeypatch.setattr(operator_image, "requirements", lambda _: "")  # no package is had from outside
+    monkeypatch.setattr(operator_image, "requirements", lambda: "")  # no package is had from outside
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path / "docker"))
     with ImageRegistry.up(tmp_path / "registry") as registry:
         registry.put_image("python", "1", [image_of({}, Env=["PYTHON_VERSION=3.99.0"])])

@@ -11,6 +11,7 @@ import tarfile
 import pytest
 
 from support.partners.image_registry import ImageRegistry, image_of
+from support.partners.wheels import WITHOUT_INDEX
 from tf_operator.cli import main
 from tf_operator.client.images import operator_image
 
@@ -26,7 +27,7 @@ def _without_login(tmp_path, monkeypatch):
 
 @pytest.fixture
 def without_packages(monkeypatch):
-    monkeypatch.setattr(operator_image, "requirements", lambda _: "")
+    monkeypatch.setattr(operator_image, "requirements", lambda: "")
 
 
 @pytest.fixture
@@ -108,13 +109,13 @@ def test_a_base_without_a_python_for_it_is_a_sentence_and_nothing_is_pushed(regi
 
 
 def test_packages_that_cannot_be_had_are_a_sentence_and_nothing_is_pushed(registry, capsys, monkeypatch):
-    for name, value in {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "", "PIP_CONFIG_FILE": "/dev/null"}.items():
+    for name, value in {**WITHOUT_INDEX, "PIP_FIND_LINKS": ""}.items():
         monkeypatch.setenv(name, value)
     put_base(registry, f"PYTHON_VERSION={HERE}.9")
 
     assert push(registry) == 1
 
-    assert "tfjob: the operator's packages cannot be had: ERROR: No matching distribution" in capsys.readouterr().err
+    assert "tfjob: the operator's packages cannot be had: there is no wheel of " in capsys.readouterr().err
     assert not any("/tf-operator/" in request for request in registry.requests())
 
 

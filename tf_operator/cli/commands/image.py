@@ -25,6 +25,9 @@ Pushes an image: the base with one layer of your files on top. Needs no docker, 
 are mounted or copied in the registry. The same files on the same base give the same digest. Prints the name with the
 digest, for the manifest of a job. The process starts in the first folder that was added.
 
+With --requirements, pip adds the packages that the base lacks, as wheels for its Python and platform, in a layer below
+the files. Nothing is compiled, and nothing of the base is run; its layers are read once.
+
 Files that .gitignore or .tfjobignore name do not go along, nor do .git, __pycache__ and virtual environments. The login
 is docker's: ~/.docker/config.json, or DOCKER_CONFIG, and the credential helpers that it names. Registries on this
 machine may speak HTTP.
@@ -60,6 +63,18 @@ def add_command(commands: Commands) -> None:
         help=f"file or folder, and its path in the image; may be repeated; default: .:{_FOLDER}",
     )
     push.add_argument(
+        "--requirements",
+        type=Path,
+        metavar="FILE",
+        help="packages to install for the base's Python, as a requirements file of pip; needs pip",
+    )
+    push.add_argument(
+        "--python",
+        type=_release,
+        metavar="X.Y",
+        help="release of the base's Python, as in 3.11; default: the one that the base has",
+    )
+    push.add_argument(
         "--platform",
         action="append",
         choices=_PLATFORMS,
@@ -78,44 +93,62 @@ def _addition(text: str) -> tuple[Path, PurePosixPath]:
     return Path(path), PurePosixPath(target) / name
 
 
+def _release(text: str) -> tuple[int, ...]:
+    release = tuple(int(part) for part in text.split(".") if part.isdecimal())
+    if ".".join(map(str, release)) != text or not 2 <= len(release) <= 3 or release[0] != 3:
+        raise argparse.ArgumentTypeError(f"{text!r} is no release of Python, as in 3.11")
+    return release
+
+
 async def _push(arguments: argparse.Namespace) -> int:
     target = image_name.parse_target(arguments.image)
     tls = tls_of(arguments.ca)
     platforms = arguments.platform or _PLATFORMS
     if arguments.operator:
-        if arguments.add:
-            raise UsageError("--operator and --add cannot be combined: the operator's image contains nothing else")
+        for flag in ("add", "requirements", "python"):
+            if getattr(arguments, flag):
+                problem = "the operator's image contains nothing else"
+                raise UsageError(f"--operator and --{flag} cannot be combined: {problem}")
         digest = await push_operator(target, base=arguments.base, platforms=platforms, tls=tls)
     else:
-        base = image_name.parse(arguments.base or image_name.TENSORFLOW)
-        digest = await _push_files(target, base, arguments.add, platforms=platforms, tls=tls)
+        digest = await _push_program(target, arguments, platforms=platforms, tls=tls)
     sys.stdout.write(f"{target}@{digest}\n")
     return 0
 
 
-async def _push_files(
-    target: ImageName,
-    base: ImageName,
-    additions: Sequence[tuple[Path, PurePosixPath]],
-    *,
-    platforms: Sequence[str],
-    tls: ssl.SSLContext | None,
+async def _push_program(
+    target: ImageName, arguments: argparse.Namespace, *, platforms: Sequence[str], tls: ssl.SSLContext | None
 ) -> str:
-    from tf_operator.client.images import folder, layer, push  # noqa: PLC0415 (aiohttp takes a while)
+    from tf_operator.client.images import folder, layer, push, required_packages  # noqa: PLC0415 (aiohttp takes a while)
 
-    additions = additions or [(Path(), PurePosixPath(_FOLDER))]
+    base = image_name.parse(arguments.base or image_name.TENSORFLOW)
+    _check_requirements(arguments)
+    additions = arguments.add or [(Path(), PurePosixPath(_FOLDER))]
     entries = [entry for source, place in additions for entry in folder.entries(source, place)]
-    with layer.packed(entries) as files:
+    with (
+        layer.packed(entries) as files,
+        required_packages.RequiredPackages(arguments.requirements, arguments.python, report=session.say) as packages,
+    ):
         if not files.files:
             raise NotPossible(f"there are no files in {', '.join(str(source) for source, _ in additions)}")
         session.say(f"{files.files} file{'s'[: files.files != 1]}, {display.size(files.size)}, on {base}")
         begins = next((str(place) for source, place in additions if source.is_dir()), "")
-        top = push.Top(files, {"WorkingDir": begins} if begins else {})
 
-        async def make_top(_: object) -> push.Top:
-            return top
+        async def make_top(base_image: push.BaseImage) -> push.Top:
+            top = await packages.top(base_image)
+            return push.Top((*top.layers, files), {**top.process, **({"WorkingDir": begins} if begins else {})})
 
         return (await push.push(target, base, make_top, platforms=platforms, tls=tls, report=_report)).version
+
+
+def _check_requirements(arguments: argparse.Namespace) -> None:
+    if arguments.python and not arguments.requirements:
+        raise UsageError("--python is for --requirements")
+    if arguments.requirements:
+        try:
+            arguments.requirements.read_bytes()
+        except OSError as error:
+            raise UsageError(f"--requirements: cannot read {arguments.requirements}: {error.strerror}") from None
 
 
 async def push_operator(

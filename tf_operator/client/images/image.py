@@ -1,4 +1,4 @@
-"""An image as documents: what those of the base become with one layer more. Pure.
+"""An image as documents: what those of the base become with layers more. Pure.
 
 Images of docker's format become images of OCI's; their layers are the same bytes.
 """
@@ -95,8 +95,15 @@ def platform(config: Json) -> Json:
     return {name: config[name] for name in ("architecture", "os", "os.version", "variant") if config.get(name)}
 
 
-def build(base: ImageName, manifest: ImageManifest, config: Json, top: Descriptor, *, process: Json) -> Built:
-    """The image with a layer more, and its process with these fields in the place of the base's."""
+def variables(config: Json) -> dict[str, str]:
+    """Those of an image's process."""
+    process = config.get("config")
+    entries = process.get("Env") if isinstance(process, dict) else None
+    return dict(entry.split("=", 1) for entry in entries or () if "=" in entry)
+
+
+def build(base: ImageName, manifest: ImageManifest, config: Json, top: Sequence[Descriptor], *, process: Json) -> Built:
+    """The image with further layers, and its process with these fields in the place of the base's."""
     rootfs = config.get("rootfs")
     diff_ids = rootfs.get("diff_ids") if isinstance(rootfs, dict) else None
     if not isinstance(diff_ids, list):
@@ -104,16 +111,16 @@ def build(base: ImageName, manifest: ImageManifest, config: Json, top: Descripto
     changed = {
         **config,
         "config": {**(config.get("config") or {}), **process},
-        # It is not compressed, so this is its digest, too.
-        "rootfs": {"type": "layers", "diff_ids": [*diff_ids, top.digest]},
-        "history": [*(config.get("history") or ()), {"created_by": "tfjob image push"}],
+        # They are not compressed, so these are their digests, too.
+        "rootfs": {"type": "layers", "diff_ids": [*diff_ids, *(it.digest for it in top)]},
+        "history": [*(config.get("history") or ()), *({"created_by": "tfjob image push"} for _ in top)],
     }
     config_bytes = written(changed)
     whole = {
         "schemaVersion": 2,
         "mediaType": MANIFEST_TYPE,
         "config": descriptor_of(config_bytes, _CONFIG_TYPE).written(),
-        "layers": [it.written() for it in (*layers(base, manifest), top)],
+        "layers": [it.written() for it in (*layers(base, manifest), *top)],
         "annotations": {
             "org.opencontainers.image.base.name": str(base),
             "org.opencontainers.image.base.digest": manifest.digest,

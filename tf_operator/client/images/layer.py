@@ -38,20 +38,20 @@ class Layer:
 
 
 @contextmanager
-def packed(entries: Iterable[Entry]) -> Iterator[Layer]:
+def packed(entries: Iterable[Entry], *, checks_scripts: bool = True) -> Iterator[Layer]:
     """The layer, while the body runs. Of entries with the same path the last one counts."""
     by_path = {str(entry.path).lstrip("/"): entry for entry in entries}
     with tempfile.TemporaryFile() as file:
         with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT, encoding="utf-8") as archive:
             for path in sorted(by_path):
-                _add(archive, path, by_path[path])
+                _add(archive, path, by_path[path], checks_scripts=checks_scripts)
         size = file.tell()
         file.seek(0)
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         yield Layer(f"sha256:{digest}", size, sum(not entry.source.is_dir() for entry in by_path.values()), file)
 
 
-def _add(archive: tarfile.TarFile, path: str, entry: Entry) -> None:
+def _add(archive: tarfile.TarFile, path: str, entry: Entry, *, checks_scripts: bool) -> None:
     info = tarfile.TarInfo(path)
     if entry.link:
         info.type, info.linkname = tarfile.SYMTYPE, entry.link
@@ -60,14 +60,15 @@ def _add(archive: tarfile.TarFile, path: str, entry: Entry) -> None:
         info.type, info.mode = tarfile.DIRTYPE, 0o755
         archive.addfile(info)
     else:
-        _add_file(archive, info, entry.source)
+        _add_file(archive, info, entry.source, checks_scripts=checks_scripts)
 
 
-def _add_file(archive: tarfile.TarFile, info: tarfile.TarInfo, source: Path) -> None:
+def _add_file(archive: tarfile.TarFile, info: tarfile.TarInfo, source: Path, *, checks_scripts: bool) -> None:
     try:
         with source.open("rb") as file:
             state = os.fstat(file.fileno())
-            _check_first_line(file, source)
+            if checks_scripts:
+                _check_first_line(file, source)
             info.size, info.mode = state.st_size, 0o755 if state.st_mode & stat.S_IXUSR else 0o644
             archive.addfile(info, file)
             is_same = _is_unchanged(state, os.fstat(file.fileno()))

@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from contextlib import ExitStack
 from importlib import metadata, resources
 from pathlib import Path, PurePosixPath
@@ -18,27 +17,19 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 import tf_operator
-from tf_operator.client.images import layer
-from tf_operator.client.images.folder import Entry
+from tf_operator.client.images import base_python, image, layer, packages
+from tf_operator.client.images.base_python import BasePython, Release
 from tf_operator.client.images.image_name import ImageName
-from tf_operator.client.images.push import Top
+from tf_operator.client.images.push import BaseImage, Top
 from tf_operator.client.job import NotPossible
+from tf_operator.text import one_line
 
 _HOME: Final = PurePosixPath("/opt/tf-operator")
 _PYTHON_HOME: Final = "/usr/local/bin"
 """Where official images of Python have it."""
-_MACHINES: Final = {"amd64": "x86_64", "arm64": "aarch64"}
-_WHEELS: Final = ("manylinux_2_28", "manylinux_2_17", "manylinux2014")
 _LEAST: Final = (3, 11)
 _METADATA: Final = ("METADATA", "WHEEL", "entry_points.txt", "top_level.txt", "licenses/LICENSE")
 _DESCRIPTION: Final = "Runs TensorFlow training jobs (TFJob, kubeflow.org/v1) on Kubernetes."
-_SCRIPT: Final = """\
-#!{python}
-import sys
-from {module} import {name}
-if __name__ == "__main__":
-    sys.exit({name}())
-"""
 
 Json = dict[str, Any]
 
@@ -62,60 +53,42 @@ class OperatorImage:
     ) -> None:
         self._stack.close()
 
-    async def top(self, config: Json) -> Top:
-        """The operator for a base with this configuration; ``NotPossible`` if it cannot run there."""
-        return await asyncio.to_thread(self._make, config)
+    async def top(self, base: BaseImage) -> Top:
+        """The operator for a base; ``NotPossible`` if it cannot run there."""
+        return await asyncio.to_thread(self._make, base.config)
 
     def _make(self, config: Json) -> Top:
         python = _python_of(self._base, config)
         root = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="tf-operator-image-")))
-        packages = root / str(_HOME)[1:] / "lib" / f"python{python[0]}.{python[1]}" / "site-packages"
-        _install(packages, python, str(config.get("architecture")))
-        _add_operator(packages)
+        folder = packages.packages_folder(root, _HOME, python)
+        _install(root, python, str(config.get("architecture")))
+        _add_operator(folder)
         if python[:2] == sys.version_info[:2]:
-            _compile(packages, root)
+            _compile(folder, root)
         _add_environment(root / str(_HOME)[1:], python)
-        top_layer = self._stack.enter_context(layer.packed(_entries(root)))
-        return Top(top_layer, _process(config))
+        top_layer = self._stack.enter_context(layer.packed(packages.entries(root), checks_scripts=False))
+        return Top((top_layer,), _process(config))
 
 
-def requirements(python: tuple[int, ...]) -> str:
-    """The lock, with what a release of Python needs. pip would go by the one that runs it."""
-    text = resources.files(__package__).joinpath("operator.txt").read_text(encoding="utf-8")
-    lines = []
-    is_needed = True
-    for line in text.splitlines():
-        if not line.startswith((" ", "#")):
-            requirement, semicolon, condition = line.partition(" ; ")
-            before = condition.partition("'")[2].partition("'")[0]  # python_full_version < '3.13'
-            is_needed = not semicolon or python < tuple(map(int, before.split(".")))
-            line = f"{requirement} \\" if semicolon else line  # noqa: PLW2901 (what is left of it)
-        if is_needed:
-            lines.append(line)
-    return "\n".join([*lines, ""])
+def requirements() -> str:
+    """The lock of the operator's packages."""
+    return resources.files(__package__).joinpath("operator.txt").read_text(encoding="utf-8")
 
 
-def _python_of(base: ImageName, config: Json) -> tuple[int, ...]:
+def _python_of(base: ImageName, config: Json) -> Release:
     """The release of the base's Python, which official images of Python say."""
-    text = _variables(config).get("PYTHON_VERSION", "")
-    numbers = text.split(".")
-    if len(numbers) < 2 or not all(part.isdigit() for part in numbers[:2]):
+    python = base_python.release_of(image.variables(config))
+    if not python:
         raise NotPossible(f"{base} does not say which Python it has, as official images do (PYTHON_VERSION)")
-    python = tuple(int(part) for part in numbers if part.isdigit())
     if python < _LEAST:
-        raise NotPossible(f"{base} has Python {text}, and the operator needs {_LEAST[0]}.{_LEAST[1]} or newer")
+        release = ".".join(map(str, python))
+        raise NotPossible(f"{base} has Python {release}, and the operator needs {_LEAST[0]}.{_LEAST[1]} or newer")
     return python
-
-
-def _variables(config: Json) -> dict[str, str]:
-    process = config.get("config")
-    entries = process.get("Env") if isinstance(process, dict) else None
-    return dict(entry.split("=", 1) for entry in entries or () if "=" in entry)
 
 
 def _process(config: Json) -> Json:
     """As the Dockerfile's last lines."""
-    variables = _variables(config) | {
+    variables = image.variables(config) | {
         "PATH": f"{_HOME}/bin:/usr/local/bin:/usr/bin:/bin",
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONUNBUFFERED": "1",
@@ -136,39 +109,37 @@ def _process(config: Json) -> Json:
     }
 
 
-def _install(packages: Path, python: tuple[int, ...], architecture: str) -> None:
-    lock = packages.parent / "requirements.txt"
-    packages.mkdir(parents=True)
-    lock.write_text(requirements(python), encoding="utf-8")
-    wheels = [part for name in _WHEELS for part in ("--platform", f"{name}_{_MACHINES[architecture]}")]
-    options = ("--no-deps", "--no-compile", "--require-hashes", "--only-binary", ":all:", "--implementation", "cp")
-    release = ("--python-version", f"{python[0]}.{python[1]}", *wheels)
-    pip = ("-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--target", str(packages))
-    _run("the operator's packages cannot be had", *pip, *options, *release, "--requirement", str(lock))
-    lock.unlink()
-    shutil.rmtree(packages / "bin", ignore_errors=True)  # programs of the packages, for this machine's Python
+def _install(root: Path, python: Release, architecture: str) -> None:
+    with tempfile.TemporaryDirectory(prefix="tf-operator-lock-") as folder:
+        lock = Path(folder, "requirements.txt")
+        lock.write_text(requirements(), encoding="utf-8")
+        options = ("--no-deps", "--require-hashes", "--requirement", str(lock))
+        try:
+            packages.install(root, _HOME, BasePython(python, {}), architecture, options)
+        except NotPossible as error:
+            raise NotPossible(f"the operator's packages cannot be had: {error}") from None
 
 
-def _add_operator(packages: Path) -> None:
+def _add_operator(folder: Path) -> None:
     """The package as it is here, and its metadata; a wheel would have the same."""
     for module_folder in tf_operator.__path__:
         ignored = shutil.ignore_patterns("__pycache__", "*.py[cod]")
-        shutil.copytree(module_folder, packages / "tf_operator", ignore=ignored)
+        shutil.copytree(module_folder, folder / "tf_operator", ignore=ignored)
     distribution = metadata.distribution("tf-operator")
-    folder = packages / f"tf_operator-{distribution.version}.dist-info"
+    information = folder / f"tf_operator-{distribution.version}.dist-info"
     for name in _METADATA:
         if text := distribution.read_text(name):
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_text(text, encoding="utf-8")
+            (information / name).parent.mkdir(parents=True, exist_ok=True)
+            (information / name).write_text(text, encoding="utf-8")
 
 
-def _compile(packages: Path, root: Path) -> None:
+def _compile(folder: Path, root: Path) -> None:
     """By content, because files of an image have no times; they are called as in the image."""
     options = ("--invalidation-mode", "unchecked-hash", "-s", str(root), "-p", "/")
-    _run("the operator cannot be compiled", "-m", "compileall", "-q", *options, str(packages), PYTHONHASHSEED="0")
+    _run("the operator cannot be compiled", "-m", "compileall", "-q", *options, str(folder), PYTHONHASHSEED="0")
 
 
-def _add_environment(home: Path, python: tuple[int, ...]) -> None:
+def _add_environment(home: Path, python: Release) -> None:
     """What makes a virtual environment of it, and the programs of the operator."""
     (home / "bin").mkdir()
     settings = f"home = {_PYTHON_HOME}\ninclude-system-site-packages = false\nversion = {'.'.join(map(str, python))}\n"
@@ -176,16 +147,7 @@ def _add_environment(home: Path, python: tuple[int, ...]) -> None:
     (home / "bin" / "python3").symlink_to(f"{_PYTHON_HOME}/python3")
     (home / "bin" / "python").symlink_to("python3")
     for script in metadata.distribution("tf-operator").entry_points.select(group="console_scripts"):
-        path = home / "bin" / script.name
-        text = _SCRIPT.format(python=_HOME / "bin/python", module=script.module, name=script.attr)
-        path.write_text(text, encoding="utf-8")
-        path.chmod(0o755)
-
-
-def _entries(root: Path) -> Iterator[Entry]:
-    for path in root.rglob("*"):
-        link = str(path.readlink()) if path.is_symlink() else ""
-        yield Entry("/" / PurePosixPath(path.relative_to(root)), path, link)
+        packages.add_program(home / "bin", script, python=str(_HOME / "bin/python"))
 
 
 def _run(problem: str, *words: str, **variables: str) -> None:
@@ -193,12 +155,4 @@ def _run(problem: str, *words: str, **variables: str) -> None:
     command, environment = (sys.executable, *words), os.environ | variables
     process = subprocess.run(command, capture_output=True, env=environment, check=False)  # noqa: S603 (our own words)
     if process.returncode:
-        raise NotPossible(f"{problem}: {_last_line(process.stdout + process.stderr)}")
-
-
-def _last_line(output: bytes) -> str:
-    lines = [line for line in output.decode(errors="replace").splitlines() if line.strip()]
-    if any("No module named pip" in line for line in lines):
-        return f"{sys.executable} has no pip; install it there, or tf-operator into an environment that has it"
-    failures = [line for line in lines if line.startswith("ERROR:")]
-    return (failures or lines or ["no reason was given"])[-1]
+        raise NotPossible(f"{problem}: {one_line((process.stdout + process.stderr).decode(errors='replace'))}")

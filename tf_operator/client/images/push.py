@@ -28,21 +28,27 @@ Report = Callable[[Descriptor, Transfer], object]
 class Top:
     """What comes onto one platform's image of the base."""
 
-    layer: Layer
+    layers: tuple[Layer, ...]
+    """Lowest first."""
     process: Json = field(default_factory=dict)
     """Fields of its process, as ``WorkingDir``."""
 
 
-TopMaker = Callable[[Json], Awaitable[Top]]
-"""Makes it for an image of the base with this configuration, before anything is sent."""
-
-
 @dataclass(frozen=True, slots=True)
-class _BaseImage:
-    """One platform's image of the base."""
+class BaseImage:
+    """One platform's image of the base, and where its layers are read."""
 
     manifest: ImageManifest
     config: Json
+    source: ImageRepository
+
+    @property
+    def name(self) -> ImageName:
+        return self.source.name
+
+
+TopMaker = Callable[[BaseImage], Awaitable[Top]]
+"""Makes it for an image of the base, before anything is sent."""
 
 
 async def push(
@@ -61,7 +67,7 @@ async def push(
         source = await stack.enter_async_context(ImageRepository(base, tls=tls, clock=clock))
         images, is_index = await _read_base(source, platforms)
         mounts_from = base.repository if is_mounted else ""
-        tops = await asyncio.gather(*(make_top(base_image.config) for base_image in images))
+        tops = await asyncio.gather(*(make_top(base_image) for base_image in images))
         destination = ImageRepository(target, pushes=True, mounts_from=mounts_from, tls=tls, clock=clock)
         await stack.enter_async_context(destination)
         manifests = []
@@ -69,12 +75,12 @@ async def push(
             for descriptor in image.layers(base, base_image.manifest):
                 blob = Blob(descriptor.digest, descriptor.size, partial(source.stream, descriptor.digest))
                 report(descriptor, await destination.push_blob(blob, mount_from=mounts_from))
-        for top in {top.layer.digest: top.layer for top in tops}.values():
-            transfer = await destination.push_blob(Blob(top.digest, top.size, top.pieces))
-            report(_descriptor_of(top), transfer)
+        for layer in {layer.digest: layer for top in tops for layer in top.layers}.values():
+            transfer = await destination.push_blob(Blob(layer.digest, layer.size, layer.pieces))
+            report(_descriptor_of(layer), transfer)
         for base_image, top_of_it in zip(images, tops, strict=True):
-            descriptor = _descriptor_of(top_of_it.layer)
-            built = image.build(base, base_image.manifest, base_image.config, descriptor, process=top_of_it.process)
+            own = [_descriptor_of(layer) for layer in top_of_it.layers]
+            built = image.build(base, base_image.manifest, base_image.config, own, process=top_of_it.process)
             config = Blob(
                 image.descriptor_of(built.config, "").digest, len(built.config), partial(_single_piece, built.config)
             )
@@ -89,7 +95,7 @@ async def push(
     return target.at(digest)
 
 
-async def _read_base(source: ImageRepository, platforms: Sequence[str]) -> tuple[list[_BaseImage], bool]:
+async def _read_base(source: ImageRepository, platforms: Sequence[str]) -> tuple[list[BaseImage], bool]:
     """The images of the base, and whether it is an index of them."""
     base = source.name
     document = await source.manifest(base.version)
@@ -102,7 +108,7 @@ async def _read_base(source: ImageRepository, platforms: Sequence[str]) -> tuple
     images = []
     for manifest in manifests:
         image.layers(base, manifest)  # before anything is sent
-        images.append(_BaseImage(manifest, await source.document(image.config_digest(base, manifest))))
+        images.append(BaseImage(manifest, await source.document(image.config_digest(base, manifest)), source))
     if not is_index:
         image.check_platform(base, images[0].config, platforms)
     return images, is_index

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import dataclass
 from enum import Enum, auto
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import IO, Any, Final, Self, TypeVar
 
 import aiohttp
 from yarl import URL
@@ -155,6 +155,21 @@ class ImageRepository:
             await self._expect(reply, 200)
             async for piece in reply.content.iter_chunked(_PIECE):
                 yield piece
+
+    async def download(self, digest: str, file: IO[bytes]) -> None:
+        """A blob of any size, into a file."""
+
+        async def fetch() -> None:
+            file.seek(0)
+            file.truncate()
+            received = hashlib.sha256()
+            async for piece in self.stream(digest):
+                received.update(piece)
+                file.write(piece)
+            if f"sha256:{received.hexdigest()}" != digest:
+                raise _Broken(f"what it sent as {digest} is something else")
+
+        await self._attempt(fetch, f"did not send {self._image_name(digest)}")
 
     async def push_blob(self, blob: Blob, *, mount_from: str = "") -> Transfer:
         async def push() -> Transfer:

@@ -69,12 +69,12 @@ def test_a_manifest_without_a_configuration_is_a_sentence(body):
 @pytest.mark.parametrize("config", [{}, {"rootfs": {}}, {"rootfs": []}])
 def test_a_configuration_without_layers_is_a_sentence(config):
     with pytest.raises(NotPossible, match=r"the configuration of docker.io/library/base:1 is damaged"):
-        image.build(BASE, manifest(layers=[]), config, TOP, process={})
+        image.build(BASE, manifest(layers=[]), config, [TOP], process={})
 
 
 def test_an_image_keeps_what_it_is_not_asked_to_change():
     config = {"author": "ann", "config": {"User": "1", "WorkingDir": "/"}, "rootfs": {"diff_ids": ["sha256:a"]}}
-    built = image.build(BASE, manifest(layers=[]), config, TOP, process={})
+    built = image.build(BASE, manifest(layers=[]), config, [TOP], process={})
 
     changed = json.loads(built.config)
     assert changed["config"] == config["config"]

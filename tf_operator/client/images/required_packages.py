@@ -1,0 +1,87 @@
+"""The packages that a program requires, as a layer between those of the base and the program's files.
+
+It is what ``pip install --requirement`` would add on the base: packages of the base stay if they satisfy what is
+required. A layer of its own is sent again only when it changes.
+"""
+
+import asyncio
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path, PurePosixPath
+from types import TracebackType
+from typing import Final, Self
+
+from tf_operator.client import display
+from tf_operator.client.images import base_python, image, layer, packages
+from tf_operator.client.images.base_python import BasePython, Release
+from tf_operator.client.images.push import BaseImage, Top
+from tf_operator.client.job import NotPossible
+
+_HOME: Final = PurePosixPath("/opt/requirements")
+_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""Of images that name none."""
+_PYTHON: Final = "/usr/bin/env python3"
+
+
+class RequiredPackages:
+    """Makes the layer, platform by platform; a context manager, for what it keeps on the disk."""
+
+    def __init__(self, requirements: Path | None, release: Release | None, *, report: Callable[[str], object]) -> None:
+        """``release``: of the base's Python, if the user says it."""
+        self._requirements = requirements
+        self._release = release
+        self._report = report
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    async def top(self, base: BaseImage) -> Top:
+        """The layer for a base; no layer if the base has all of it. Raises ``NotPossible``."""
+        if not self._requirements:
+            return Top(())
+        size = sum(it.size for it in image.layers(base.name, base.manifest))
+        self._report(f"reading the packages of {base.name} for {_platform(base)}, {display.size(size)}")
+        python = await base_python.read(base, self._release)
+        return await asyncio.to_thread(self._make, base, python)
+
+    def _make(self, base: BaseImage, python: BasePython) -> Top:
+        root = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="tf-operator-image-")))
+        options = ("--requirement", str(self._requirements))
+        try:
+            conflicts = packages.install(root, _HOME, python, str(base.config["architecture"]), options)
+        except NotPossible as error:
+            raise NotPossible(f"--requirements {self._requirements}: {error}") from None
+        folder = packages.packages_folder(root, _HOME, python.release)
+        installed = list(packages.distributions(folder))
+        for script in (it for package in installed for it in package.entry_points.select(group="console_scripts")):
+            packages.add_program(root / str(_HOME)[1:] / "bin", script, python=_PYTHON)
+        where = f"Python {python.release[0]}.{python.release[1]} on {_platform(base)}"
+        for conflict in conflicts:
+            self._report(f"for {where}: {conflict}")
+        if not installed:
+            self._report(f"the base has all packages of {self._requirements} for {where}")
+            return Top(())
+        top = self._stack.enter_context(layer.packed(packages.entries(root), checks_scripts=False))
+        names = f"{len(installed)} package{'s'[: len(installed) != 1]}"
+        self._report(f"{names} of {self._requirements} for {where}, {display.size(top.size)}")
+        return Top((top,), {"Env": _environment(base, f"/{folder.relative_to(root)}")})
+
+
+def _platform(base: BaseImage) -> str:
+    return f"linux/{base.config['architecture']}"
+
+
+def _environment(base: BaseImage, folder: str) -> list[str]:
+    """That of the base, in which the packages and their programs are found after those that it names itself."""
+    variables = image.variables(base.config)
+    variables["PATH"] = f"{variables.get('PATH') or _PATH}:{_HOME}/bin"
+    paths = [path for path in variables.get("PYTHONPATH", "").split(":") if path and path != folder]
+    variables["PYTHONPATH"] = ":".join([*paths, folder])
+    return [f"{name}={value}" for name, value in variables.items()]
