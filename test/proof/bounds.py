@@ -379,18 +379,7 @@ FEWER: Final[Mapping[str, frozenset[str]]] = {
     "all start again, ExitCode": SPARE | {"fails for good", "loses a reply"},
 }
 """Of the jobs with most states, fewer kinds of faults for a gate of few minutes."""
-QUICK: Final = (
-    "chief and worker, ExitCode",
-    "workers, OnFailure, cleanPodPolicy Running",
-    "chief and server, Always",
-    "all workers, ExitCode",
-    "caches lag, ExitCode",
-    "pods lose their labels",
-    "a node is lost, Never",
-    "creates are refused",
-    "an invalid edit",
-    "one Service, ExitCode",
-)
+QUICK: Final = ("chief and worker, ExitCode", "creates are refused", "an invalid edit")
 LIGHT: Final = replace(FEW["suspended and resumed, ExitCode"], may=FAILURES | {"is killed"})
 SIZES: Final[Mapping[str, tuple[Bound, ...]]] = {
     "quick": (*map(FEW.__getitem__, QUICK), replace(BY_NAME["the job is made again"], faults=0)),

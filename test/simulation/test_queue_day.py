@@ -223,7 +223,7 @@ def clairvoyant(lives):
     ("seed", "saved"),
     [
         pytest.param(0, None, id="nobody says that he saves"),
-        pytest.param(0, MIDNIGHT - timedelta(days=1), id="nobody saves in time"),
+        pytest.param(0, MIDNIGHT - timedelta(days=1), id="nobody saves in time", marks=pytest.mark.nightly),
         pytest.param(1, None, marks=pytest.mark.nightly),
     ],
 )

@@ -1,6 +1,7 @@
-"""Which cluster each verb is for, in every situation: no change goes where nobody has sent it.
+"""Which cluster each verb is for: no change goes where nobody has sent it.
 
-The verbs are those of the grammar, so a new one is in this table. Clusters are embedded servers behind kubeconfigs.
+The verbs are those of the grammar, so a new one is in this table. Each is tried in the situations that tell a verb that
+changes something from one that does not; all other situations, which all verbs share, with one of either. Clusters are embedded servers behind kubeconfigs.
 """
 
 import argparse
@@ -295,8 +296,31 @@ class Pod:
         return ClientConfig(HOSTS["pod"])
 
 
-@pytest.mark.parametrize("situation", SITUATIONS.values(), ids=SITUATIONS.keys())
-@pytest.mark.parametrize("verb", tuple(verbs()))
+TELLING = (
+    "a local server runs",
+    "it was killed, and nothing was remembered",
+    "it was killed, and a context is named",
+    "the first of several files has gone, and the previous command used its cluster",
+    "in a pod",
+)
+"""The situations for each verb."""
+TYPICAL = ("get", "suspend", "run")
+"""The verbs for each situation: one that reads, one that changes, and the one that needs no cluster."""
+
+
+def tries():
+    for verb in verbs():
+        for name, situation in SITUATIONS.items():
+            if verb.id in TYPICAL or name in TELLING:
+                yield pytest.param(*verb.values, situation, id=f"{verb.id}: {name}")
+
+
+def test_the_typical_verbs_and_the_telling_situations_exist():
+    assert set(TYPICAL) <= {verb.id for verb in verbs()}
+    assert set(TELLING) <= SITUATIONS.keys()
+
+
+@pytest.mark.parametrize(("verb", "situation"), tuple(tries()))
 def test_a_verb_is_for_the_cluster_that_is_meant_and_says_so(home, monkeypatch, capsys, verb, situation):
     line, changes = verb
     clusters = arrange(situation, home, monkeypatch)
