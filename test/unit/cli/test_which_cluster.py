@@ -1,7 +1,8 @@
 """Which cluster each verb is for: no change goes where nobody has sent it.
 
 The verbs are those of the grammar, so a new one is in this table. Each is tried in the situations that tell a verb that
-changes something from one that does not; all other situations, which all verbs share, with one of either. Clusters are embedded servers behind kubeconfigs.
+changes something from one that does not; all other situations, which all verbs share, with one of either. Clusters are
+embedded servers behind kubeconfigs.
 """
 
 import argparse
