@@ -80,7 +80,7 @@ class MemoryLimit(NamedTuple):
         pod = mapping_of(template.get("spec"))
         main = next((entry for entry in objects_of(pod.get("containers")) if entry.get("name") == container), {})
         limit = quantity.parse(_amounts(main, "limits").get("memory"))
-        if not limit or limit < 0 or "memory" in _amounts(pod, "limits"):
+        if limit is None or limit <= 0 or "memory" in _amounts(pod, "limits"):
             return None
         most, grown = quantity.parse(policy.maximum), quantity.parse(recorded_limit)
         return cls(policy, limit, max(limit, min(grown, most)) if most and grown else limit)

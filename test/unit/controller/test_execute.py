@@ -331,7 +331,7 @@ async def test_what_a_change_says_is_made_at_the_time_at_which_it_is_sent(harnes
     plan = Plan(actions=(Patch(RESOURCE, "x", uid, "the change", lambda now: {"spec": {"image": str(now)}}),))
     snapshot = seen_by(harness)
     await harness.clock.advance(20)
-    await harness.executor.carry_out(snapshot, plan)
+    assert await harness.executor.carry_out(snapshot, plan) == DONE
 
     (body,) = harness.api.of(RESOURCE)
     assert body["spec"]["image"] == str(snapshot.now + timedelta(seconds=20))

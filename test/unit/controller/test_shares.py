@@ -222,6 +222,21 @@ async def test_a_job_that_is_read_live_is_not_stopped_by_an_older_one_in_the_cac
     assert pods(harness) == 4 * SHARE
 
 
+async def test_all_jobs_together_make_so_many_writes_at_once(share):
+    running, together = 0, []
+
+    async def write():
+        nonlocal running
+        running += 1
+        together.append(running)
+        await asyncio.sleep(0)
+        running -= 1
+
+    await asyncio.gather(*(shares.carry_out([write] * 300, share, at_first=MOST_AT_ONCE) for _ in range(2)))
+
+    assert max(together) == 40
+
+
 @pytest.mark.parametrize(("within", "seconds"), [(None, 10), (3, 3), (60, 10)])
 async def test_a_plan_is_made_again_when_it_is_old_or_another_one_is_due(share, harness, within, seconds):
     share = harness.executor.shares.begin(share.job, within)

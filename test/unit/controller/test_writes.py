@@ -35,6 +35,9 @@ async def test_a_write_is_awaited_until_the_cache_shows_it(harness, owner):
     harness.sync()
     assert verdict(harness, owner) is Freshness.CAUGHT_UP
 
+    await harness.executor.writer.patch(owner, resources.PODS, "a", body={"metadata": {"labels": {"a": "b"}}})
+    assert verdict(harness, owner) is Freshness.BEHIND
+
 
 WRITES = {
     "create": lambda writer, owner, uid: writer.create(owner, resources.SERVICES, BODY),

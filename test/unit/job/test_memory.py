@@ -88,6 +88,10 @@ def test_without_a_limit_of_the_container_nothing_can_grow(body):
     assert limit_of(body) is None
 
 
+def test_a_limit_of_a_byte_can_grow():
+    assert limit_of(template(limits={"memory": "1"})) is not None
+
+
 @pytest.mark.parametrize(
     ("recorded", "most", "in_force", "follows"),
     [

@@ -75,6 +75,10 @@ def test_a_valid_job_has_no_errors(job):
             "spec.tfReplicaSpecs.Worker.oomPolicy.growthPercent: must be from 10 to 400, is 9",
         ),
         (
+            tfjob().chief().workers(1, template=Template().main(restartPolicyRules=[])).restarts_as_a_whole("InPlace"),
+            "spec.runPolicy.restarts.method: must be Recreate where a container 'tensorflow' has a restartPolicy or",
+        ),
+        (
             tfjob().workers(1).oom_policy("Worker", "much"),
             "spec.tfReplicaSpecs.Worker.oomPolicy.maxMemory: must be a quantity, such as 64Gi",
         ),

@@ -12,7 +12,7 @@ from support.partners.kueue_queue import QUEUE
 from tf_operator.dialects.kubeflow import v1
 from tf_operator.job.record import JobPhase
 from tf_operator.planning.kueue import admission, protocol, workload
-from tf_operator.planning.kueue.state import LONGEST_RUN, Flavor, KueueState, Workload
+from tf_operator.planning.kueue.state import LONGEST_RUN, Flavor, KueueState, Workload, flavors, workloads
 from tf_operator.planning.snapshot import DEFAULT_SETTINGS, Cause, RejectedWrite, Settings, Snapshot
 
 NOW = datetime(2026, 3, 1, 8, tzinfo=UTC)
@@ -40,6 +40,16 @@ def snapshot_with(*conditions, rejected=None, spec=(), of=None, **status):
 
 ADMITTED = (condition("QuotaReserved"), condition("Admitted"))
 MISSING = {"podSetAssignments": [{"name": "worker", "flavors": {"cpu": "gone"}}]}
+
+
+def test_flavors_are_read_in_the_version_of_the_workloads_and_in_the_whole_cluster():
+    resources = flavors("v1beta2"), workloads("v1beta2")
+
+    assert [(str(resource), resource.is_namespaced) for resource in resources] == [
+        ("resourceflavors.kueue.x-k8s.io", False),
+        ("workloads.kueue.x-k8s.io", True),
+    ]
+    assert {resource.api_version for resource in resources} == {"kueue.x-k8s.io/v1beta2"}
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,16 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from golden import case
+from support.embedded.pod_events import everything_runs, succeeds
+from support.embedded.simulator import simulate
+from support.jobs.builders import tfjob
 from tf_operator.job.report import EventKind
+from tf_operator.planning.child_kinds import network_policy
 from tf_operator.planning.plan import make_plan
-from tf_operator.planning.snapshot import Cause, RejectedWrite
+from tf_operator.planning.snapshot import Cause, ChildObject, ChildState, RejectedWrite
 
 CASES = case.read(Path(__file__).resolve().parents[3], "network-policy")
 
@@ -25,6 +30,36 @@ def test_no_pod_is_made_without_it_when_another_write_that_was_refused_is_due_ag
 
     assert plan.actions == make_plan(CASES[name].snapshot).actions
     assert plan.report.record.pending.subject == "its NetworkPolicy"
+
+
+THERE = ChildObject("job", "c", "another digest")
+
+
+@pytest.mark.parametrize(
+    ("state", "code", "seconds"),
+    [
+        (ChildState(THERE), None, None),
+        (ChildState(THERE), 403, 1),
+        (ChildState(THERE), 422, None),
+        (ChildState(), 403, None),
+        (ChildState(THERE, is_known=False), None, 5),
+        (ChildState(is_known=False), None, None),
+        (ChildState(THERE, unserved="no such kind"), None, 60),
+        (ChildState(unserved="no such kind"), None, None),
+    ],
+)
+def test_after_the_end_only_what_is_there_is_tried_again(state, code, seconds):
+    simulator = simulate(tfjob().workers(1).network_policy("Job"))
+    simulator.settle()
+    for move in (everything_runs, succeeds("worker-0")):
+        move(simulator)
+        simulator.settle()
+    observed = simulator.observe()
+    rejected = RejectedWrite("its NetworkPolicy", "no", observed.now, code=code) if code else None
+    state = structs.replace(state, rejected=rejected)
+    wait = make_plan(observed.changed(extras={network_policy.KIND: state})).requeue_after
+
+    assert wait == (None if seconds is None else timedelta(seconds=seconds))
 
 
 def test_a_write_that_is_refused_for_good_ends_the_job_all_the_same():

@@ -65,3 +65,4 @@ def test_it_does_not_wait_for_a_clock_that_went_back(seconds, waits):
 def test_of_one_attempt_the_same_is_told_whatever_the_order(one, other, told):
     for rejected, reported in ((one, other), (other, one)):
         assert (rejected if rejections.tells_more(rejected, reported) else reported).name == told
+    assert not rejections.tells_more(one, one)

@@ -2,12 +2,12 @@
 
 import pytest
 
-from support.embedded.pod_events import everything_runs, fails, restarts_in_place, runs, time_passes
+from support.embedded.pod_events import everything_runs, fails, restarts_in_place, runs, succeeds, time_passes
 from support.embedded.simulator import Crashed, simulate
 from support.jobs.builders import tfjob
 from support.jobs.snapshots import snapshot_of
 from tf_operator.job.record import ReplicaType
-from tf_operator.job.report import EventKind
+from tf_operator.job.report import EventKind, ReplicaCounts
 from tf_operator.planning import job_view, report
 from tf_operator.planning.snapshot import Pod
 
@@ -50,6 +50,14 @@ def test_a_worker_that_was_taken_away_is_not_lost_when_it_is_wanted_again_at_onc
 
     assert (simulator.status["ready"], simulator.record.disruptions) == ("3/3", 0)
     assert simulator.conditions == "Created Running"
+
+
+def test_of_a_job_that_has_succeeded_what_is_still_up_has_succeeded_and_nothing_restarts():
+    simulator = lived(tfjob().chief().workers(2), everything_runs)
+    succeeds("chief-0")(simulator)
+    counts = simulator.look().report.counts[ReplicaType.WORKER]
+
+    assert counts == ReplicaCounts(succeeded=2)
 
 
 def test_a_job_has_run_when_the_first_of_its_replicas_does():

@@ -9,6 +9,7 @@ from support.jobs.builders import tfjob
 from support.jobs.snapshots import snapshot_of
 from tf_operator.job.progress import Progress
 from tf_operator.job.record import JobPhase
+from tf_operator.planning.plan import make_plan
 from tf_operator.planning.pods import reported_progress
 from tf_operator.planning.snapshot import ReportedProgress
 
@@ -42,6 +43,7 @@ def test_for_a_report_that_waits_the_job_is_looked_at_again():
 
     assert reported_progress.waiting(snapshot, record) == LATEST
     assert reported_progress.due(snapshot, record) == MORNING + SECOND
+    assert make_plan(snapshot).requeue_after == SECOND
 
 
 def test_for_a_report_that_is_stored_nothing_is_done():
