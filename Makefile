@@ -181,7 +181,7 @@ wheels: venv ## Run a job from the wheel with each Python that is supported, and
 	$(BIN)/pytest test/packaging/test_wheel.py test/packaging/test_kubeflow_sdk.py -m nightly
 
 .PHONY: trainings
-trainings: images ## The end-to-end tests that are too long for every change: trainings that are drained, resumed, or long
+trainings: images ## The end-to-end tests that are too long for every change: trainings that are drained, resumed, or long, and a network plugin
 	@$(MAKE) --no-print-directory e2e E2E=nightly
 
 .PHONY: local-trainings

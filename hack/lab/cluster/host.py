@@ -8,15 +8,16 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from lab.cluster.settings import CNI_PROGRAMS
 
 # Root's own folders, which the PATH of a user who became root may lack.
 PATH: Final = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+Packages = Mapping[str, Sequence[str]]
 # Each program by the Debian package that has it.
-_PACKAGES: Final = {
+_PACKAGES: Final[Packages] = {
     "containerd": ("containerd", "ctr", "containerd-shim-runc-v2"),
     "runc": ("runc",),
     "containernetworking-plugins": tuple(f"{CNI_PROGRAMS}/{name}" for name in ("ptp", "host-local", "portmap")),
@@ -31,9 +32,9 @@ class UnfitHostError(Exception):
     """This machine, or this user, cannot have a cluster; the message says why in one line."""
 
 
-def missing_packages() -> dict[str, list[str]]:
-    """The programs that are not here, by the package that has them."""
-    absent = {package: list(filter(_is_absent, names)) for package, names in _PACKAGES.items()}
+def missing_packages(packages: Packages | None = None) -> dict[str, list[str]]:
+    """The programs that are not here, by the package that has them; of those that a cluster needs, or of others."""
+    absent = {package: list(filter(_is_absent, names)) for package, names in (packages or _PACKAGES).items()}
     return {package: names for package, names in absent.items() if names}
 
 
@@ -49,9 +50,9 @@ def refuse_unfit() -> None:
         raise UnfitHostError("a cluster without Docker needs root, for network, mounts and control groups")
 
 
-def provide(say: Callable[[str], None]) -> None:
+def provide(say: Callable[[str], None], packages: Packages | None = None) -> None:
     """Install what is missing; raise UnfitHostError when that cannot be done."""
-    missing = missing_packages()
+    missing = missing_packages(packages)
     if not missing:
         return
     programs = _spelled(missing)
@@ -64,7 +65,7 @@ def provide(say: Callable[[str], None]) -> None:
         _run(apt, "update")
         if not _install(apt, missing):
             raise UnfitHostError(f"apt-get could not install {' '.join(sorted(missing))}; see above what it says")
-    if still := missing_packages():
+    if still := missing_packages(packages):
         raise UnfitHostError(f"still missing after apt-get: {_spelled(still)}")
 
 

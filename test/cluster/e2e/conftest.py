@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -118,7 +119,10 @@ def operator_release(cluster, images, admin, tmp_path_factory):
     repository, _, tag = images.operator.rpartition(":")
     helm = Helm("helm-4", tmp_path_factory.mktemp("helm"), kubeconfig=Path(cluster.kubeconfig))
     values = {"image": {"repository": repository, "tag": tag}, "apis": APIS, "elastic": {"restartInPlace": True}}
-    values["progress"] = {"enabled": True}
+    values |= {"progress": {"enabled": True}, "networkPolicy": {"jobs": "requested"}}
+    if GivenCluster.from_environment() is None:
+        server = admin.run("config", "view", "--minify", "--output=jsonpath={.clusters[0].cluster.server}")
+        values["networkPolicy"]["apiServerPorts"] = [443, urlsplit(server).port]
     there = [name for name in CRDS if admin.get("customresourcedefinition", name) is not None]
     assert there == [], "this cluster has training jobs already: the tests want one where nobody is disturbed"
     yield Operator(helm, admin.within(HOME), values)

@@ -8,7 +8,7 @@ from lab.tools import catalogue
 from lab.tools.catalogue import FOLDER, Host, ToolError, this_host
 
 LINUX = Host("linux", "amd64")
-WITHOUT_RELEASE = ["scheduler-plugins", "kueue-0.14", "kueue-0.19", "sample-controller"]
+WITHOUT_RELEASE = ["scheduler-plugins", "kube-router", "kueue-0.14", "kueue-0.19", "sample-controller"]
 MINORS = sorted(path.name.removeprefix("kubernetes-") for path in (FOLDER / "modules").glob("kubernetes-*"))
 
 
