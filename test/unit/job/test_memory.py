@@ -79,10 +79,11 @@ def test_the_request_grows_by_the_same_factor_as_the_limit(body, grown):
         template(),
         template(limits={"memory": "much"}),
         template(limits={"memory": "-1"}),
+        template(limits={"memory": "0"}),
         template(limits={"memory": "8Gi"}, pod={"resources": {"limits": {"memory": "9Gi"}}}),
         {"spec": {"containers": [{"name": "side", "resources": {"limits": {"memory": "8Gi"}}}]}},
     ],
-    ids=["nothing", "none", "no quantity", "negative", "of the pod as a whole", "of another container"],
+    ids=["nothing", "none", "no quantity", "negative", "zero", "of the pod as a whole", "of another container"],
 )
 def test_without_a_limit_of_the_container_nothing_can_grow(body):
     assert limit_of(body) is None
