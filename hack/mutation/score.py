@@ -62,7 +62,7 @@ def survivors(
     if not mutations:
         return []
     session = Session(mutations, root=root, at_once=at_once, has_lines=has_lines)
-    status = pytest.main(["-qs", "-p", "no:cacheprovider", *tests], plugins=[session])
+    status = pytest.main(["-qs", "-p", "no:cacheprovider", "-m", "not nightly", *tests], plugins=[session])
     if status != pytest.ExitCode.OK:
         sys.exit(int(status))
     session.try_imports()
