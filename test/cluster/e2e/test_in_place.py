@@ -1,4 +1,4 @@
-"""Jobs that restart as a whole in place, on a real kubelet: one program is killed, and all of them start again."""
+"""Jobs that restart as a whole, on a real kubelet: one program is killed, and all of them start again."""
 
 import asyncio
 import os
@@ -12,6 +12,7 @@ from support.jobs.real_namespace import OF_JOB, accuracy, resumed_step, training
 
 WORKERS = 4
 RESTARTS = int(os.environ.get("E2E_RESTARTS", "100"))
+TRAININGS = int(os.environ.get("E2E_TRAININGS", "1"))
 PATIENCE = 300.0
 IN_PLACE = {"scope": "Job", "method": "InPlace"}
 MIRRORED = "digits-mirrored"
@@ -35,11 +36,13 @@ def job(image):
 
 
 @pytest.mark.nightly
-async def test_a_training_goes_on_from_its_checkpoint_in_its_pods_when_a_worker_was_killed(here, images):
+@pytest.mark.parametrize("method", ["InPlace", "Recreate"])
+@pytest.mark.parametrize("number", range(1, TRAININGS + 1))
+async def test_a_training_goes_on_from_its_checkpoint_when_a_worker_was_killed(here, images, number, method):
     here.provide_volume(MIRRORED)
     # Far from its end when it has saved for the first time.
     body = training(MIRRORED, steps=3000, image=images.training, pod={"shareProcessNamespace": True})
-    body["spec"]["runPolicy"] = body["spec"].get("runPolicy", {}) | {"restarts": IN_PLACE}
+    body["spec"]["runPolicy"] = body["spec"].get("runPolicy", {}) | {"restarts": {"scope": "Job", "method": method}}
     here.kubectl.create(body)
     await here.wait_log(MIRRORED, "worker-0", "Saved step")
     uids = here.uids(MIRRORED)
@@ -48,7 +51,8 @@ async def test_a_training_goes_on_from_its_checkpoint_in_its_pods_when_a_worker_
     await here.wait_state(MIRRORED, "Succeeded")
 
     status = here.job(MIRRORED)["status"]
-    assert here.uids(MIRRORED) == uids, "a pod was replaced"
+    is_replaced = [here.uids(MIRRORED)[worker] != uid for worker, uid in uids.items()]
+    assert is_replaced == [method == "Recreate"] * len(uids)
     assert (status["restarts"], status["attempt"], status.get("disruptions", 0)) == (1, 2, 0)
     for log in (here.log(MIRRORED, worker) for worker in uids):
         assert resumed_step(log) > 0, log
