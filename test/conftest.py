@@ -91,7 +91,6 @@ USUAL_SECONDS = {
     "test/simulation/usage": (0.0, 0.5),
     "test/simulation/": (5.0, 0.0),
     "test/packaging/chart/older_versions/": (10.0, 15.0),
-    "test/packaging/chart/test_checkov": (40.0, 0.0),
     "test/packaging/chart/test_hook": (10.0, 5.0),
     "test/packaging/chart/test_kubeflow": (10.0, 2.0),
     "test/packaging/chart/test_life": (10.0, 10.0),

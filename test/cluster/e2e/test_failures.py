@@ -6,7 +6,7 @@ from support.jobs.real_namespace import resumed_step, training
 
 MIRRORED = "digits-mirrored"
 # Enough that a training is far from its end when it has saved for the first time.
-LONG = 3000
+LONG = 1500
 
 
 @pytest.mark.parametrize("policy", ["ExitCode", pytest.param("OnFailure", marks=pytest.mark.nightly)])
