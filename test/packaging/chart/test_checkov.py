@@ -9,7 +9,7 @@ import pytest
 from support.partners.helm import CHART, Helm
 
 ROOT = CHART.parents[1]
-# The first time on a machine, its venv is made. It takes a minute of CPU, and kube-score tells most of the same at once.
+# The first time on a machine, its venv is made. It takes a minute of CPU; kube-score tells most of the same at once.
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(700)]
 DIGEST = {"image": {"digest": f"sha256:{'0' * 64}"}}
 # Each has its reason beside it. Not listed: CKV_K8S_43, which asks for a digest, and is content with one.
