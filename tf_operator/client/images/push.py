@@ -67,7 +67,7 @@ async def push(
         source = await stack.enter_async_context(ImageRepository(base, tls=tls, clock=clock))
         images, is_index = await _read_base(source, platforms)
         mounts_from = base.repository if is_mounted else ""
-        tops = await asyncio.gather(*(make_top(base_image) for base_image in images))
+        tops = await _tops(make_top, images)
         destination = ImageRepository(target, pushes=True, mounts_from=mounts_from, tls=tls, clock=clock)
         await stack.enter_async_context(destination)
         manifests = []
@@ -93,6 +93,15 @@ async def push(
         else:
             digest = await destination.push_manifest(manifests[0][0], image.MANIFEST_TYPE, version=target.version)
     return target.at(digest)
+
+
+async def _tops(make_top: TopMaker, images: Sequence[BaseImage]) -> list[Top]:
+    """One for each image. If one fails, the others end first: threads cannot be stopped, and still write files."""
+    tops = await asyncio.gather(*(make_top(base_image) for base_image in images), return_exceptions=True)
+    for top in tops:
+        if isinstance(top, BaseException):
+            raise top
+    return [top for top in tops if isinstance(top, Top)]
 
 
 async def _read_base(source: ImageRepository, platforms: Sequence[str]) -> tuple[list[BaseImage], bool]:
