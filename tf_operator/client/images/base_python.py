@@ -98,6 +98,8 @@ def _read_layer(file: IO[bytes], name: str) -> _Layer:
                 elif last.startswith(_HIDES):
                     gone = path.removesuffix(last) + last.removeprefix(_HIDES)
                     layer.hidden.extend([gone, f"{gone}/"])
+                elif entry.issym():
+                    pass  # it may name a file of another layer, which is found there
                 elif (match := _FILE.fullmatch(path)) and (content := archive.extractfile(entry)):
                     text = content.read().decode(errors="replace") if match["package"] else ""
                     layer.files[path] = text.partition("\n\n")[0]

@@ -111,3 +111,16 @@ async def test_a_layer_is_read_once():
 
     assert layers.downloads == 1
     assert first == again
+
+
+async def test_a_link_to_a_file_of_another_layer_is_no_package():
+    link = tarfile.TarInfo("env/lib/python3.11/site-packages/arrays-1.0.dist-info/METADATA")
+    link.type, link.linkname = tarfile.SYMTYPE, f"/{NUMBERS}"
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w") as archive:
+        archive.addfile(link)
+    layers = Layers(layer(**{NUMBERS: "Name: arrays"}), content.getvalue())
+
+    python = await base_python.read(layers.image(), None)
+
+    assert python.packages == {"arrays-1.0.dist-info": "Name: arrays"}
