@@ -117,9 +117,9 @@ async def _read_base(source: ImageRepository, platforms: Sequence[str]) -> tuple
     images = []
     for manifest in manifests:
         image.layers(base, manifest)  # before anything is sent
-        images.append(BaseImage(manifest, await source.document(image.config_digest(base, manifest)), source))
-    if not is_index:
-        image.check_platform(base, images[0].config, platforms)
+        config = await source.document(image.config_digest(base, manifest))
+        image.check_platform(base, config, platforms)
+        images.append(BaseImage(manifest, config, source))
     return images, is_index
 
 
