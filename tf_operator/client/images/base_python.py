@@ -20,6 +20,7 @@ from tf_operator.client.images import image
 from tf_operator.client.images.image_name import ImageName
 from tf_operator.client.images.push import BaseImage
 from tf_operator.client.job import NotPossible
+from tf_operator.text import one_line
 
 Release = tuple[int, ...]
 
@@ -30,6 +31,8 @@ _FILE: Final = re.compile(
 _HIDES: Final = ".wh."
 """Begins the name of a file that says that another, in a layer below, is gone."""
 _HIDES_ALL: Final = ".wh..wh..opq"
+_ZSTD: Final = b"\x28\xb5\x2f\xfd"
+"""How such files begin. Python reads them from 3.14 on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +107,9 @@ def _read_layer(file: IO[bytes], name: str) -> _Layer:
                     text = content.read().decode(errors="replace") if match["package"] else ""
                     layer.files[path] = text.partition("\n\n")[0]
     except (tarfile.TarError, zlib.error, EOFError, KeyError, OSError) as error:
-        raise NotPossible(f"{name} cannot be read, for its Python packages: {error}") from None
+        file.seek(0)
+        reason = "it is compressed with zstd" if file.read(len(_ZSTD)) == _ZSTD else one_line(str(error))
+        raise NotPossible(f"{name} cannot be read, for its Python packages: {reason}") from None
     return layer
 
 

@@ -95,12 +95,14 @@ async def test_the_release_is_that_of_the_packages_unless_the_image_says_it(vari
         ),
         (b"no archive", "a layer of registry/base:1 cannot be read"),
         (layer(NUMBERS)[:60], "a layer of registry/base:1 cannot be read"),
+        (b"\x28\xb5\x2f\xfd", "for its Python packages: it is compressed with zstd"),
     ],
-    ids=["none", "two", "not an archive", "cut"],
+    ids=["none", "two", "not an archive", "cut", "zstd"],
 )
 async def test_a_base_that_does_not_say_it_is_a_sentence(content, sentence):
-    with pytest.raises(NotPossible, match=sentence):
+    with pytest.raises(NotPossible, match=sentence) as raised:
         await base_python.read(Layers(content).image(), None)
+    assert "\n" not in str(raised.value)
 
 
 async def test_a_layer_is_read_once():
