@@ -27,6 +27,7 @@ _NEWEST_GLIBC: Final = 28
 """That of Debian 10, Ubuntu 20.04 and RHEL 8; what is older runs there, too."""
 _OLDEST_GLIBC: Final = 5
 _NO_WHEEL: Final = re.compile(r"No matching distribution found for ([^\n]+)")
+_NO_ANSWER: Final = re.compile(r"^WARNING: (?:Retrying .*? after |Could not fetch )(.*)", re.MULTILINE)
 _CONFLICT: Final = re.compile(r"^.* requires .*, but you have .*$", re.MULTILINE)
 _SCRIPT: Final = """\
 #!{python}
@@ -162,6 +163,8 @@ def _problem(output: str, release: Release, architecture: str) -> str:
         return f"{sys.executable} has no pip; install it there, or tf-operator into an environment that has it"
     if missing := _NO_WHEEL.search(output):
         python = f"Python {release[0]}.{release[1]} on linux/{architecture}"
-        return f"there is no wheel of {missing[1].strip()} for {python}, and packages are not built from source"
+        problem = f"there is no wheel of {missing[1].strip()} for {python}, and packages are not built from source"
+        silent = _NO_ANSWER.search(output)
+        return one_line(f"{problem}; but an index did not answer: {silent[1]}" if silent else problem)
     _, error, message = output.partition("ERROR: ")
     return one_line(message if error else output or "pip failed and gave no reason")

@@ -3,11 +3,12 @@
 import sys
 import zipfile
 from pathlib import Path, PurePosixPath
+from types import ModuleType
 
 import pytest
 
 from support.partners.wheels import WITHOUT_INDEX, write_wheel
-from tf_operator.client.images import layer, packages
+from tf_operator.client.images import foreign_pip, layer, packages
 from tf_operator.client.images.base_python import BasePython
 from tf_operator.client.job import NotPossible
 
@@ -114,3 +115,20 @@ def test_what_pip_refuses_is_a_sentence(tmp_path, wheels, requirement, sentence)
 
     assert sentence in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+def test_an_index_that_does_not_answer_is_named():
+    output = (
+        "WARNING: Retrying (Retry(total=4)) after connection broken by 'refused': /simple/tables/\n"
+        "ERROR: No matching distribution found for tables\n"
+    )
+
+    problem = packages._problem(output, (3, 9), "amd64")
+
+    assert problem.startswith("there is no wheel of tables for Python 3.9 on linux/amd64, ")
+    assert problem.endswith("; but an index did not answer: connection broken by 'refused': /simple/tables/")
+
+
+def test_a_pip_that_goes_by_its_own_environment_is_refused():
+    with pytest.raises(SystemExit, match="this version of pip is not supported: markers has no default_environment"):
+        foreign_pip._replace(ModuleType("markers"), "default_environment", dict)
