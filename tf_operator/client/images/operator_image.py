@@ -141,7 +141,7 @@ def _compile(folder: Path, root: Path) -> None:
 
 def _add_environment(home: Path, python: Release) -> None:
     """What makes a virtual environment of it, and the programs of the operator."""
-    (home / "bin").mkdir()
+    (home / "bin").mkdir(exist_ok=True)
     settings = f"home = {_PYTHON_HOME}\ninclude-system-site-packages = false\nversion = {'.'.join(map(str, python))}\n"
     (home / "pyvenv.cfg").write_text(settings, encoding="utf-8")
     (home / "bin" / "python3").symlink_to(f"{_PYTHON_HOME}/python3")

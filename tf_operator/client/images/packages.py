@@ -6,6 +6,7 @@ them: no bytecode, and no names of folders of this machine.
 
 import csv
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -28,7 +29,10 @@ _NEWEST_GLIBC: Final = 28
 _OLDEST_GLIBC: Final = 5
 _NO_WHEEL: Final = re.compile(r"No matching distribution found for ([^\n]+)")
 _NO_ANSWER: Final = re.compile(r"^WARNING: (?:Retrying .*? after |Could not fetch )(.*)", re.MULTILINE)
+_PROGRAM: Final = re.compile(r"[./]*/bin/")
 _CONFLICT: Final = re.compile(r"^.* requires .*, but you have .*$", re.MULTILINE)
+PYTHON: Final = "/usr/bin/env python3"
+"""That of an image, for its programs."""
 _SCRIPT: Final = """\
 #!{python}
 import sys
@@ -123,8 +127,18 @@ def _gather(prefix: Path, packages: Path) -> None:
         _move(prefix / "local", prefix)
     for found in {*prefix.glob("lib*/python3*/*-packages")} - {packages}:
         _move(found, packages)
-    for name in ("bin", "include"):
-        shutil.rmtree(prefix / name, ignore_errors=True)
+    shutil.rmtree(prefix / "include", ignore_errors=True)
+    entry_points = [entry for distribution in distributions(packages) for entry in distribution.entry_points]
+    launchers = [entry for entry in entry_points if entry.group.endswith("_scripts")]
+    for program in sorted(filter(Path.is_file, (prefix / "bin").rglob("*"))):
+        content = program.read_bytes()
+        own = b"#!" + os.fsencode(sys.executable) + b"\n"
+        # pip also writes some with the number of its own Python at the end of their names.
+        imports = [f"from {it.module} import ".encode() for it in launchers if program.name.startswith(it.name)]
+        if any(it in content for it in imports):
+            program.unlink()
+        elif content.startswith(own):
+            program.write_bytes(f"#!{PYTHON}\n".encode() + content.removeprefix(own))
 
 
 def _tidy(prefix: Path, packages: Path) -> None:
@@ -134,6 +148,7 @@ def _tidy(prefix: Path, packages: Path) -> None:
         record = distribution / "RECORD"
         with record.open(newline="", encoding="utf-8") as file:
             rows = [row for row in csv.reader(file) if row and (packages / row[0]).exists()]
+        rows = [[row[0], "", ""] if _PROGRAM.match(row[0]) else row for row in rows]  # pip named this machine's Python
         with record.open("w", newline="", encoding="utf-8") as file:
             csv.writer(file, lineterminator="\n").writerows(sorted(rows))
     for path in sorted(prefix.rglob("*"), reverse=True):

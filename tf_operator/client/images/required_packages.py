@@ -21,7 +21,6 @@ from tf_operator.client.job import NotPossible
 _HOME: Final = PurePosixPath("/opt/requirements")
 _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Of images that name none."""
-_PYTHON: Final = "/usr/bin/env python3"
 
 
 class RequiredPackages:
@@ -61,7 +60,7 @@ class RequiredPackages:
         folder = packages.packages_folder(root, _HOME, python.release)
         installed = list(packages.distributions(folder))
         for script in (it for package in installed for it in package.entry_points.select(group="console_scripts")):
-            packages.add_program(root / str(_HOME)[1:] / "bin", script, python=_PYTHON)
+            packages.add_program(root / str(_HOME)[1:] / "bin", script, python=packages.PYTHON)
         where = f"Python {python.release[0]}.{python.release[1]} on {_platform(base)}"
         for conflict in conflicts:
             self._report(f"for {where}: {conflict}")

@@ -77,6 +77,21 @@ def test_equal_wheels_give_equal_layers_wherever_they_are(tmp_path, wheels):
     assert str(tmp_path) not in "".join(path.read_text() for path in first.rglob("*") if path.is_file())
 
 
+def test_programs_that_a_package_has_as_files_are_for_the_image_s_python(tmp_path, wheels):
+    scripts = {"count": "#!python\nprint(1)\n", "again": f"#!{sys.executable} -v\n", "draw": "\x7fELF\n"}
+    files = {f"tables-1.0.data/scripts/{name}": text for name, text in scripts.items()}
+    write_wheel(wheels, "tables", "1.0", programs=["show"], files=files)
+    write_wheel(wheels, "pip", "99", programs=["pip"])
+
+    packages.install(tmp_path, HOME, base(), "amd64", ["tables", "pip"])
+
+    programs = {path.name: path.read_text() for path in (tmp_path / "opt/packages/bin").iterdir()}
+    assert programs == scripts | {"count": "#!/usr/bin/env python3\nprint(1)\n"}
+    record = packages.packages_folder(tmp_path, HOME, (3, 9)) / "tables-1.0.dist-info" / "RECORD"
+    rows = [row for row in record.read_text().splitlines() if "/bin/" in row]
+    assert rows == [f"../../../bin/{name},," for name in sorted(scripts)]
+
+
 @pytest.mark.parametrize(
     ("tag", "url", "sentence"),
     [
