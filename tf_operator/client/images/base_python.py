@@ -62,9 +62,20 @@ async def read(base: BaseImage, stated: Release | None) -> BasePython:
             _remember(descriptor.digest, found)
         files = {path: text for path, text in files.items() if not _is_hidden(path, found.hidden)} | found.files
     release = stated or release_of(image.variables(base.config)) or _release(base.name, files)
-    matches = [(match, text) for path, text in files.items() if (match := _FILE.fullmatch(path))]
-    packages = {it["package"]: text for it, text in matches if it["package"] and int(it["minor"]) == release[1]}
-    return BasePython(release, packages)
+    searched = image.variables(base.config).get("PYTHONPATH", "").split(":")
+    by_project = dict[str, tuple[str, str]]()
+    for path in sorted(files, key=lambda path: _place(path, searched), reverse=True):
+        match = _FILE.fullmatch(path)
+        if match and match["package"] and int(match["minor"]) == release[1]:
+            project = re.sub(r"[-_.]+", "-", match["package"].partition("-")[0]).lower()
+            by_project[project] = match["package"], files[path]
+    return BasePython(release, dict(by_project.values()))
+
+
+def _place(path: str, searched: Sequence[str]) -> int:
+    """When its folder is searched for modules, since of two versions of a package the first hides the second."""
+    places = (place for place, folder in enumerate(searched) if folder and path.startswith(f"{folder.strip('/')}/"))
+    return next(places, len(searched))
 
 
 def release_of(variables: Mapping[str, str]) -> Release | None:

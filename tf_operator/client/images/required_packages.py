@@ -8,6 +8,7 @@ import asyncio
 import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
+from itertools import count
 from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import Final, Self
@@ -52,15 +53,16 @@ class RequiredPackages:
 
     def _make(self, base: BaseImage, python: BasePython) -> Top:
         root = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="tf-operator-image-")))
+        home = _home(base)
         options = ("--requirement", str(self._requirements))
         try:
-            conflicts = packages.install(root, _HOME, python, str(base.config["architecture"]), options)
+            conflicts = packages.install(root, home, python, str(base.config["architecture"]), options)
         except NotPossible as error:
             raise NotPossible(f"--requirements {self._requirements}: {error}") from None
-        folder = packages.packages_folder(root, _HOME, python.release)
+        folder = packages.packages_folder(root, home, python.release)
         installed = list(packages.distributions(folder))
         for script in (it for package in installed for it in package.entry_points.select(group="console_scripts")):
-            packages.add_program(root / str(_HOME)[1:] / "bin", script, python=packages.PYTHON)
+            packages.add_program(root / str(home)[1:] / "bin", script, python=packages.PYTHON)
         where = f"Python {python.release[0]}.{python.release[1]} on {_platform(base)}"
         for conflict in conflicts:
             self._report(f"for {where}: {conflict}")
@@ -70,17 +72,31 @@ class RequiredPackages:
         top = self._stack.enter_context(layer.packed(packages.entries(root), checks_scripts=False))
         names = f"{len(installed)} package{'s'[: len(installed) != 1]}"
         self._report(f"{names} of {self._requirements} for {where}, {display.size(top.size)}")
-        return Top((top,), {"Env": _environment(base, f"/{folder.relative_to(root)}")})
+        return Top((top,), {"Env": _environment(base, home, f"/{folder.relative_to(root)}")})
 
 
 def _platform(base: BaseImage) -> str:
     return f"linux/{base.config['architecture']}"
 
 
-def _environment(base: BaseImage, folder: str) -> list[str]:
+def _home(base: BaseImage) -> PurePosixPath:
+    """A folder of its own, also on a base that was made so: files of two versions of a package must not be mixed."""
+    taken = image.variables(base.config).get("PYTHONPATH", "").split(":")
+    homes = (_HOME if number == 1 else _HOME.with_name(f"{_HOME.name}-{number}") for number in count(1))
+    return next(it for it in homes if not any(PurePosixPath(folder).is_relative_to(it) for folder in taken))
+
+
+def _environment(base: BaseImage, home: PurePosixPath, folder: str) -> list[str]:
     """That of the base, in which the packages and their programs are found after those that it names itself."""
     variables = image.variables(base.config)
-    variables["PATH"] = f"{variables.get('PATH') or _PATH}:{_HOME}/bin"
-    paths = [path for path in variables.get("PYTHONPATH", "").split(":") if path and path != folder]
-    variables["PYTHONPATH"] = ":".join([*paths, folder])
+    variables["PATH"] = _with(variables.get("PATH") or _PATH, f"{home}/bin")
+    variables["PYTHONPATH"] = _with(variables.get("PYTHONPATH", ""), folder)
     return [f"{name}={value}" for name, value in variables.items()]
+
+
+def _with(searched: str, folder: str) -> str:
+    """A search path with a folder more: the last, but before those that earlier pushes have added."""
+    folders = [it for it in searched.split(":") if it]
+    is_earlier = [it.startswith(str(_HOME)) for it in folders]
+    place = is_earlier.index(True) if any(is_earlier) else len(folders)
+    return ":".join([*folders[:place], folder, *folders[place:]])

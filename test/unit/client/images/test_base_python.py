@@ -126,3 +126,14 @@ async def test_a_link_to_a_file_of_another_layer_is_no_package():
     python = await base_python.read(layers.image(), None)
 
     assert python.packages == {"arrays-1.0.dist-info": "Name: arrays"}
+
+
+async def test_of_two_versions_of_a_package_the_one_that_is_imported_counts():
+    hides = "opt/requirements/lib/python3.11/site-packages/Arrays-2.0.dist-info/METADATA"
+    other = "usr/lib/python3.11/site-packages/arrays-0.1.dist-info/METADATA"
+    layers = Layers(layer(**{hides: "Name: Arrays", NUMBERS: "Name: arrays"}), layer(**{other: "Name: arrays"}))
+
+    image = layers.image("PYTHONPATH=/own:/opt/requirements/lib/python3.11/site-packages")
+    python = await base_python.read(image, None)
+
+    assert python.packages == {"Arrays-2.0.dist-info": "Name: Arrays"}
