@@ -4,6 +4,7 @@ It is not compressed: what zlib makes of the same bytes differs from one version
 anything is sent, and files that change meanwhile are noticed.
 """
 
+import errno
 import hashlib
 import io
 import os
@@ -38,11 +39,25 @@ class Layer:
 
 
 @contextmanager
+def room_for_temporary_files() -> Iterator[None]:
+    """Say which disk is full, and what helps: neither a registry nor standard output is to blame."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
+            raise
+        raise NotPossible(f"{tempfile.gettempdir()} is full; TMPDIR may name a folder with more room") from None
+
+
+@contextmanager
 def packed(entries: Iterable[Entry], *, checks_scripts: bool = True) -> Iterator[Layer]:
     """The layer, while the body runs. Of entries with the same path the last one counts."""
     by_path = {str(entry.path).lstrip("/"): entry for entry in entries}
     with tempfile.TemporaryFile() as file:
-        with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT, encoding="utf-8") as archive:
+        with (
+            room_for_temporary_files(),
+            tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT, encoding="utf-8") as archive,
+        ):
             for path in sorted(by_path):
                 _add(archive, path, by_path[path], checks_scripts=checks_scripts)
         size = file.tell()
@@ -70,7 +85,8 @@ def _add_file(archive: tarfile.TarFile, info: tarfile.TarInfo, source: Path, *, 
             if checks_scripts:
                 _check_first_line(file, source)
             info.size, info.mode = state.st_size, 0o755 if state.st_mode & stat.S_IXUSR else 0o644
-            archive.addfile(info, file)
+            with room_for_temporary_files():
+                archive.addfile(info, file)
             is_same = _is_unchanged(state, os.fstat(file.fileno()))
     except PermissionError as error:
         raise NotPossible(f"cannot read {source}: {error.strerror}; leave it out with a line in .tfjobignore") from None

@@ -18,7 +18,7 @@ from typing import IO, Any, Final, Self, TypeVar
 import aiohttp
 from yarl import URL
 
-from tf_operator.client.images import docker_config, tokens
+from tf_operator.client.images import docker_config, layer, tokens
 from tf_operator.client.images.image_name import DOCKER_HUB, ImageName, is_loopback
 from tf_operator.client.job import NotPossible
 from tf_operator.machinery.clock import Clock, SystemClock
@@ -165,7 +165,9 @@ class ImageRepository:
             received = hashlib.sha256()
             async for piece in self.stream(digest):
                 received.update(piece)
-                file.write(piece)
+                with layer.room_for_temporary_files():
+                    file.write(piece)
+                    file.flush()
             if f"sha256:{received.hexdigest()}" != digest:
                 raise _Broken(f"what it sent as {digest} is something else")
 

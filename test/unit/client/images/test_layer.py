@@ -138,3 +138,15 @@ def test_a_file_that_changes_while_it_is_read_is_refused(project, monkeypatch, s
 def test_a_file_that_cannot_be_read_is_named(project):
     with pytest.raises(NotPossible, match=r"there is no .*absent"):
         list(folder.entries(project / "absent", APP))
+
+
+def test_a_full_disk_is_not_taken_for_a_file_that_changes(project, monkeypatch):
+    write(project, {"train.py": "x"})
+    with Path("/dev/full").open("r+b", buffering=0) as full:
+        monkeypatch.setattr(layer.tempfile, "TemporaryFile", lambda: full)
+
+        with (
+            pytest.raises(NotPossible, match="is full; TMPDIR may name a folder with more room"),
+            layer.packed(folder.entries(project, APP)),
+        ):
+            pass

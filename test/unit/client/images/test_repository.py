@@ -1,6 +1,8 @@
 """What a registry may answer, and what becomes of it."""
 
 import asyncio
+import errno
+import io
 import json
 from collections.abc import AsyncIterator
 
@@ -183,3 +185,16 @@ async def test_a_login_goes_to_the_registry_and_not_to_where_it_points(tmp_path)
             async with ImageRepository(name_at(server), pushes=True) as target:
                 assert await target.push_blob(blob()) is Transfer.SENT
         assert "authorization" not in other.requests[0].headers
+
+
+class FullDisk(io.BytesIO):
+    def write(self, _content):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+async def test_a_full_disk_is_not_the_registry_s_fault_and_nothing_is_read_again():
+    async with Loopback(scripted(GET=reply(200, BLOB))) as server, ImageRepository(name_at(server)) as source:
+        with pytest.raises(NotPossible, match="is full; TMPDIR may name a folder with more room"):
+            await source.download(digest_of(BLOB), FullDisk())
+
+        assert len([it for it in server.requests if "/blobs/" in it.target]) == 1
