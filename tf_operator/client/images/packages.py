@@ -157,6 +157,10 @@ def _tidy(prefix: Path, packages: Path) -> None:
 
 
 def _move(folder: Path, target: Path) -> None:
+    if not target.exists():  # twice the packages may be more than the disk has room for
+        target.parent.mkdir(parents=True, exist_ok=True)
+        folder.rename(target)
+        return
     shutil.copytree(folder, target, dirs_exist_ok=True)
     shutil.rmtree(folder)
 

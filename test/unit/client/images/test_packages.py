@@ -147,3 +147,14 @@ def test_an_index_that_does_not_answer_is_named():
 def test_a_pip_that_goes_by_its_own_environment_is_refused():
     with pytest.raises(SystemExit, match="this version of pip is not supported: markers has no default_environment"):
         foreign_pip._replace(ModuleType("markers"), "default_environment", dict)
+
+
+def test_packages_that_pip_has_put_elsewhere_need_their_room_once(tmp_path):
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "arrays.py").touch()
+    file = (tmp_path / "here" / "arrays.py").stat().st_ino
+
+    packages._move(tmp_path / "here", tmp_path / "there" / "packages")
+
+    assert (tmp_path / "there" / "packages" / "arrays.py").stat().st_ino == file
+    assert not (tmp_path / "here").exists()
