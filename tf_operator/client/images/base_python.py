@@ -25,8 +25,9 @@ from tf_operator.text import one_line
 Release = tuple[int, ...]
 
 _FILE: Final = re.compile(
-    r"(?:.*/)?lib(?:64)?/python3\.(?P<minor>\d+)/"
-    r"(?:os\.py|(?:site|dist)-packages/(?P<package>[^/]+\.dist-info)/METADATA)"
+    r"(?:.*/)?lib(?:64)?/python3\.(?P<minor>\d{1,3})/"
+    r"(?:os\.py|(?:site|dist)-packages/(?P<package>[\w.+!-]{1,200}\.dist-info)/METADATA)",
+    re.ASCII,
 )
 _HIDES: Final = ".wh."
 """Begins the name of a file that says that another, in a layer below, is gone."""

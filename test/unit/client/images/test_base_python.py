@@ -93,11 +93,12 @@ async def test_the_release_is_that_of_the_packages_unless_the_image_says_it(vari
             layer("lib/python3.9/os.py", "lib/python3.12/os.py"),
             "registry/base:1 has Python 3.9 and 3.12: say with --python which",
         ),
+        (layer(f"lib/python3.{'1' * 5000}/os.py"), "registry/base:1 has no Python where it usually is"),
         (b"no archive", "a layer of registry/base:1 cannot be read"),
         (layer(NUMBERS)[:60], "a layer of registry/base:1 cannot be read"),
         (b"\x28\xb5\x2f\xfd", "for its Python packages: it is compressed with zstd"),
     ],
-    ids=["none", "two", "not an archive", "cut", "zstd"],
+    ids=["none", "two", "endless", "not an archive", "cut", "zstd"],
 )
 async def test_a_base_that_does_not_say_it_is_a_sentence(content, sentence):
     with pytest.raises(NotPossible, match=sentence) as raised:
@@ -137,3 +138,12 @@ async def test_of_two_versions_of_a_package_the_one_that_is_imported_counts():
     python = await base_python.read(image, None)
 
     assert python.packages == {"Arrays-2.0.dist-info": "Name: Arrays"}
+
+
+@pytest.mark.parametrize("name", ["~rrays-1.0", "arrays,-1.0", "arrays\n-1.0", "\udcff-1.0", "a" * 250])
+async def test_what_pip_would_not_call_a_package_is_none(name):
+    other = f"{PACKAGES}/{name}.dist-info/METADATA"
+
+    python = await base_python.read(Layers(layer(NUMBERS, other)).image(), None)
+
+    assert list(python.packages) == ["arrays-1.0.dist-info"]
