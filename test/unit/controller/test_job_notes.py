@@ -38,8 +38,9 @@ def test_nothing_is_noted_of_a_job_that_is_gone(notes):
         lambda notes: notes.rejections.note("u", CREATE, refused(403, "Forbidden", "quota")),
         lambda notes: notes.departed_pods.note_terminating("u", POD),
         lambda notes: notes.status_batches.note_created("u", "a"),
+        lambda notes: notes.progress_reports.add("u", Progress(1)),
     ],
-    ids=["a refusal", "a pod", "a batch"],
+    ids=["a refusal", "a pod", "a batch", "a report"],
 )
 def test_whatever_was_noted_goes_with_the_job(notes, note):
     note(notes)

@@ -152,7 +152,21 @@ async def test_a_slot_that_is_given_to_a_write_that_is_cancelled_in_this_moment_
     slots.free("ns")
     cancelled.cancel()
     await asyncio.wait([cancelled])
+    assert cancelled.cancelled()
 
+    await asyncio.wait_for(slots.take("ns", 0), 30)
+
+
+async def test_a_write_that_is_cancelled_while_it_waits_gets_no_slot():
+    slots = Slots(1)
+    await slots.take("ns", 0)
+    cancelled = asyncio.ensure_future(slots.take("ns", 0))
+    await asyncio.sleep(0)
+    cancelled.cancel()
+    await asyncio.wait([cancelled])
+    assert cancelled.cancelled()
+
+    slots.free("ns")
     await asyncio.wait_for(slots.take("ns", 0), 30)
 
 

@@ -132,6 +132,7 @@ async def test_a_name_that_is_freed_while_it_is_looked_at_is_taken_at_once(harne
     await harness.executor.writer.create(owner, resources.PODS, BODY)
 
     assert [call.partition(" ")[0] for call in harness.api.calls] == ["create", "get", "create"]
+    assert verdict(harness, owner) is Freshness.BEHIND
 
 
 async def test_a_404_of_a_proxy_does_not_mean_that_an_object_is_gone(harness, owner):

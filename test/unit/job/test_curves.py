@@ -66,6 +66,14 @@ def test_a_small_curve_covers_all_of_a_long_training_in_few_points():
     assert small.values == sorted(small.values)
 
 
+def test_a_report_that_is_seen_again_is_no_other_value_of_a_small_curve():
+    small = SmallCurve()
+    for second in (1, 1, 2):
+        small.add(reported(second, loss=second))
+
+    assert small.values == [1.0, 2.0]
+
+
 def test_a_copy_has_all_that_there_was_and_goes_on_with_what_is_newer():
     drawn = Curves()
     for second in range(2):

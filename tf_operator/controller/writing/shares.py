@@ -76,19 +76,17 @@ class Slots:
         try:
             await turn.came
         except asyncio.CancelledError:
-            if turn in self._waiting:
-                self._waiting.remove(turn)
-            else:
+            if not turn.came.cancelled():
                 self.free(namespace)  # it was given in this very moment
             raise
 
     def free(self, namespace: str) -> None:
         self._count(namespace, -1)
-        waiting = [turn for turn in self._waiting if not turn.came.done()]
-        if not waiting:
+        self._waiting = [turn for turn in self._waiting if not turn.came.done()]
+        if not self._waiting:
             self._free += 1
             return
-        turn = min(waiting, key=lambda turn: (self._taken.get(turn.namespace, 0), turn.had))
+        turn = min(self._waiting, key=lambda turn: (self._taken.get(turn.namespace, 0), turn.had))
         self._waiting.remove(turn)
         self._count(turn.namespace, 1)
         turn.came.set_result(None)

@@ -401,7 +401,7 @@ async def test_room_for_pods_that_nobody_places_is_kept_for_a_while():
     task = asyncio.ensure_future(world.planner.run())
     await world.clock.advance(300 - 2)
     assert not world.written
-    await world.clock.advance(4)
+    await world.clock.advance(2)
     assert [name for name, *_ in world.written] == ["j"]
     task.cancel()
 
@@ -642,7 +642,7 @@ async def test_of_jobs_that_are_left_out_for_several_reasons_the_first_is_tried_
     monkeypatch.undo()
     assert not world.written
 
-    await world.clock.advance(60 - 50 + 3)
+    await world.clock.advance(60 - 50)
     assert [name for name, *_ in world.written] == ["bad"]
     task.cancel()
 

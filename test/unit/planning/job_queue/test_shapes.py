@@ -50,8 +50,10 @@ def test_a_pod_asks_for_what_kube_scheduler_counts(pod, cpu):
     assert shapes.requests_of(pod) == (("cpu", cpu), ("pods", 1000))
 
 
-def test_a_request_of_nothing_is_none():
-    assert shapes.requests_of({"containers": [container("0")]}) == (("pods", 1000),)
+@pytest.mark.parametrize("init", [[], [container("0"), container()], [container(), container("0")]])
+def test_a_request_of_nothing_is_none(init):
+    assert shapes.requests_of({"containers": [container("0")], "initContainers": init}) == (("pods", 1000),)
+    assert shapes.requests_of({"containers": [container()], "initContainers": init}) == (("pods", 1000),)
 
 
 def required(operator, *values, key="zone", field="matchExpressions"):
