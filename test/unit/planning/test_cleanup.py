@@ -1,5 +1,6 @@
 """When a finished job is deleted, and what is deleted of it; golden cases show each policy."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -8,13 +9,14 @@ from msgspec import structs
 from support.embedded.pod_events import everything_runs, succeeds
 from support.embedded.simulator import MORNING, simulate
 from support.jobs.builders import tfjob
+from tf_operator.job.profile import RestartBy
 from tf_operator.job.ranges import Indexes
 from tf_operator.job.record import FailureCause
 from tf_operator.job.restart_rules import RestartRules
 from tf_operator.job.training_job import RestartPolicy
 from tf_operator.meta import rfc3339
 from tf_operator.planning import cleanup
-from tf_operator.planning.actions import Delete, DeleteCollection
+from tf_operator.planning.actions import Delete, DeleteCollection, Patch
 from tf_operator.planning.plan import make_plan
 from tf_operator.planning.snapshot import MainContainer
 
@@ -92,6 +94,27 @@ def test_a_pod_whose_containers_have_ended_goes_on_if_the_kubelet_starts_one_aga
     pod = pod.changed(phase="Running", max_exit_code=code, restart_rules=rules, main=main)
 
     assert any(cleanup.after_end(observed.changed(pods=(pod,), services=()))) is goes_on
+
+
+@pytest.mark.parametrize(
+    ("restart_by", "index", "code", "end"),
+    [
+        (RestartBy.TEMPLATE, 0, 0, Patch),
+        (RestartBy.TEMPLATE, 1, 0, Delete),
+        (RestartBy.TEMPLATE, 0, None, Delete),
+        (RestartBy.TEMPLATE, 0, 1, Patch),
+        (RestartBy.NEW_POD, 0, 0, Delete),
+    ],
+)
+def test_a_pod_is_stopped_for_its_logs_if_its_program_ended_the_job_before_it_was_started_again(
+    restart_by, index, code, end
+):
+    observed = finished(tfjob().workers(2, restart="OnFailure").clean_pods("Running")).observe()
+    job = structs.replace(observed.job, profile=replace(observed.job.profile, restart_by=restart_by))
+    last = None if code is None else MainContainer(code)
+    pod = observed.pods[0].changed(index=index, phase="Running", max_exit_code=None, main=None, last_termination=last)
+
+    assert [type(action) for action in cleanup.after_end(observed.changed(job=job, pods=(pod,), services=()))] == [end]
 
 
 @pytest.mark.parametrize(

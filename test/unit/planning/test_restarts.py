@@ -15,7 +15,7 @@ from tf_operator.planning import job_view, restarts, whole_job
 from tf_operator.planning.pods.attempts import RestartRequest
 from tf_operator.planning.pods.pod_state import PodState
 from tf_operator.planning.replicas import Replica, ReplicaLoss, RestartInPlace
-from tf_operator.planning.snapshot import DEFAULT_SETTINGS, MainContainer, Pod
+from tf_operator.planning.snapshot import DEFAULT_SETTINGS, MainContainer, Pod, Snapshot
 
 WORKER = ReplicaType.WORKER
 NEVER = datetime.max.replace(tzinfo=UTC)
@@ -206,6 +206,33 @@ def test_losses_are_in_the_order_in_which_they_began(pod, seconds):
     for outcome in (PodState.FAILED, PodState.PERMANENT_FAILURE):
         order = whole_job._order(ReplicaLoss(WORKER, 0, "p", outcome, pod), MORNING + timedelta(seconds=9))
         assert order == (moment, outcome is PodState.PERMANENT_FAILURE)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "seconds", "given_up"),
+    [
+        (PodState.FAILED, 4, [True, False]),
+        (PodState.FAILED, 5, [True, True]),
+        (PodState.FAILED, 6, [True, True]),
+        (PodState.PERMANENT_FAILURE, 5, [True, True]),
+        (None, 5, [False, True]),
+    ],
+)
+def test_all_start_again_because_of_what_ended_first_and_that_in_place_if_both_did_in_a_second(
+    outcome, seconds, given_up
+):
+    job = job_of(tfjob().workers(3).restarts_as_a_whole("InPlace"))
+    ends = [structs.replace(started(1), exit_code=1, finished_at=started(second).started_at) for second in (5, seconds)]
+    restarting = replica(started(6)).pod.changed(last_termination=ends[0])
+    ended = restarting.changed(name="q", uid="v", phase="Failed", main=ends[1], last_termination=None)
+    of = replica(None, pod=restarting)
+    lost = replica(None, pod=ended, loss=ReplicaLoss(WORKER, 1, "q", outcome, ended) if outcome else None)
+    snapshot = Snapshot(structs.replace(job, record=JobRecord(attempt=2)), MORNING + timedelta(seconds=9))
+
+    replicas, counted = whole_job.restarted(snapshot, {WORKER: (of, lost)}, (RestartInPlace(of, restarting, 1),))
+
+    assert [entry.is_given_up for entry in replicas[WORKER]] == given_up
+    assert bool(counted) is given_up[1]
 
 
 @pytest.mark.parametrize(
