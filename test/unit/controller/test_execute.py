@@ -374,6 +374,25 @@ async def test_what_the_job_continues_without_is_made_last_and_a_refusal_of_it_i
     assert notes.rejections.get(uid, str(RESOURCE)) is None
 
 
+@pytest.mark.parametrize(
+    ("actions", "is_over"),
+    [
+        ((POD,), True),
+        ((POD, EXTRA), True),
+        ((EXTRA,), False),
+        ((Delete(PODS, "old", "uid-of-old", "scaled down"),), False),
+    ],
+    ids=["a pod", "a pod and more", "only more", "no create"],
+)
+async def test_a_refusal_is_over_when_what_the_job_needs_is_made_and_waits_while_nothing_is(harness, actions, is_over):
+    uid, notes = harness.job["metadata"]["uid"], harness.notes
+    notes.rejections.note(uid, POD, refused(403, "Forbidden", "quota"))
+
+    await harness.executor.carry_out(seen_by(harness), Plan(actions=actions))
+
+    assert (notes.rejections.get(uid) is None) is is_over
+
+
 async def test_an_extra_whose_name_is_taken_is_tried_again_once_it_is_free_and_forgotten_with_the_job(harness):
     harness.api.put(RESOURCE, named("x"))
     uid, place = harness.job["metadata"]["uid"], (str(RESOURCE), ObjectKey("ns", "x"))
