@@ -225,11 +225,3 @@ def test_the_record_of_an_end_has_one_kilobyte_at_most(message):
 
     assert len(stream.lines[0]) <= 1000
     assert message.startswith(stream.record["first_failure"].get("message", ""))
-
-
-def test_usage_is_left_out_of_the_record_of_an_end_that_has_no_room_for_it():
-    key, record = ObjectKey("n", "j"), JobRecord(usage={"cpuSeconds": 1})
-    room = 1000 - 340 - 2 - len(json.dumps(job_log.ended(key, record, {"reason": ""}, {})))
-
-    for more, is_kept in ((0, True), (1, False)):
-        assert ("usage" in job_log.ended(key, record, {"reason": "x" * (room + more)}, {})) is is_kept

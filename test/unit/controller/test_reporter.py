@@ -176,6 +176,21 @@ def test_of_a_message_so_much_is_logged_as_the_names_of_the_job_leave_room_for()
     assert "usage" not in job_log.ended(JOB.key, made_up, {}, {})
 
 
+@pytest.mark.parametrize(("more", "is_kept"), [(0, True), (1, False)])
+def test_the_record_of_an_end_is_used_to_the_last_byte(more, is_kept):
+    def left(record, **fields):
+        most = 1000 - 340 - len(JOB.key.namespace) - len(JOB.key.name)
+        return most - len(json.dumps(job_log.ended(JOB.key, record, fields, {})))
+
+    counted = JobRecord(usage={"cpuSeconds": 1})
+    filler = "x" * (left(counted, reason="") + more)
+    assert ("usage" in job_log.ended(JOB.key, counted, {"reason": filler}, {})) is is_kept
+
+    message = "x" * (left(JobRecord(first_failure=FirstFailure("p"))) - len('""') + more)
+    told = JobRecord(first_failure=FirstFailure("p", message=message))
+    assert (job_log.ended(JOB.key, told, {}, {})["first_failure"]["message"] == message) is is_kept
+
+
 def test_below_its_level_nothing_is_logged(caplog):
     caplog.set_level(logging.WARNING)
     with capture_logs() as records:
