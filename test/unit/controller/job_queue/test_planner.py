@@ -138,6 +138,20 @@ async def test_nothing_is_planned_before_the_caches_show_what_was_decided():
     task.cancel()
 
 
+async def test_caches_are_waited_for_for_half_a_minute():
+    world = QueueWorld()
+    world.node(3)
+    world.job()
+    task = asyncio.ensure_future(world.planner.run())
+    await world.clock.advance(2)
+    world.job("other", 1)
+    await world.clock.advance(30 - 3)
+    assert [name for name, *_ in world.written] == ["j"]
+    await world.clock.advance(1)
+    assert [name for name, *_ in world.written] == ["j", "j", "other"]
+    task.cancel()
+
+
 def test_what_a_pod_asks_for_as_a_whole_is_what_it_holds_of_its_node():
     pod = {"metadata": {"name": "p"}, "spec": {"nodeName": "n", "resources": {"requests": {"cpu": "4"}}}}
 

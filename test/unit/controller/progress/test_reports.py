@@ -220,9 +220,10 @@ async def test_a_report_that_repeats_the_one_before_is_no_progress(reports, cloc
     assert [moment and seconds_since(moment, clock) for moment in moved] == [5, None, 0]
 
 
-async def test_the_first_report_of_a_program_that_was_started_again_is_progress(reports, clock):
+@pytest.mark.parametrize("seconds_before", [0, 5])
+async def test_the_first_report_of_a_program_that_was_started_again_is_progress(reports, clock, seconds_before):
     reports.add("job-0", Progress(1))
-    await clock.advance(5)
+    await clock.advance(seconds_before)
     begun = ProgressClock(running_since=clock.now())
     hearing(reports, clock, stored=begun)
     for seconds in (0, 5):
