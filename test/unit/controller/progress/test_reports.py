@@ -255,8 +255,8 @@ async def test_who_falls_silent_with_more_than_half_of_all_may_be_heard_by_nobod
 
 @pytest.mark.parametrize(
     ("heard", "in_other_namespaces", "is_doubtful"),
-    [(2, 0, False), (0, 2, False), (0, 1, True), (0, 0, True)],
-    ids=["others of its namespace", "others of other namespaces", "too few", "nobody"],
+    [(2, 0, False), (1, 0, False), (0, 2, False), (0, 1, True), (0, 0, True)],
+    ids=["others of its namespace", "one of its namespace", "others of other namespaces", "too few", "nobody"],
 )
 async def test_the_silence_of_one_tenant_hides_no_hang_of_another(
     reports, clock, heard, in_other_namespaces, is_doubtful
