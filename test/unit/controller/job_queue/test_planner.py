@@ -708,6 +708,8 @@ async def test_a_queue_that_may_not_read_nodes_is_late_too():
     await world.clock.advance(50)
     assert world.planner.stalled_seconds == pytest.approx(50, abs=2)
     task.cancel()
+    await asyncio.wait([task])
+    assert world.planner.stalled_seconds == 0
 
 
 async def test_what_is_no_fault_of_a_job_is_blamed_on_none(monkeypatch, clock):
