@@ -5,7 +5,6 @@ from hypothesis import strategies as st
 
 from support.jobs.builders import tfjob
 from support.jobs.snapshots import job_of
-from tf_operator.job.record import ReplicaType
 from tf_operator.planning.bodies import cluster_spec
 
 KINDS = ["Chief", "PS", "Worker", "Evaluator"]
@@ -28,4 +27,4 @@ def test_the_size_is_that_of_the_longest_text(job, domain):
     for spec in job.replicas:
         if spec.count:
             texts = (cluster_spec.tf_config(job, spec.type, index, domain=domain) for index in range(spec.count))
-            assert cluster_spec.size(job, ReplicaType(spec.type), domain=domain) == max(map(len, texts))
+            assert cluster_spec.size(job, spec, domain=domain) == max(map(len, texts))
