@@ -67,7 +67,7 @@ $(VENV)/.installed: hack/requirements/ci.txt setup.cfg pyproject.toml
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 		echo "make venv: this Python cannot make virtual environments (Debian: apt install python3-venv)" >&2; exit 1; }
 	@echo "venv: making $(VENV) with $$($(PYTHON) --version)"
-	@$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -m venv --clear $(VENV)
 	@echo "venv: installing the packages of $< (a download of 110 MB, unless they are kept)"
 	@awk '/^uv==/ { found = 1 } found { print } found && !/\\$$/ { exit }' $< >$(VENV)/uv.txt
 	@$(PIP) --require-hashes -r $(VENV)/uv.txt

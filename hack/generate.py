@@ -158,9 +158,12 @@ def lock(root: Path, *, arguments: Sequence[str] = ()) -> Files:
     options = ("--universal", "--python-version", "3.11", "--generate-hashes", "--no-annotate", "--quiet")
     header_options = ("--no-emit-index-url", "--no-emit-find-links", "--custom-compile-command", "hack/generate lock")
     for name, sources in LOCKS.items():
-        output = ("--output-file", f"hack/requirements/{name}.txt")
-        uv = [str(Path(sys.executable).with_name("uv")), "pip", "compile"]
-        subprocess.run([*uv, *options, *header_options, *output, *arguments, *sources], cwd=root, check=True)
+        path = root / f"hack/requirements/{name}.txt"
+        text, times = path.read_bytes(), path.stat()
+        uv = [str(Path(sys.executable).with_name("uv")), "pip", "compile", "--output-file", path.relative_to(root)]
+        subprocess.run([*uv, *options, *header_options, *arguments, *sources], cwd=root, check=True)
+        if path.read_bytes() == text:  # as it was, or make would install everything again
+            os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
     return Files({})
 
 
