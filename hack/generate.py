@@ -159,10 +159,10 @@ def lock(root: Path, *, arguments: Sequence[str] = ()) -> Files:
     header_options = ("--no-emit-index-url", "--no-emit-find-links", "--custom-compile-command", "hack/generate lock")
     for name, sources in LOCKS.items():
         path = root / f"hack/requirements/{name}.txt"
-        text, times = path.read_bytes(), path.stat()
-        uv = [str(Path(sys.executable).with_name("uv")), "pip", "compile", "--output-file", path.relative_to(root)]
+        text, times = (path.read_bytes(), path.stat()) if path.exists() else (b"", None)
+        uv = [str(Path(sys.executable).with_name("uv")), "pip", "compile", "--output-file", str(path)]
         subprocess.run([*uv, *options, *header_options, *arguments, *sources], cwd=root, check=True)
-        if path.read_bytes() == text:  # as it was, or make would install everything again
+        if times and path.read_bytes() == text:  # as it was, or make would install everything again
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
     return Files({})
 
