@@ -48,6 +48,7 @@ scenarios: venv ## Run the scenarios on a real etcd and kube-apiserver, and what
 	$(PYTEST) -m '$(or $(ONLY),kubernetes) and not nightly' $(INTEGRATION)
 
 .PHONY: faults
+faults: SPARE := 2
 faults: venv ## Run the fault catalogue: real servers and connections, broken on purpose
 	$(PYTEST) test/faults
 
