@@ -13,8 +13,7 @@ import tempfile
 from contextlib import ExitStack
 from importlib import metadata, resources
 from pathlib import Path, PurePosixPath
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import tf_operator
 from tf_operator.client.images import base_python, image, layer, packages
@@ -38,20 +37,12 @@ def version() -> str:
     return metadata.version("tf-operator")
 
 
-class OperatorImage:
-    """Makes what comes onto a base, platform by platform; a context manager, for what it keeps on the disk."""
+class OperatorImage(ExitStack):
+    """Makes what comes onto a base, platform by platform. What it keeps on the disk goes at the end of the ``with``."""
 
     def __init__(self, base: ImageName) -> None:
+        super().__init__()
         self._base = base
-        self._stack = ExitStack()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stack.close()
 
     async def top(self, base: BaseImage) -> Top:
         """The operator for a base; ``NotPossible`` if it cannot run there."""
@@ -59,14 +50,14 @@ class OperatorImage:
 
     def _make(self, config: Json) -> Top:
         python = _python_of(self._base, config)
-        root = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="tf-operator-image-")))
+        root = Path(self.enter_context(tempfile.TemporaryDirectory(prefix="tf-operator-image-")))
         folder = packages.packages_folder(root, _HOME, python)
         _install(root, python, str(config.get("architecture")))
         _add_operator(folder)
         if python[:2] == sys.version_info[:2]:
             _compile(folder, root)
         _add_environment(root / str(_HOME)[1:], python)
-        top_layer = self._stack.enter_context(layer.packed(packages.entries(root), checks_scripts=False))
+        top_layer = self.enter_context(layer.packed(packages.entries(root), checks_scripts=False))
         return Top((top_layer,), _process(config))
 
 

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path, PurePosixPath
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from tf_operator.client import display
 from tf_operator.client.images import base_python, image, layer, packages
@@ -24,23 +23,15 @@ _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Of images that name none."""
 
 
-class RequiredPackages:
-    """Makes the layer, platform by platform; a context manager, for what it keeps on the disk."""
+class RequiredPackages(ExitStack):
+    """Makes the layer, platform by platform. What it keeps on the disk goes at the end of the ``with``."""
 
     def __init__(self, requirements: Path | None, release: Release | None, *, report: Callable[[str], object]) -> None:
         """``release``: of the base's Python, if the user says it."""
+        super().__init__()
         self._requirements = requirements
         self._release = release
         self._report = report
-        self._stack = ExitStack()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stack.close()
 
     async def top(self, base: BaseImage) -> Top:
         """The layer for a base; no layer if the base has all of it. Raises ``NotPossible``."""
@@ -52,7 +43,7 @@ class RequiredPackages:
         return await asyncio.to_thread(self._make, base, python)
 
     def _make(self, base: BaseImage, python: BasePython) -> Top:
-        root = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="tf-operator-image-")))
+        root = Path(self.enter_context(tempfile.TemporaryDirectory(prefix="tf-operator-image-")))
         home = _home(base)
         options = ("--requirement", str(self._requirements))
         try:
@@ -69,7 +60,7 @@ class RequiredPackages:
         if not installed:
             self._report(f"the base has all packages of {self._requirements} for {where}")
             return Top(())
-        top = self._stack.enter_context(layer.packed(packages.entries(root), checks_scripts=False))
+        top = self.enter_context(layer.packed(packages.entries(root), checks_scripts=False))
         names = f"{len(installed)} package{'s'[: len(installed) != 1]}"
         self._report(f"{names} of {self._requirements} for {where}, {display.size(top.size)}")
         return Top((top,), {"Env": _environment(base, home, f"/{folder.relative_to(root)}")})

@@ -123,13 +123,19 @@ async def test_jobs_that_an_older_version_had_in_the_queue_go_on_where_they_were
     assert world.written == [("waits", "1", {"queue": queue, "elastic": None})]
 
 
-async def test_nothing_is_planned_before_the_caches_show_what_was_decided():
+async def decided_without_the_caches():
+    """The queue has admitted a job, which the caches do not show yet, and another one has come."""
     world = QueueWorld()
     world.node(3)
     world.job()
     task = asyncio.ensure_future(world.planner.run())
     await world.clock.advance(2)
     world.job("other", 1)
+    return world, task
+
+
+async def test_nothing_is_planned_before_the_caches_show_what_was_decided():
+    world, task = await decided_without_the_caches()
     await world.clock.advance(5)
     assert [name for name, *_ in world.written] == ["j"]
     world.job(version="2", **RUNS)
@@ -139,12 +145,7 @@ async def test_nothing_is_planned_before_the_caches_show_what_was_decided():
 
 
 async def test_caches_are_waited_for_for_half_a_minute():
-    world = QueueWorld()
-    world.node(3)
-    world.job()
-    task = asyncio.ensure_future(world.planner.run())
-    await world.clock.advance(2)
-    world.job("other", 1)
+    world, task = await decided_without_the_caches()
     await world.clock.advance(30 - 3)
     assert [name for name, *_ in world.written] == ["j"]
     await world.clock.advance(1)
