@@ -47,7 +47,10 @@ class Measured(QueueDecisions):
     """What is counted of what goes wrong."""
 
     def __init__(self) -> None:
-        self.panics = self.left_out = self.decisions = 0
+        self.panics = self.left_out = self.decisions = self.length = 0
+
+    def waiting(self, jobs: int) -> None:
+        self.length = jobs
 
     def panicked(self) -> None:
         self.panics += 1

@@ -1,5 +1,7 @@
 """Why a job does not get on: told after a while, in the same words for as long as it lasts."""
 
+from datetime import timedelta
+
 import pytest
 
 from support.embedded.pod_events import is_starting, is_stuck
@@ -72,6 +74,16 @@ def test_what_is_said_about_a_pod_is_asked_for_when_its_start_is_to_be_reported(
     view = job_view.view(simulator.observe().changed(**observed))
 
     assert [pod.name for pod in pending.unexplained(view)] == names
+
+
+@pytest.mark.parametrize(("seconds", "is_told"), [(9, False), (10, True)])
+def test_a_pod_that_is_still_there_after_its_deadline_is_told_as_late_as_one_that_waits(seconds, is_told):
+    deadline = MORNING - timedelta(seconds=seconds)
+    pod = Pod("job-worker-0", "u", ReplicaType.WORKER, 0, is_terminating=True, deletion_deadline=deadline)
+    view = job_view.view(snapshot_of(tfjob().workers(1), pods=(pod,)))
+
+    assert (pending.next_record(view) is not None) is is_told
+    assert list(pending.wake_ups(view)) == ([] if is_told else [MORNING + timedelta(seconds=1)])
 
 
 def test_a_job_that_is_held_says_why_while_it_lacks_a_single_pod():

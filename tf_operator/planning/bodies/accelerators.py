@@ -59,12 +59,12 @@ def _add_accelerators(spec: ReplicaSpec, container: str, accelerators: Iterable[
     if original is None:
         return spec
     resources = {name for amounts in _resources(original).values() if isinstance(amounts, Mapping) for name in amounts}
-    pod, main = spec.template["spec"], original
-    for accelerator in accelerators:
-        if accelerator.resource in resources:
-            pod, main = _add_accelerator(accelerator, pod, main)
-    if main is original and pod is spec.template["spec"]:
+    wanted = [accelerator for accelerator in accelerators if accelerator.resource in resources]
+    if not wanted:
         return spec
+    pod, main = spec.template["spec"], original
+    for accelerator in wanted:
+        pod, main = _add_accelerator(accelerator, pod, main)
     containers = [main if entry is original else entry for entry in pod["containers"]]
     return structs.replace(spec, template={**spec.template, "spec": {**pod, "containers": containers}})
 

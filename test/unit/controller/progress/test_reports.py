@@ -6,7 +6,7 @@ from unittest.mock import Mock
 import pytest
 
 from tf_operator.controller.progress.reports import Pace, ProgressReports
-from tf_operator.job.progress import Progress, ProgressClock
+from tf_operator.job.progress import Checkpoint, Progress, ProgressClock
 
 JOBS = [f"job-{number}" for number in range(100)]
 PHASES = dict.fromkeys(JOBS, "Running")
@@ -57,6 +57,15 @@ async def test_a_program_without_a_percentage_is_stored_when_its_step_has_change
 
     assert reports.add("job-0", Progress(step=10)) == 300
     assert reports.add("job-0", Progress(step=11)) == 30
+
+
+def test_a_run_that_begins_behind_its_checkpoint_is_stored_at_once(reports, clock):
+    reports.add("job-0", Progress(1, checkpoint=Checkpoint(8)), run="first")
+    store(reports, clock)
+
+    assert reports.add("job-0", Progress(1, resumed_from=0), run="second") == 0
+    assert store(reports, clock)
+    assert reports.add("job-0", Progress(2), run="second") == 30
 
 
 async def test_all_jobs_together_have_ten_writes_in_a_second(reports, clock):
