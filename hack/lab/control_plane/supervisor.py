@@ -109,7 +109,7 @@ class Supervisor:
             # A session of its own: a Ctrl-C in the terminal reaches the process that started us, never a server first.
             child = subprocess.Popen(
                 argv,
-                env=without_proxies(os.environ),
+                env=environment_of_servers(os.environ),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -155,9 +155,13 @@ class Supervisor:
         plane_directory.write_state(self._root, self._state)
 
 
-def without_proxies(environ: Mapping[str, str]) -> dict[str, str]:
-    """The servers talk among themselves, and not all by addresses that no proxy is ever asked for."""
-    return {name: value for name, value in environ.items() if not name.lower().endswith("_proxy")}
+def environment_of_servers(environ: Mapping[str, str]) -> dict[str, str]:
+    """They talk among themselves, and not all by addresses that no proxy is ever asked for.
+
+    They live for minutes, in which Go would spend a sixth of their processor time to keep memory small.
+    """
+    without_proxies = {name: value for name, value in environ.items() if not name.lower().endswith("_proxy")}
+    return {"GOGC": "400", **without_proxies}
 
 
 def sweep(root: Path) -> list[str]:
