@@ -4,15 +4,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 CORES := $(shell n=$$(nproc 2>/dev/null || echo 2); [ $$n -gt 8 ] && n=8; echo $$n)
-# One more than there are cores, because tests on a real server wait for a third of their time; three more on the embedded
-# one, where they wait for more than half of it.
-SPARE := 1
+# Two more than there are cores, because tests on a server wait for half of their time.
+SPARE := 2
 WORKERS ?= $(shell echo $$(($(CORES) + $(SPARE))))
 # Whole files, in the order that test/conftest.py gives them.
 BY_FILE := --dist loadfile --no-loadscope-reorder
 PYTEST = $(BIN)/pytest -n $(WORKERS) $(BY_FILE)
 # The API server of `make test`: the embedded one, which needs no program of Kubernetes, or a real one.
 SERVER ?= embedded
+UNIT_TESTS := unit-tests-of-the-core unit-tests-of-the-rest
+CORE := $(addprefix test/unit/,controller dialects job machinery planning projections)
 # Chart and monitoring are stages of their own.
 INTEGRATION := test/lab test/proof test/scenarios test/packaging --ignore=test/packaging/chart --ignore=test/packaging/monitoring
 SEARCHES := $(addprefix test/proof/,test_search.py test_search_of_others.py test_search_of_queues.py)
@@ -38,9 +39,13 @@ demo: ## Train with TensorFlow on this machine, without a cluster
 	@PYTHON=$(PYTHON) hack/demo
 
 .PHONY: test
-test: SPARE := 3
 test: $(VENV)/.compiled ## Run the unit tests, the simulation and the scenarios, without any program of Kubernetes
-	$(PYTEST) --server=$(SERVER) -m 'not nightly' test/unit test/simulation $(INTEGRATION)
+	@$(MAKE) --no-print-directory --jobs=3 --keep-going $(UNIT_TESTS) integration-tests
+
+.PHONY: integration-tests
+integration-tests: SPARE := 3
+integration-tests:
+	$(PYTEST) --server=$(SERVER) -m 'not nightly' test/simulation $(INTEGRATION)
 
 # All of them, or with ONLY=kubernetes_only what `make test` leaves out.
 .PHONY: scenarios
@@ -48,7 +53,6 @@ scenarios: venv ## Run the scenarios on a real etcd and kube-apiserver, and what
 	$(PYTEST) -m '$(or $(ONLY),kubernetes) and not nightly' $(INTEGRATION)
 
 .PHONY: faults
-faults: SPARE := 2
 faults: venv ## Run the fault catalogue: real servers and connections, broken on purpose
 	$(PYTEST) test/faults
 
@@ -85,7 +89,7 @@ fmt: venv ## Format the code, and fix what the linter can fix
 
 .PHONY: test-unit
 test-unit: venv ## Run the unit tests alone (seconds)
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target unit-tests-of-machinery unit-tests-of-the-rest
+	@$(MAKE) --no-print-directory --jobs=2 --keep-going $(UNIT_TESTS)
 
 # pytest compiles test modules in its own way, and keeps them. The processes of the first run would each compile all of
 # them, at the same time.
@@ -95,12 +99,15 @@ $(VENV)/.compiled: $(VENV)/.installed
 	@touch $@
 
 # Two processes of their own, because for tests of a millisecond it costs more to hand them out one by one than to run
-# them; the machinery's take as long as all others.
-.PHONY: unit-tests-of-machinery unit-tests-of-the-rest
-unit-tests-of-machinery:
-	$(BIN)/pytest -q test/unit/machinery
-unit-tests-of-the-rest:
-	$(BIN)/pytest -q test/unit --ignore=test/unit/machinery
+# them. What they print comes when they end, so that it does not mix.
+.PHONY: $(UNIT_TESTS)
+unit-tests-of-the-core: TESTS := $(CORE)
+unit-tests-of-the-rest: TESTS := test/unit $(addprefix --ignore=,$(CORE))
+$(UNIT_TESTS): export COVERAGE_FILE = .coverage.$@
+$(UNIT_TESTS):
+	@output=$$($(BIN)/pytest -q --server=$(SERVER) -m 'not nightly' $(MORE) $(TESTS) 2>&1); status=$$?; \
+	[ $$status -eq 0 ] && lines=1 || lines=1000; \
+	echo "$@:"; printf '%s\n' "$$output" | tail -n $$lines; exit $$status
 
 .PHONY: tools
 tools: venv ## Get every tool that CI needs (builds what cannot be downloaded)
@@ -315,9 +322,10 @@ e2e: venv ## The operator as a pod, installed by its chart, and TensorFlow that 
 	$(BIN)/pytest test/cluster/e2e -m $(or $(E2E),'not nightly') --durations 0 --durations-min 5
 
 .PHONY: cover
+cover: MORE := -p no:cacheprovider --cov --cov-report= --cov-fail-under=0
 cover: venv ## Branch coverage by the unit tests, against its floors
 	@rm -f .coverage .coverage.*
-	$(PYTEST) -q -p no:cacheprovider --server=embedded -m 'not nightly' --cov --cov-report= --cov-fail-under=0 test/unit
+	@$(MAKE) --no-print-directory --jobs=2 --keep-going MORE="$(MORE)" $(UNIT_TESTS)
 	@hack/check-coverage
 
 .PHONY: clean
