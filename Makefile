@@ -266,10 +266,11 @@ types: venv ## Types (mypy --strict)
 	$(BIN)/mypy
 
 .PHONY: contracts
-contracts: venv ## Layers (import-linter), names, sizes and the purity of the core (hack/check-house)
+contracts: venv ## Layers (import-linter), names, sizes and the purity of the core (hack/check-house); that such checks bite
 	$(BIN)/lint-imports --no-logo
 	PYTHONPATH=hack:test $(BIN)/lint-imports --no-logo --config hack/imports.cfg
 	$(BIN)/python hack/check-house
+	$(BIN)/pytest test/house
 
 .PHONY: verify
 verify: venv ## Everything generated is what its source says

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tf_operator.dialects import registry
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_each_api_has_a_name_of_its_own_in_metrics():
