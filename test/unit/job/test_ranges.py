@@ -24,6 +24,7 @@ def test_the_ranges_beside_what_is_none_are_kept():
 
 def test_a_range_beyond_any_index_costs_no_memory():
     assert len(Indexes.parse("0-999999")) == 10_000
+    assert len(Indexes.parse("0-9998,9999")) == 10_000
 
 
 def test_a_text_that_repeats_itself_is_read_only_as_far_as_there_can_be_indexes():

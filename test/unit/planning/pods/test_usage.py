@@ -53,10 +53,19 @@ def test_a_pod_whose_kubelet_has_forgotten_its_containers_ran_since_all_did_or_i
     assert usage._runs_since(pod, (WORKER, index), record.changed(all_running_time=None)) is None
 
 
-@pytest.mark.parametrize("move", [restarts_in_place("worker-0"), fails("worker-0")], ids=["in place", "with its pod"])
-@pytest.mark.parametrize(("saved", "lost"), [(40, 60), (-40, 100), (None, 0)])
-def test_the_work_since_the_last_checkpoint_is_lost_when_the_program_starts_again(move, saved, lost):
-    simulator = simulate(tfjob().workers(2, restart="OnFailure"))
+@pytest.mark.parametrize(
+    ("move", "restart", "saved", "lost"),
+    [
+        *(
+            (move, "OnFailure", *times)
+            for move in (restarts_in_place("worker-0"), fails("worker-0"))
+            for times in ((40, 60), (-40, 100), (None, 0))
+        ),
+        (fails("worker-0"), "Never", 40, 0),
+    ],
+)
+def test_the_work_since_the_last_checkpoint_is_lost_when_the_program_starts_again(move, restart, saved, lost):
+    simulator = simulate(tfjob().workers(2, restart=restart))
     simulator.settle()
     everything_runs(simulator)
     simulator.settle()
