@@ -280,7 +280,7 @@ verify: venv ## Everything generated is what its source says
 		echo "make verify: a generated file was not what its source says; commit what hack/generate has written" >&2; exit 1; }
 
 .PHONY: proof
-proof: venv ## Search every state of small jobs, more than a million, and live 300 lives of three operators under faults
+proof: venv ## Search every state of small jobs, more than a million, and live 500 lives of three operators under faults
 	PROOF=gate $(BIN)/pytest -q -n 2 --dist worksteal --timeout 0 $(SEARCHES) test/proof/test_processes.py
 
 .PHONY: docs

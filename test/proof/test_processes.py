@@ -14,7 +14,7 @@ import pytest
 from proof.processes import life
 
 ROOT = Path(__file__).resolve().parents[2]
-SIZES = {"quick": 20, "gate": 300, "planted": 300}
+SIZES = {"quick": 20, "gate": 500, "planted": 300}
 SEEDS = int(os.environ.get("SEEDS") or SIZES[os.environ.get("PROOF", "quick")])
 AT_ONCE = 20
 """Seeds of one test."""
