@@ -59,11 +59,11 @@ def _add_accelerators(spec: ReplicaSpec, container: str, accelerators: Iterable[
     if original is None:
         return spec
     resources = {name for amounts in _resources(original).values() if isinstance(amounts, Mapping) for name in amounts}
-    wanted = [accelerator for accelerator in accelerators if accelerator.resource in resources]
-    if not wanted:
+    requested = [accelerator for accelerator in accelerators if accelerator.resource in resources]
+    if not requested:
         return spec
     pod, main = spec.template["spec"], original
-    for accelerator in wanted:
+    for accelerator in requested:
         pod, main = _add_accelerator(accelerator, pod, main)
     containers = [main if entry is original else entry for entry in pod["containers"]]
     return structs.replace(spec, template={**spec.template, "spec": {**pod, "containers": containers}})
