@@ -1,27 +1,20 @@
 """The connections of one listener: only so many at once, and each only for so long, as a policy says.
 
 Anybody may connect and then send nothing, send a byte now and then, or never read the reply. So a connection has a
-deadline for its request, and one for everything. When all places are taken, a connection is closed for the new one: one
-of the client that has most of them, by its address, if that has more than the new one's would. Half of the places are
-kept for connections that have sent no request yet: while there are fewer of them, the oldest one whose reply is being
-sent is closed, otherwise the oldest of them, those of clients that have proved who they are after all others. So the
-kubelet has the time to send its request, whatever the others do; without that, slow clients would have a healthy
-process restarted. A connection that is proved to carry the requests of many clients is no greed of its address, and
-makes room last.
+deadline for its request, and one for everything, and when all places are taken, one has to make room (``places``). A
+connection that has sent nothing is a socket and a timer; only those that have cost more.
 
 A connection may be kept for another request, as long as its place is not needed: a TLS handshake costs more than the
 rest of a short request. Between two requests it counts as one that has sent none. So handshakes may have a share of the
 time, by address: beyond it a connection waits for its handshake, for half of the time that it has for its request. One
 that would wait longer is closed: in a flood, all would wait until no time is left, and nobody would get through.
 
-One connection is one task of the loop that serves; the server reports how far each one is.
+A connection is one task of the loop that serves; the server reports how far each one is.
 """
 
 import asyncio
-import enum
 import socket
 import ssl
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, NoReturn, cast
@@ -29,6 +22,7 @@ from typing import Final, NoReturn, cast
 from tf_operator.machinery import sockets
 from tf_operator.machinery.clock import Clock, Timer
 from tf_operator.machinery.log import Logger
+from tf_operator.machinery.serving.places import Claim, ConnectionPlaces, ConnectionStage
 from tf_operator.machinery.serving.tls import TlsTransport
 
 HANDSHAKES_AT_ONCE: Final = 128
@@ -57,32 +51,17 @@ class ConnectionPolicy:
     """The same of all addresses together."""
 
 
-class ConnectionStage(enum.Enum):
-    """How far a connection is."""
-
-    WAITING = enum.auto()
-    """It has sent no complete request."""
-    PREPARING = enum.auto()
-    """Its reply is being made; this takes a bounded time. It is closed only for a client with fewer connections."""
-    SENDING = enum.auto()
-    """Its reply is being sent, as fast as the client reads."""
-    CLOSING = enum.auto()
-    """It has made room for another one."""
-
-
 class AcceptedConnection:
-    def __init__(self, sock: socket.socket, protocol: asyncio.BaseProtocol) -> None:
+    def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
         self.client = _client_of(sock)
-        self.protocol = protocol
+        self.protocol: asyncio.BaseProtocol | None = None
+        """As soon as it has sent something."""
         self.transport: asyncio.Transport | None = None
-        self.stage = ConnectionStage.WAITING
+        self.stage = ConnectionStage.SILENT
+        self.claim = Claim.NONE
         self.is_idle = False
         """Between two requests."""
-        self.is_admitted = False
-        """Whether its client has proved who it is."""
-        self.is_shared = False
-        """Whether it carries the requests of many clients, which is proved, too."""
         self.is_closed = asyncio.Event()
         self.limit: Timer | None = None
         self.task: asyncio.Task[None] | None = None
@@ -149,40 +128,59 @@ class Connections:
         self._on_refused = on_refused
         self._policy = policy
         self._handshakes = HandshakeShare(clock, policy)
+        self._accepting: asyncio.Task[object] | None = None
         self._is_reported = False
         """Whether the log says that there are too many."""
+        self._places = ConnectionPlaces[AcceptedConnection](policy.most)
+        """All but those that make room, and are not closed yet."""
         self._open: dict[asyncio.BaseProtocol, AcceptedConnection] = {}
+        """Those that have sent something."""
 
     def __len__(self) -> int:
         """How many places are taken."""
-        return len(self._open) - self._count(ConnectionStage.CLOSING)
+        return len(self._places)
 
     async def accept(self, listener: socket.socket) -> NoReturn:
-        """Accept and serve connections until cancelled; those that are open stay so."""
-        while True:
-            try:
-                sock = await sockets.accept(listener)
-            except OSError:
-                await self._clock.sleep(_PAUSE)
-            else:
-                self.add(sock)
-                # While the backlog is full, ``accept`` returns without waiting: everything else needs a turn.
-                await self._clock.sleep(0)
+        """Accept and serve connections until cancelled; those that have sent something stay open."""
+        self._accepting = asyncio.current_task()
+        try:
+            while True:
+                try:
+                    sock = await sockets.accept(listener)
+                except OSError:
+                    await self._clock.sleep(_PAUSE)
+                else:
+                    self.add(sock)
+                    # While the backlog is full, ``accept`` returns without waiting: everything else needs a turn.
+                    await self._clock.sleep(0)
+        finally:
+            self._close_all_of(ConnectionStage.SILENT)
 
     def add(self, sock: socket.socket) -> None:
         """Serve a connection, or close it when every place is taken by one that cannot be closed."""
-        if len(self) >= self._policy.most and not self._close_one(_client_of(sock)):
+        connection = AcceptedConnection(sock)
+        if self._places.all_taken and not self._make_room(connection.client):
             if not self._is_reported:
                 _log.warning("connections are refused: too many are open", open=len(self))
             self._is_reported = True
             sock.close()
             return
-        connection = AcceptedConnection(sock, self._make_protocol())
-        self._open[connection.protocol] = connection
-        connection.task = self._tasks.create_task(self._serve(connection))
+        self._places.take(connection)
+        self._limit(connection, self._policy.request_within)
+        asyncio.get_running_loop().add_reader(sock.fileno(), self._begin, connection)
+
+    def _begin(self, connection: AcceptedConnection) -> None:
+        """It has sent something, or has gone."""
+        if self._accepting and self._accepting.cancelling():  # the tasks may be ending: they would wait for one more
+            self._close(connection)
+            return
+        asyncio.get_running_loop().remove_reader(connection.sock.fileno())
+        protocol = connection.protocol = self._make_protocol()
+        self._open[protocol] = connection
+        self._places.move(connection, ConnectionStage.WAITING)
+        connection.task = self._tasks.create_task(self._serve(connection, protocol))
         # Not by the task itself: one that is cancelled before it begins never runs.
         connection.task.add_done_callback(lambda _: self._remove(connection))
-        self._limit(connection, self._policy.request_within)
 
     def on_request_begun(self, protocol: asyncio.BaseProtocol) -> None:
         connection = self._open.get(protocol)
@@ -192,10 +190,8 @@ class Connections:
 
     def on_request(self, protocol: asyncio.BaseProtocol, *, is_admitted: bool = False, is_shared: bool = False) -> None:
         """The connection of this protocol has sent its request, with which its client may prove who it is."""
-        self._set_stage(protocol, ConnectionStage.PREPARING)
-        if connection := self._open.get(protocol):
-            connection.is_admitted = connection.is_admitted or is_admitted
-            connection.is_shared = connection.is_shared or is_shared
+        claim = Claim.SHARED if is_shared else Claim.ADMITTED if is_admitted else Claim.NONE
+        self._set_stage(protocol, ConnectionStage.PREPARING, claim)
 
     def on_reply(self, protocol: asyncio.BaseProtocol) -> None:
         """The reply to this protocol's request is being sent."""
@@ -203,10 +199,10 @@ class Connections:
 
     def on_reply_sent(self, protocol: asyncio.BaseProtocol) -> None:
         """The reply to this protocol's request is sent, and another request may follow."""
-        connection = self._open.get(protocol)
+        connection = self._placed(protocol)
         if connection and connection.stage in {ConnectionStage.PREPARING, ConnectionStage.SENDING}:
-            self._open[protocol] = self._open.pop(protocol)  # it is the latest now
-            connection.stage, connection.is_idle = ConnectionStage.WAITING, True
+            self._places.move(connection, ConnectionStage.WAITING)
+            connection.is_idle = True
             self._limit(connection, self._policy.idle_for)
 
     def close(self, protocol: asyncio.BaseProtocol) -> None:
@@ -216,37 +212,29 @@ class Connections:
 
     def close_all(self) -> None:
         """Close every connection, whatever has not been sent."""
-        for connection in self._open.values():
-            self._close(connection)
+        self._close_all_of(*ConnectionStage)
 
     def on_lost(self, protocol: asyncio.BaseProtocol) -> None:
         if connection := self._open.get(protocol):
             connection.is_closed.set()
 
-    def _set_stage(self, protocol: asyncio.BaseProtocol, stage: ConnectionStage) -> None:
+    def _placed(self, protocol: asyncio.BaseProtocol) -> AcceptedConnection | None:
+        """The connection of this protocol, unless it makes room."""
         connection = self._open.get(protocol)
-        if connection and connection.stage is not ConnectionStage.CLOSING:
+        return connection if connection and connection in self._places else None
+
+    def _set_stage(self, protocol: asyncio.BaseProtocol, stage: ConnectionStage, claim: Claim = Claim.NONE) -> None:
+        if connection := self._placed(protocol):
             if connection.stage is ConnectionStage.WAITING:
                 self._limit(connection, self._policy.reply_within)
-            connection.stage = stage
+            self._places.move(connection, stage, claim)
 
-    def _close_one(self, client: str) -> bool:
-        """Close the one that has the least claim to its place, for this client; the place is free at once."""
-        alive = [entry for entry in self._open.values() if entry.stage is not ConnectionStage.CLOSING]
-        places = Counter(entry.client for entry in alive if not entry.is_shared)
-        greediest, most = places.most_common(1)[0] if places else ("", 0)
-        stages = [ConnectionStage.WAITING, ConnectionStage.SENDING]
-        if self._count(ConnectionStage.WAITING) < self._policy.most // 2:
-            stages.reverse()
-        if is_greedy := most > places[client] + 1:
-            stages.append(ConnectionStage.PREPARING)
-        for stage in stages:
-            # In the order in which they came.
-            for connection in sorted(alive, key=lambda each: (each.is_shared, each.is_admitted)):
-                if connection.stage is stage and (connection.client == greediest or not is_greedy):
-                    self._close(connection)
-                    return True
-        return False
+    def _make_room(self, client: str) -> bool:
+        """Close the connection with the least claim, for this client; its place is free at once."""
+        connection = self._places.least_claim(client)
+        if connection:
+            self._close(connection)
+        return connection is not None
 
     def _limit(self, connection: AcceptedConnection, seconds: float | None) -> None:
         """Close it after this time, whatever was its limit before."""
@@ -255,49 +243,53 @@ class Connections:
         if seconds is not None:
             connection.limit = self._clock.call_at(self._clock.monotonic() + seconds, lambda: self._close(connection))
 
+    def _close_all_of(self, *stages: ConnectionStage) -> None:
+        for connection in self._places.held(*stages):
+            self._close(connection)
+
     def _close(self, connection: AcceptedConnection) -> None:
-        connection.stage = ConnectionStage.CLOSING
-        if connection.task:
+        if connection.task is None:
+            asyncio.get_running_loop().remove_reader(connection.sock.fileno())
+            self._remove(connection)
+        elif connection in self._places:
+            self._places.leave(connection)
             connection.task.cancel()
 
-    def _count(self, stage: ConnectionStage) -> int:
-        return sum(connection.stage is stage for connection in self._open.values())
-
     def _remove(self, connection: AcceptedConnection) -> None:
-        self._open.pop(connection.protocol, None)
+        if connection in self._places:
+            self._places.leave(connection)
+        if connection.protocol:
+            del self._open[connection.protocol]
         if connection.limit:
             connection.limit.cancel()
         connection.close()
 
-    async def _serve(self, connection: AcceptedConnection) -> None:
+    async def _serve(self, connection: AcceptedConnection, protocol: asyncio.BaseProtocol) -> None:
         try:
-            await self._start(connection)
+            await self._start(connection, protocol)
             await connection.is_closed.wait()
         except OSError:  # it broke, or was too slow
             pass
         except Exception:  # noqa: BLE001 (a bug must not end the others)
             _log.exception("a connection could not be served")
 
-    async def _start(self, connection: AcceptedConnection) -> None:
+    async def _start(self, connection: AcceptedConnection, protocol: asyncio.BaseProtocol) -> None:
         """Shake hands, where there is TLS, and let the protocol read the request.
 
-        Who sends nothing gets no handshake, so it takes nothing from the share of others, nor the memory.
+        Who sends nothing does not come here, so it takes nothing from the handshakes of others, nor the memory.
         """
-        if self._tls:
-            await sockets.wait_readable(connection.sock)
         if self._tls and (pause := self._handshakes.pause(connection.client)):
             if pause >= self._handshakes.longest:
                 self._on_refused()
                 raise ConnectionAbortedError("too many handshakes")
             await self._clock.sleep(pause)
         if self._tls:
-            protocol = cast("asyncio.Protocol", connection.protocol)
-            tls = TlsTransport(connection.sock, self._tls(), protocol, clock=self._clock)
+            tls = TlsTransport(connection.sock, self._tls(), cast("asyncio.Protocol", protocol), clock=self._clock)
             connection.transport = tls
             await tls.shake_hands()
             return
         connection.transport, _ = await asyncio.get_running_loop().connect_accepted_socket(
-            lambda: connection.protocol, connection.sock
+            lambda: protocol, connection.sock
         )
 
 

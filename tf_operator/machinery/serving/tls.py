@@ -31,6 +31,8 @@ class TlsTransport(asyncio.Transport):
         self._clock = clock
         self._protocol = protocol
         self._socket = context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+        self._number = self._socket.fileno()
+        """By which the loop watches it: asked about an object that it does not watch, it spells it for an error."""
         self._info = {"peername": self._socket.getpeername(), "socket": self._socket, "sslcontext": context}
         self._handshake_done: asyncio.Future[None] = self._loop.create_future()
         self._is_open = False
@@ -42,7 +44,7 @@ class TlsTransport(asyncio.Transport):
         """In the socket, for what is not sent."""
         self._is_full = False
         self._limit: Timer | None = None
-        self._loop.add_reader(self._socket, self._on_readable)
+        self._loop.add_reader(self._number, self._on_readable)
 
     async def shake_hands(self) -> None:
         """Return when the protocol has its connection; ``OSError`` if it will have none."""
@@ -63,13 +65,13 @@ class TlsTransport(asyncio.Transport):
     def pause_reading(self) -> None:
         if not self._is_closing and not self._is_paused:
             self._is_paused = True
-            self._loop.remove_reader(self._socket)
+            self._loop.remove_reader(self._number)
 
     def resume_reading(self) -> None:
         if not self._is_closing and self._is_paused:
             self._is_paused = False
             if not self._waits_for_room:
-                self._loop.add_reader(self._socket, self._on_readable)
+                self._loop.add_reader(self._number, self._on_readable)
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         if self._is_closing or not data:
@@ -150,16 +152,16 @@ class TlsTransport(asyncio.Transport):
         may bring one. And a client that has ended what it sends may still be reading.
         """
         self._waits_for_room = True
-        self._loop.remove_reader(self._socket)
-        self._loop.add_writer(self._socket, self._send)
+        self._loop.remove_reader(self._number)
+        self._loop.add_writer(self._number, self._send)
 
     def _on_room(self) -> None:
         self._waits_for_room = False
-        self._loop.remove_writer(self._socket)
+        self._loop.remove_writer(self._number)
         if self._is_closing:
             self._say_goodbye()
         elif not self._is_paused:
-            self._loop.add_reader(self._socket, self._on_readable)
+            self._loop.add_reader(self._number, self._on_readable)
             if not self._is_open:
                 self._on_readable()
         if self._is_full:
@@ -177,14 +179,14 @@ class TlsTransport(asyncio.Transport):
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_WR)
         self._limit = self._clock.call_at(self._clock.monotonic() + CLOSED_WITHIN, self.abort)
-        self._loop.add_reader(self._socket, self._on_readable)
+        self._loop.add_reader(self._number, self._on_readable)
 
     def _end(self, error: OSError | None) -> None:
         if self._socket.fileno() < 0:
             return
         self._is_closing = True
-        self._loop.remove_reader(self._socket)
-        self._loop.remove_writer(self._socket)
+        self._loop.remove_reader(self._number)
+        self._loop.remove_writer(self._number)
         self._socket.close()
         if self._limit:
             self._limit.cancel()

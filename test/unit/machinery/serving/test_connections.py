@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import ssl
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -26,9 +27,9 @@ class Client:
         accepted, self.socket = socket.socketpair()
         accepted.setblocking(False)
         self.socket.setblocking(False)
-        self.protocol = served.next_protocol
         served.open.add(accepted)
-        served.next_protocol = Protocol(served)
+        self.protocol = None
+        """Once something was sent."""
 
     @property
     def is_connected(self):
@@ -36,6 +37,8 @@ class Client:
             return self.socket.recv(1) != b""
         except BlockingIOError:
             return True
+        except ConnectionResetError:  # with what it had sent unread
+            return False
 
 
 class Protocol(asyncio.Protocol):
@@ -53,12 +56,31 @@ class Served:
 
     def __init__(self, clock, tasks, policy=POLICY):
         self.clients = []
-        self.next_protocol = Protocol(self)
-        self.open = Connections(lambda: self.next_protocol, policy, clock, tasks=tasks)
+        self.protocols = []
+        self.open = Connections(self.make_protocol, policy, clock, tasks=tasks)
 
-    def connect(self):
+    def make_protocol(self):
+        self.protocols.append(Protocol(self))
+        return self.protocols[-1]
+
+    def connect_silently(self):
         self.clients.append(Client(self))
         return self.clients[-1]
+
+    async def connect(self):
+        """One that has begun its request, unless it was closed at once."""
+        client, others = self.connect_silently(), len(self.protocols)
+        with suppress(BrokenPipeError):
+            client.socket.send(b"P")
+            await turns()
+            (client.protocol,) = self.protocols[others:]
+        return client
+
+
+async def turns():
+    """The loop has to look at its sockets."""
+    for _ in range(3):
+        await asyncio.sleep(0)
 
 
 @pytest.fixture
@@ -81,35 +103,44 @@ async def connected(clock, served):
 
 async def test_the_oldest_without_a_request_makes_room(served, clock):
     for _ in range(4):
-        served.connect()
+        await served.connect()
 
     assert await connected(clock, served) == [False, False, True, True]
 
 
+async def test_one_that_has_sent_nothing_costs_its_socket_only_and_makes_room_in_its_turn(served, clock):
+    served.connect_silently()
+    await served.connect()
+    served.connect_silently()
+
+    assert await connected(clock, served) == [False, True, True]
+    assert len(served.protocols) == 1
+
+
 async def test_one_whose_reply_is_being_sent_makes_room_when_all_have_asked(served, clock):
-    first, second = served.connect(), served.connect()
+    first, second = await served.connect(), await served.connect()
     await clock.idle()
     served.open.on_request(first.protocol)
     served.open.on_reply(second.protocol)
-    served.connect()
+    await served.connect()
 
     assert await connected(clock, served) == [True, False, True]
 
 
 async def test_an_idle_one_whose_client_has_proved_who_it_is_makes_room_after_the_others(served, clock):
-    proved, unknown = served.connect(), served.connect()
+    proved, unknown = await served.connect(), await served.connect()
     await connected(clock, served)
     served.open.on_request(proved.protocol, is_admitted=True)
     served.open.on_reply_sent(proved.protocol)
     served.open.on_request(unknown.protocol)
     served.open.on_reply_sent(unknown.protocol)
-    served.connect()
+    await served.connect()
 
     assert await connected(clock, served) == [True, False, True]
 
 
 async def test_a_request_that_was_not_let_in_gets_no_more_time(served, clock):
-    client = served.connect()
+    client = await served.connect()
     await connected(clock, served)
     served.open.on_reply_sent(client.protocol)
     await clock.advance(REQUEST_WITHIN)
@@ -120,7 +151,7 @@ async def test_a_request_that_was_not_let_in_gets_no_more_time(served, clock):
 async def test_a_reply_without_a_limit_lasts_for_as_long_as_its_client_reads(clock):
     async with asyncio.TaskGroup() as tasks:
         served = Served(clock, tasks, ConnectionPolicy(2, REQUEST_WITHIN))
-        client = served.connect()
+        client = await served.connect()
         await connected(clock, served)
         served.open.on_request(client.protocol)
         await clock.advance(10_000)
@@ -130,43 +161,43 @@ async def test_a_reply_without_a_limit_lasts_for_as_long_as_its_client_reads(clo
 
 
 async def test_none_makes_room_while_its_reply_is_being_made(served, clock):
-    for client in (served.connect(), served.connect()):
+    for client in (await served.connect(), await served.connect()):
         served.open.on_request(client.protocol)
-    served.connect()
+    await served.connect()
 
     assert await connected(clock, served) == [True, True, False]
 
 
 @pytest.mark.parametrize("stage", ["waiting", "preparing", "sending"])
 async def test_the_client_with_most_connections_makes_room_for_another_address(served, clock, monkeypatch, stage):
-    addresses = iter(["greedy", "greedy", "modest", "modest"])
+    addresses = iter(["greedy", "greedy", "modest"])
     monkeypatch.setattr(connections, "_client_of", lambda _accepted: next(addresses))
-    for client in (served.connect(), served.connect()):
+    for client in (await served.connect(), await served.connect()):
         await clock.idle()
         if stage != "waiting":
             served.open.on_request(client.protocol)
         if stage == "sending":
             served.open.on_reply(client.protocol)
-    served.connect()
+    await served.connect()
 
     assert await connected(clock, served) == [False, True, True]
 
 
 async def test_a_connection_of_many_clients_makes_room_last_and_is_no_greed_of_its_address(clock, monkeypatch):
-    addresses = iter(["standby", "standby", "pod", "new", "new", "newer", "newer"])
+    addresses = iter(["standby", "standby", "pod", "new", "newer"])
     monkeypatch.setattr(connections, "_client_of", lambda _accepted: next(addresses))
     async with asyncio.TaskGroup() as tasks:
         served = Served(clock, tasks, replace(POLICY, most=3))
         for index in range(3):
-            client = served.connect()
+            client = await served.connect()
             await clock.idle()
             served.open.on_request(client.protocol, is_admitted=True, is_shared=index < 2)
             served.open.on_reply_sent(client.protocol)
-        served.connect()
+        await served.connect()
         assert await connected(clock, served) == [True, True, False, True]
         served.open.on_request(served.clients[3].protocol, is_admitted=True, is_shared=True)
         served.open.on_reply_sent(served.clients[3].protocol)
-        served.connect()
+        await served.connect()
         assert await connected(clock, served) == [False, True, False, True, True]
         for client in served.clients:
             client.socket.close()
@@ -174,7 +205,7 @@ async def test_a_connection_of_many_clients_makes_room_last_and_is_no_greed_of_i
 
 
 async def test_a_client_that_has_gone_leaves_its_place_at_once(served, clock):
-    served.connect().socket.shutdown(socket.SHUT_RDWR)
+    (await served.connect()).socket.shutdown(socket.SHUT_RDWR)
     await connected(clock, served)
 
     assert len(served.open) == 0
@@ -182,7 +213,7 @@ async def test_a_client_that_has_gone_leaves_its_place_at_once(served, clock):
 
 @pytest.mark.parametrize(("asks", "seconds"), [(False, REQUEST_WITHIN), (True, LONGEST)])
 async def test_a_connection_lasts_so_long_and_no_longer(served, clock, asks, seconds):
-    client = served.connect()
+    client = await served.connect()
     await connected(clock, served)
     if asks:
         served.open.on_reply(client.protocol)
@@ -193,13 +224,45 @@ async def test_a_connection_lasts_so_long_and_no_longer(served, clock, asks, sec
     assert (await connected(clock, served), len(served.open)) == ([False], 0)
 
 
+async def test_those_that_have_sent_nothing_are_closed_when_no_more_are_accepted_and_others_end_first(served, clock):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(0)
+        accepting = asyncio.create_task(served.open.accept(listener))
+        await served.connect()
+        served.connect_silently()
+        await turns()
+        accepting.cancel()
+
+        assert await connected(clock, served) == [True, False]
+
+
+async def test_one_that_sends_something_at_the_moment_of_the_end_is_closed_and_waited_for_by_nobody(clock):
+    ours, theirs = socket.socketpair()
+    with socket.create_server(("127.0.0.1", 0)) as listener, ours, theirs:
+        listener.settimeout(0)
+        async with asyncio.TaskGroup() as tasks:
+            served = Served(clock, tasks)
+            accepting = tasks.create_task(served.open.accept(listener))
+            client = served.connect_silently()
+            await turns()
+            # The loop sees both in one turn, and this one first.
+            asyncio.get_running_loop().add_reader(ours, accepting.cancel)
+            theirs.send(b".")
+            client.socket.send(b"P")
+        asyncio.get_running_loop().remove_reader(ours)
+
+        assert served.protocols == []
+        assert await connected(clock, served) == [False]
+        client.socket.close()
+
+
 async def test_the_one_that_was_idle_for_longest_makes_room(served, clock):
-    first, second = served.connect(), served.connect()
+    first, second = await served.connect(), await served.connect()
     await connected(clock, served)
     for client in (second, first):
         served.open.on_request(client.protocol)
         served.open.on_reply_sent(client.protocol)
-    served.connect()
+    await served.connect()
 
     assert await connected(clock, served) == [True, False, True]
 
@@ -214,7 +277,7 @@ async def test_the_one_that_was_idle_for_longest_makes_room(served, clock):
     ],
 )
 async def test_a_kept_connection_has_the_time_of_a_new_one_for_each_further_request(served, clock, reports, seconds):
-    client = served.connect()
+    client = await served.connect()
     for _ in range(2):
         await connected(clock, served)
         for report in ("on_request_begun", "on_request", "on_reply", "on_reply_sent"):
