@@ -240,15 +240,22 @@ class _Site(web.Server):
         return reply, has_body and request.keep_alive
 
     async def _send(self, request: web.BaseRequest, reply: HttpReply, *, is_kept: bool) -> web.StreamResponse:
-        response = web.StreamResponse(status=reply.status, headers={**reply.headers, "Server": "tf-operator"})
-        response.content_length = len(reply.body)
+        headers = {**reply.headers, "Server": "tf-operator"}
+        is_short = len(reply.body) <= _CHUNK
+        response: web.StreamResponse
+        if is_short:  # by one write, with its headers
+            response = web.Response(status=reply.status, headers=headers, body=reply.body)
+        else:
+            response = web.StreamResponse(status=reply.status, headers=headers)
+            response.content_length = len(reply.body)
         if not is_kept:
             response.force_close()
         with suppress(ConnectionError):  # the client has gone
             await response.prepare(request)
             # In pieces: what a slow client has not read yet must not be copied for it.
-            for start in range(0, len(reply.body), _CHUNK) if request.method != "HEAD" else ():
+            for start in range(0, len(reply.body), _CHUNK) if not is_short and request.method != "HEAD" else ():
                 await response.write(memoryview(reply.body)[start : start + _CHUNK])
+            await response.write_eof()
         return response
 
     async def _reply(self, request: web.BaseRequest, body: bytes) -> HttpReply:

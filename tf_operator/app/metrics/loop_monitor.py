@@ -2,11 +2,13 @@
 
 A loop that is blocked looks from the inside like one in which nothing happens. So its heartbeat is read from outside:
 by ``http.health``, on the event loop of the HTTP server. What only the operator's loop may read or do for that server
-(samples of the moment, reviews of tokens) goes through ``run``, which waits for a bounded time.
+(samples of the moment, reviews of tokens, reports) goes through ``run`` or ``call``, which wait for a bounded time.
 """
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from functools import partial
 from typing import Any, NoReturn, TypeVar
 
 from tf_operator.app.metrics.process import LoopMetrics
@@ -35,10 +37,43 @@ class LoopMonitor:
             await self._clock.sleep(EVERY)
             self._metrics.lagged(max(0.0, self._clock.monotonic() - due))
 
-    async def run(self, work: Callable[[], Coroutine[Any, Any, T]], *, within: float) -> T | None:
-        """From another event loop: the result of a coroutine on this one; ``None`` when it is not there in time.
+    async def call(self, function: Callable[[], T], *, within: float) -> T | None:
+        """From another event loop: what a function returns on this one; ``None`` when it has not done so in time.
 
-        A coroutine that has not begun by then never does, so a loop that is stuck has nothing to catch up on.
+        One that has not been called by then never is. It takes half of the CPU of ``run``.
+        """
+        caller = asyncio.get_running_loop()
+        result: asyncio.Future[T] = caller.create_future()
+
+        def settle(put: Callable[[], None]) -> None:
+            if not result.done():
+                put()
+
+        def begin() -> None:
+            if result.done():
+                return
+            put: Callable[[], None]
+            try:
+                put = partial(result.set_result, function())
+            except Exception as error:  # noqa: BLE001 (the caller raises it)
+                put = partial(result.set_exception, error)
+            with suppress(RuntimeError):  # the caller's loop has ended
+                caller.call_soon_threadsafe(settle, put)
+
+        try:
+            self._loop.call_soon_threadsafe(begin)
+        except RuntimeError:  # the loop has ended
+            return None
+        try:
+            async with self._clock.timeout(within):
+                return await result
+        except TimeoutError:
+            return None
+
+    async def run(self, work: Callable[[], Coroutine[Any, Any, T]], *, within: float) -> T | None:
+        """The same with a coroutine, which may wait.
+
+        One that has not begun by then never does: a loop that is stuck has nothing to catch up on.
         """
         is_awaited = True
 

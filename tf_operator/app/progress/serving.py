@@ -69,11 +69,11 @@ def serving(
         return Decision.UNAVAILABLE.reply
 
     async def submit(version: str, key: ObjectKey, owner: TokenOwner, report: Progress) -> Outcome | None:
-        async def take() -> Outcome:
+        def take() -> Outcome:
             intake = context.progress_intakes.get(version)
             return intake.take(key, owner, report) if intake else Outcome.NOT_THE_REPORTER
 
-        return await monitor.run(take, within=TAKEN_WITHIN)
+        return await monitor.call(take, within=TAKEN_WITHIN)
 
     tokens = PodTokens(clock, identify)
     pair = Path(options.folder, "tls.crt"), Path(options.folder, "tls.key")

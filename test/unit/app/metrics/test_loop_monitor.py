@@ -58,9 +58,9 @@ class OtherLoopsClock(FakeClock):
         self.end()
 
 
-def from_another_loop(monitor, work, *, within=5):
+def from_another_loop(ask, work, *, within=5):
     """What a loop in another thread gets."""
-    return asyncio.to_thread(lambda: asyncio.run(monitor.run(work, within=within)))
+    return asyncio.to_thread(lambda: asyncio.run(ask(work, within=within)))
 
 
 async def test_another_loop_gets_what_this_one_has_done(registry):
@@ -70,7 +70,7 @@ async def test_another_loop_gets_what_this_one_has_done(registry):
         await asyncio.sleep(0)
         return asyncio.get_running_loop()
 
-    assert await from_another_loop(monitor, work) is asyncio.get_running_loop()
+    assert await from_another_loop(monitor.run, work) is asyncio.get_running_loop()
 
 
 async def test_work_that_takes_too_long_is_cancelled(registry):
@@ -84,7 +84,7 @@ async def test_work_that_takes_too_long_is_cancelled(registry):
         finally:
             cancelled.set()
 
-    waiting = asyncio.ensure_future(from_another_loop(monitor, work))
+    waiting = asyncio.ensure_future(from_another_loop(monitor.run, work))
     await begun.wait()
     clock.end_limit()
 
@@ -92,7 +92,21 @@ async def test_work_that_takes_too_long_is_cancelled(registry):
     await cancelled.wait()
 
 
-async def test_work_that_a_stuck_loop_has_not_begun_in_time_is_never_done(registry):
+async def test_another_loop_gets_what_a_function_returns_here(registry):
+    monitor = LoopMonitor(SystemClock(), LoopMetrics(registry))
+
+    assert await from_another_loop(monitor.call, asyncio.get_running_loop) is asyncio.get_running_loop()
+
+
+async def test_another_loop_gets_the_error_of_a_function_and_this_one_goes_on(registry):
+    monitor = LoopMonitor(SystemClock(), LoopMetrics(registry))
+
+    with pytest.raises(ZeroDivisionError):
+        await from_another_loop(monitor.call, lambda: 1 / 0)
+
+
+@pytest.mark.parametrize("way", ["run", "call"])
+async def test_work_that_a_stuck_loop_has_not_begun_in_time_is_never_done(registry, way):
     clock, begun = OtherLoopsClock(), []
     clock.end_limit()
     monitor = LoopMonitor(clock, LoopMetrics(registry))
@@ -100,11 +114,25 @@ async def test_work_that_a_stuck_loop_has_not_begun_in_time_is_never_done(regist
     async def work():
         begun.append(1)
 
+    ask, job = (monitor.run, work) if way == "run" else (monitor.call, lambda: begun.append(1))
     with ThreadPoolExecutor() as other:  # while this loop waits for it, it is stuck
-        assert other.submit(lambda: asyncio.run(monitor.run(work, within=5))).result() is None
+        assert other.submit(lambda: asyncio.run(ask(job, within=5))).result() is None
     await clock.idle()
 
     assert begun == []
+
+
+async def test_what_a_function_returns_too_late_is_dropped_without_a_word(registry, caplog):
+    clock, called = OtherLoopsClock(), asyncio.Event()
+    monitor = LoopMonitor(clock, LoopMetrics(registry))
+
+    def end_limit():
+        clock.end_limit()
+        called.set()
+
+    assert await from_another_loop(monitor.call, end_limit) is None
+    assert called.is_set()
+    assert not caplog.records
 
 
 def test_a_loop_that_has_ended_does_nothing(registry):
@@ -116,6 +144,7 @@ def test_a_loop_that_has_ended_does_nothing(registry):
 
     monitor = asyncio.run(make_monitor())
     assert asyncio.run(monitor.run(work, within=5)) is None
+    assert asyncio.run(monitor.call(lambda: 1 / 0, within=5)) is None
 
 
 async def test_the_age_of_the_heartbeat_is_a_metric(registry, clock):
