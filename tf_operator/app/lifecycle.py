@@ -140,13 +140,3 @@ class Lifecycle:
         except TimeoutError:
             _log.warning("some reconciles did not finish in time", seconds=self._drain_timeout)
         await self._recorder.drain(LAST_EVENTS)
-
-
-def fastest_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop's, when it is installed (``pip install tf-operator[uvloop]``); else asyncio's own."""
-    try:
-        import uvloop  # noqa: PLC0415 (it is optional)
-    except ImportError:
-        return None
-    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
-    return factory

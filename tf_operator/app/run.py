@@ -5,12 +5,22 @@ Read ``_live`` from top to bottom: it is the list. ``lifecycle`` says in which o
 1 when the process cannot start or a part of it has failed.
 """
 
-import asyncio
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 
-from tf_operator.app import clients, config_file, controllers, detect, job_queue, lifecycle, logs, signals, wiring
+from tf_operator.app import (
+    clients,
+    config_file,
+    controllers,
+    detect,
+    event_loop,
+    job_queue,
+    lifecycle,
+    logs,
+    signals,
+    wiring,
+)
 from tf_operator.app.controller_config import ConfigFileError
 from tf_operator.app.http import certificates, endpoints, health, metrics_auth, server
 from tf_operator.app.metrics import loop_monitor, registry
@@ -39,8 +49,7 @@ def run(options: Options, *, make_controller: wiring.MakeController = wiring.mak
     for warning in options.warnings:
         _log.warning(warning)
     try:
-        with asyncio.Runner(loop_factory=lifecycle.fastest_loop()) as runner:
-            runner.run(_run(options, make_controller))
+        event_loop.run(_run(options, make_controller))
     except _CANNOT_START as error:
         _log.error("cannot start", error=str(error))
         return 1

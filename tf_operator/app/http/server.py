@@ -25,6 +25,7 @@ from typing import NamedTuple, cast
 
 from aiohttp import web
 
+from tf_operator.app import event_loop
 from tf_operator.app.http import policies
 from tf_operator.app.http.room import LARGEST, BodyRoom, NeverFits, NoRoom, Place
 from tf_operator.app.options.flag_types import Address
@@ -156,7 +157,7 @@ class _ServerThread:
     def _run(self) -> None:
         try:
             with suppress(asyncio.CancelledError):
-                asyncio.run(self._serve())
+                event_loop.run(self._serve())
         except Exception as error:  # noqa: BLE001 (who starts it raises it; later, the log says it)
             if not self._started.done():
                 self._started.set_exception(error)
