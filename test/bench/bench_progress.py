@@ -250,7 +250,8 @@ async def measure(title: str, process: OperatorProcess, programs: list[Program],
     reconciles, writes = await counted(process)
     figures = Figures(share / passed, (writes - written) / passed, percentile(reconciles - took))
     line = f"  {title:<36} {100 * figures.share:6.1f} %  {resident(process):5.0f} MB  {figures.writes:4.1f} writes"
-    say(f"{line}  99 % of reconciles within {1000 * figures.slow:.1f} ms  {codes}")
+    pace = (reconciles - took)[math.inf] / passed
+    say(f"{line}  {pace:4.1f} reconciles, 99 % within {1000 * figures.slow:.1f} ms  {codes}")
     return figures
 
 

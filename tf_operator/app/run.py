@@ -14,7 +14,6 @@ from tf_operator.app import (
     config_file,
     controllers,
     detect,
-    event_loop,
     job_queue,
     lifecycle,
     logs,
@@ -28,6 +27,7 @@ from tf_operator.app.options.options import Options
 from tf_operator.app.progress import serving as progress
 from tf_operator.app.webhook import endpoint as webhook
 from tf_operator.controller.conflicts import ConflictDetector, ConflictingController
+from tf_operator.machinery import event_loop
 from tf_operator.machinery.cache.factory import SharedInformerFactory
 from tf_operator.machinery.clock import Clock, SystemClock
 from tf_operator.machinery.log import Logger

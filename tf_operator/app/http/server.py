@@ -25,10 +25,10 @@ from typing import NamedTuple, cast
 
 from aiohttp import web
 
-from tf_operator.app import event_loop
 from tf_operator.app.http import policies
 from tf_operator.app.http.room import LARGEST, BodyRoom, NeverFits, NoRoom, Place
 from tf_operator.app.options.flag_types import Address
+from tf_operator.machinery import event_loop
 from tf_operator.machinery.clock import Clock, SystemClock
 from tf_operator.machinery.log import Logger
 from tf_operator.machinery.serving.connections import ConnectionPolicy, Connections

@@ -25,6 +25,9 @@ from tf_operator.planning.snapshot import Hearing, ReportedProgress
 
 HEARD_WITHIN: Final = 600.0
 """Seconds before a program fell silent in which another one must have reported to be compared with it."""
+TURN_TAKEN: Final = 5.0
+"""Seconds before something is due in which it gets its turn. A report comes in each five seconds: so the job is
+reconciled when it may be stored, and not first when it is due, only to hear that others are."""
 COMPARED_EVERY: Final = 1.0
 """Seconds for which all programs are compared with the same picture: each look at ten thousand jobs reads them all."""
 
@@ -56,7 +59,7 @@ class _Entry:
     stored_at: float = -math.inf
     due: float | None = None
     turn: float | None = None
-    """When what is due may be stored, among the writes of all jobs."""
+    """From when on what is due may be stored, among the writes of all jobs."""
     points: deque[Point] = field(default_factory=lambda: deque(maxlen=progress.POINTS))
 
 
@@ -178,13 +181,13 @@ class ProgressReports:
     def _wait(self, entry: _Entry, now: float) -> float:
         """Seconds until what is due may be stored.
 
-        Once it is, it gets its turn, and is not asked for again before: of a thousand jobs that report to a new leader,
-        each would be reconciled in each second until the last one is stored.
+        It gets its turn once, and is not asked for again before: of a thousand jobs that report to a new leader, each
+        would be reconciled in each second until the last one is stored.
         """
         due = now if entry.due is None else entry.due
-        if due <= now and entry.turn is None:
+        if due <= now + TURN_TAKEN and entry.turn is None:
             entry.turn = now + self._writes.reserve()
-        return max(0.0, (due if entry.turn is None else entry.turn) - now)
+        return max(0.0, due - now, (entry.turn or now) - now)
 
     def _interval(self, entry: _Entry) -> float:
         latest, stored = entry.latest, entry.stored

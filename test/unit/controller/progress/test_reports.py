@@ -98,6 +98,28 @@ async def test_each_job_is_reconciled_when_its_turn_comes_however_often_it_repor
     assert reports.of("job-99", clock.now()).due == clock.now() + timedelta(seconds=4)
 
 
+async def test_a_job_that_is_reconciled_when_its_report_is_due_has_its_turn_already(clock):
+    reports = ProgressReports(clock, PHASES.get, Pace(per_second=1))
+    reports.add("job-0", Progress(1))
+    assert store(reports, clock)
+
+    await clock.advance(26)
+    assert reports.add("job-0", Progress(2)) == 4
+    await clock.advance(4)
+    assert reports.add("job-1", Progress(1)) == 0  # it takes what others could have now
+    assert store(reports, clock)
+
+
+async def test_a_report_that_may_not_wait_has_the_turn_of_one_that_would_have_waited(reports, clock):
+    reports.add("job-0", Progress(1, checkpoint=Checkpoint(8)), run="first")
+    assert store(reports, clock)
+
+    await clock.advance(27)
+    assert reports.add("job-0", Progress(2), run="first") == 3
+    assert reports.add("job-0", Progress(1, resumed_from=0), run="second") == 0
+    assert store(reports, clock)
+
+
 async def test_where_there_is_less_than_a_write_in_a_second_there_is_one_at_a_time(clock):
     reports = ProgressReports(clock, PHASES.get, Pace(per_second=0.5))
     for uid in JOBS:

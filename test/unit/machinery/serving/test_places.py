@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from tf_operator.machinery.serving.places import Claim, ConnectionStage, ConnectionPlaces
+from tf_operator.machinery.serving.places import Claim, ConnectionPlaces, ConnectionStage
 
 MOST = 12
 
