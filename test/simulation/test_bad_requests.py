@@ -5,12 +5,12 @@ Without sockets; what is refused before the state machine (tokens, hosts, sizes)
 
 import json
 import os
-from dataclasses import replace
 from typing import Any
 
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from support.fake_clock import FakeClock
 from support.toys import toy_kinds
@@ -114,7 +114,7 @@ def _decoded(answer: Response) -> Any:
 @given(st.builds(Request, st.just(""), _METHODS, _PATHS, _QUERIES, _BODIES, _MEDIA, _MEDIA))
 def test_each_bad_request_is_answered_and_changes_nothing(request: Request) -> None:
     if request.method == "DELETE":
-        request = replace(request, path=f"{NAMESPACE}/configmaps/none")
+        request = structs.replace(request, path=f"{NAMESPACE}/configmaps/none")
     answer = _SERVER.handle(request)
     if isinstance(answer, Response) and answer.content_type.startswith("text/plain"):
         # As kube-apiserver answers for paths that are none of its API.

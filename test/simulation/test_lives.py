@@ -8,7 +8,7 @@ all of them the simulator refuses a second live pod of a replica, and a pod name
 generated.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -567,7 +567,7 @@ def renamed(plan):
 def _renamed(action):
     match action:
         case Create():
-            return replace(action, subject=SENTENCE, needs=action.needs and _renamed(action.needs))
+            return structs.replace(action, subject=SENTENCE, needs=action.needs and _renamed(action.needs))
         case Patch():
             return structs.replace(action, subject=SENTENCE)
         case Delete():

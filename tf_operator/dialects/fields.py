@@ -5,9 +5,10 @@ takes its place, so that the rest of the object can be read and reported, too.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Self, TypeVar
+
+import msgspec
 
 from tf_operator.job.training_job import FieldError
 from tf_operator.meta import Body
@@ -16,13 +17,12 @@ E = TypeVar("E", bound=StrEnum)
 _NOTHING: Body = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Fields:
+class Fields(msgspec.Struct, frozen=True):
     """One JSON object and the path that leads to it; all readers of one job share the list of problems."""
 
     body: Body
     path: str = ""
-    problems: list[FieldError] = field(default_factory=list)
+    problems: list[FieldError] = []
 
     def wrong(self, name: str, rule: str, *, is_tolerated: bool = False) -> None:
         self.problems.append(FieldError(self.at(name), rule, is_tolerated=is_tolerated))

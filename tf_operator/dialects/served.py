@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, Protocol
 
+import msgspec
+
 from tf_operator.dialects import merge_patch, record
 from tf_operator.dialects.json_values import object_of, present
 from tf_operator.job.profile import Profile
@@ -23,8 +25,7 @@ _DECIDED: Final = ("queue", "elastic")
 """The parts of a record that the job queue writes."""
 
 
-@dataclass(frozen=True, slots=True)
-class JobSummary:
+class JobSummary(msgspec.Struct, frozen=True):
     """What metrics, and the check for other controllers, want to know of a job without reading all of it."""
 
     phase: str = ""

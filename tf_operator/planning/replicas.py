@@ -6,7 +6,6 @@ and is not recorded yet. ``job_view`` has all replicas of a job.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple, Self
 
@@ -213,7 +212,7 @@ class ReplicaRules(msgspec.Struct, frozen=True):
         main = Policy(spec.restart_policy, profile)
         return cls(
             spec=spec,
-            policy=replace(main, ends_job=False) if profile.failure_scope is FailureScope.DECIDING else main,
+            policy=structs.replace(main, ends_job=False) if profile.failure_scope is FailureScope.DECIDING else main,
             main_policy=main,
             main_index=index if kind is spec.type else -1,
             job=job,

@@ -5,6 +5,7 @@ from datetime import timedelta
 from functools import partial
 
 import pytest
+from msgspec import structs
 from structlog.testing import capture_logs
 
 from support.embedded.controller_harness import KEY, Harness
@@ -306,7 +307,7 @@ async def test_a_service_with_copied_labels_that_is_not_the_job_s_stays(harness,
 async def test_whatever_the_order_in_a_plan_deletes_come_first_and_pods_last():
     harness = Harness(builders.tfjob("j").workers(1), settings=PLUGINS)
     old_uid, kept_uid = (harness.api.put(PLUGIN_GROUPS, named(name))["metadata"]["uid"] for name in ("old", "kept"))
-    pod = replace(POD, needs=Create(SERVICES, "p", "", builders.service("p").in_namespace("ns").body))
+    pod = structs.replace(POD, needs=Create(SERVICES, "p", "", builders.service("p").in_namespace("ns").body))
     actions = (
         pod,
         Create(GROUPS, "new", "PodGroup new", partial(named, "new")),

@@ -4,8 +4,9 @@ import argparse
 import asyncio
 import sys
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import replace
 from typing import Final
+
+from msgspec import structs
 
 from tf_operator.cli import access, diagnosis, session, target
 from tf_operator.cli.diagnosis import Finding
@@ -131,7 +132,7 @@ async def _try_queue(jobs: AsyncTFJobs) -> Body:
         "metadata": {"name": "tfjob-doctor", "labels": {state.QUEUE: "tfjob-doctor"}},
         "spec": {"tfReplicaSpecs": {"Worker": {"replicas": 1, "template": template}}},
     }
-    request = replace(requests.create(resource, jobs.namespace, job), query={"dryRun": "All"})
+    request = structs.replace(requests.create(resource, jobs.namespace, job), query={"dryRun": "All"})
     return responses.read_object(await jobs.client.send(request))
 
 

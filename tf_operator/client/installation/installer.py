@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from typing import Final
+
+from msgspec import structs
 
 from tf_operator.client import changes
 from tf_operator.client.installation import cluster_check, objects, ownership
@@ -93,7 +94,8 @@ async def _remainder(client: ApiClient, namespace: str) -> str:
             continue
         try:
             request = requests.list_page(resource, Scope(namespace), limit=500)
-            items = responses.read_object(await client.send(replace(request, accept=_METADATA))).get("items") or ()
+            reply = await client.send(structs.replace(request, accept=_METADATA))
+            items = responses.read_object(reply).get("items") or ()
         except errors.NotFound:  # the CRD is gone
             continue
         except errors.Forbidden:

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final, Generic, Protocol, TypeVar
 
+import msgspec
+
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.machinery.cache.store import Store
 from tf_operator.machinery.clock import Clock
@@ -107,8 +109,7 @@ class Stop(Enum):
     """It is another job's turn, or the plan is too old."""
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(msgspec.Struct, frozen=True):
     """What one reconcile of one job may still do."""
 
     job: TrainingJob
@@ -150,8 +151,7 @@ class Shares:
         return Share(job, self.jobs, self.line, self.clock, self.slots, self.clock.monotonic() + seconds)
 
 
-@dataclass(frozen=True, slots=True)
-class Done(Generic[T]):
+class Done(msgspec.Struct, Generic[T], frozen=True):
     """What came of writes, and why they were stopped before the last one, if they were."""
 
     outcomes: tuple[T, ...]

@@ -14,6 +14,8 @@ from functools import partial
 from typing import Any
 from uuid import uuid4
 
+from msgspec import structs
+
 from tf_operator.local.apiserver import failures
 from tf_operator.local.apiserver.forms import media_types
 from tf_operator.local.apiserver.kinds import Json, Kind
@@ -215,7 +217,8 @@ class ApiServer:
     def _applied_scale(self, request: Request, route: Route) -> tuple[Json, list[Json]]:
         from tf_operator.local.apiserver.writes import server_side_apply as ssa  # noqa: PLC0415 (few clients use it)
 
-        config = bodies.sent_object(replace(request, content_type=bodies.ACCEPTED[1]), route.kind, needs_kind=False)
+        sent = structs.replace(request, content_type=bodies.ACCEPTED[1])
+        config = bodies.sent_object(sent, route.kind, needs_kind=False)
         manager, live = ssa.checked(config, request.query), gets.served(route.kind, gets.stored_at(self.store, route))
         bodies.check_name(config, route.name)
         is_forced = routes.flag(request.query, "force")
@@ -235,7 +238,8 @@ class ApiServer:
         from tf_operator.local.apiserver.writes import server_side_apply as ssa  # noqa: PLC0415 (few clients use it)
 
         kind, now = route.kind, self._clock.now()
-        config = bodies.sent_object(replace(request, content_type=bodies.ACCEPTED[1]), kind, needs_kind=False)
+        sent = structs.replace(request, content_type=bodies.ACCEPTED[1])
+        config = bodies.sent_object(sent, kind, needs_kind=False)
         manager = ssa.checked(config, request.query)
         live = gets.served(kind, gets.stored_at(self.store, route)) if gets.has_stored(self.store, route) else None
         if live is not None:

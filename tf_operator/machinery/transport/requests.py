@@ -6,7 +6,7 @@ this project uses is on this page, and is tested without a server.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
@@ -43,17 +43,19 @@ class Scope:
 EVERYWHERE = Scope()
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(msgspec.Struct, frozen=True):
     """One call: ``verb`` as RBAC and metrics name it, and what HTTP needs. ``repr`` shows no body: it has secrets."""
 
     verb: str
     method: str
     path: str
-    query: Mapping[str, str] = field(default_factory=dict)
-    body: bytes | None = field(default=None, repr=False)
+    query: Mapping[str, str] = {}
+    body: bytes | None = None
     content_type: str = JSON
     accept: str = JSON
+
+    def __repr__(self) -> str:
+        return f"{self.method} {self.path} {self.query}"
 
 
 def path(resource: Resource, namespace: str = "", name: str = "", *, subresource: str = "") -> str:

@@ -8,7 +8,6 @@ so the size of the TF_CONFIG of 10,000 replicas is known without writing it.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
@@ -72,8 +71,7 @@ class _Form(Enum):
     """From the index to the address, so that others may be left out."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Members:
+class _Members(msgspec.Struct, frozen=True):
     """The replicas of one type that a replica is to know."""
 
     spec: ReplicaSpec | None

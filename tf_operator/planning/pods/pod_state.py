@@ -6,8 +6,9 @@ disrupted (rejected by its node, evicted, preempted, its node lost) has not fail
 no restart. Nor has it completed when its program exits with 0 because it was stopped.
 """
 
-from dataclasses import dataclass, field
 from enum import Enum, auto
+
+import msgspec
 
 from tf_operator.job import restart_rules
 from tf_operator.job.profile import Profile, RestartBy
@@ -50,25 +51,23 @@ class PodState(Enum):
     """Somebody deletes it; until it is gone its name is taken."""
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(msgspec.Struct, frozen=True):
     """Under which rules a pod is judged."""
 
     restart: RestartPolicy
     profile: Profile
     ends_job: bool = True
     """Whether a permanent failure of the replica is the job's."""
-    judges_restarts: bool = field(init=False)
-    """Whether a container that ended for good has ended, although the kubelet starts it again."""
+
+    @property
+    def judges_restarts(self) -> bool:
+        """Whether a container that ended for good has ended, although the kubelet starts it again."""
+        return self.ends_job and self.profile.restart_by is RestartBy.TEMPLATE
 
     @property
     def runs_again(self) -> bool:
         """Whether a new pod is made after one that has succeeded."""
         return self.restart is RestartPolicy.ALWAYS and self.profile.restart_by is RestartBy.NEW_POD
-
-    def __post_init__(self) -> None:
-        by_template = self.profile.restart_by is RestartBy.TEMPLATE
-        object.__setattr__(self, "judges_restarts", self.ends_job and by_template)
 
     def is_final(self, end: MainContainer | None) -> bool:
         """Whether a failure that ended so is not tried again."""
