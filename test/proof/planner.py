@@ -151,13 +151,13 @@ class Planner:
         patch = self.bound.api.status_patch(plan.report)
         flat: list[Step] = []
         resumes, acts_until = False, 0
-        for step in steps(plan, patch):
+        for step in steps(plan):
             match step:
                 case DeleteJob():
                     flat.append((DELETE_JOB,))
                 case StoreStatus():
-                    if step.patch or view.departed:
-                        merged = merge(self.statuses[view.status], step.patch)
+                    if patch or view.departed:
+                        merged = merge(self.statuses[view.status], patch)
                         after = self.status_number(merged)
                         resumes = _resumes(self.told[view.status], self.told[after])
                         flat.append((STORE, after, step.is_progress))

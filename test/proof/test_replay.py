@@ -17,8 +17,8 @@ def defect():
     """What actions destroy the evidence of is stored after them."""
     order = real.steps
 
-    def steps(plan, patch):
-        in_order = order(plan, patch)
+    def steps(plan):
+        in_order = order(plan)
         return in_order[::-1] if plan.status_first else in_order
 
     with pytest.MonkeyPatch.context() as patch:

@@ -227,10 +227,11 @@ class AttemptsWorld:
         services = tuple(Service(f"job-worker-{index}", f"s{index}") for index in range(self.bound.workers))
         hearing = Hearing(_LONG_AGO if state.hangs else now)
         plan = make_plan(Snapshot(job, now, pods=pods, services=services, settings=_SETTINGS, hearing=hearing))
-        for step in steps(plan, v1.API.status_patch(plan.report)):
+        patch = v1.API.status_patch(plan.report)
+        for step in steps(plan):
             match step:
-                case StoreStatus() if step.patch:
-                    yield "stores status", self._number(merge(status, step.patch))
+                case StoreStatus() if patch:
+                    yield "stores status", self._number(merge(status, patch))
                 case Act():
                     yield from (_written(action) for _, actions in step.stages for action in actions)
 

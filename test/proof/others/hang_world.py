@@ -200,9 +200,10 @@ class HangWorld:
     def _make_next(self, seen: tuple[Any, ...]) -> Next:
         plan, status = self._plan(*seen), seen[0]
         writes: list[tuple[str, Any]] = []
-        for step in steps(plan, API.status_patch(plan.report)):
-            if isinstance(step, StoreStatus) and step.patch:
-                writes.append(("store", _settled(merge(json.loads(status), step.patch))))
+        patch = API.status_patch(plan.report)
+        for step in steps(plan):
+            if isinstance(step, StoreStatus) and patch:
+                writes.append(("store", _settled(merge(json.loads(status), patch))))
             elif isinstance(step, Act):
                 for action in (action for _, actions in step.stages for action in actions):
                     if isinstance(action, Create) and action.resource == PODS:

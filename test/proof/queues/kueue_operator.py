@@ -148,12 +148,13 @@ class KueueOperator:
             snapshot = snapshot.changed(looked_for=snapshot.looked_for.union(plan.looks_for))
             plan = make_plan(snapshot)
         flat: list[tuple[Any, ...]] = []
-        for step in steps(plan, v1.API.status_patch(plan.report)):
+        patch = v1.API.status_patch(plan.report)
+        for step in steps(plan):
             match step:
                 case ResumeJob():
                     flat.append((RESUME,))
-                case StoreStatus() if step.patch:
-                    after = self.status_number(merge(self.statuses[view.status], step.patch))
+                case StoreStatus() if patch:
+                    after = self.status_number(merge(self.statuses[view.status], patch))
                     flat.append((STORE, after))
                 case Act():
                     flat += [write for _, group in step.stages for action in group for write in _writes(action, job)]

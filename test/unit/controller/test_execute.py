@@ -16,6 +16,7 @@ from tf_operator.controller.controller import Controller
 from tf_operator.controller.metrics_hooks import ReconcileInstruments
 from tf_operator.controller.result import DONE, Turn
 from tf_operator.dialects.kubeflow import v1
+from tf_operator.job.record import JobPhase
 from tf_operator.job.tensorboard import RESOURCE
 from tf_operator.machinery.cache.consistency import OwnerKey
 from tf_operator.machinery.transport import errors
@@ -60,6 +61,23 @@ async def test_progress_within_half_a_second_is_one_write(harness):
 
     assert harness.api.calls == ["patch tfjobs.kubeflow.org j/status"]
     assert harness.job["status"]["replicaStatuses"]["Worker"]["active"] == 3
+
+
+async def test_a_status_that_waits_is_not_worked_out():
+    written = []
+
+    def write_status(report, stored):
+        written.append(report.record.phase)
+        return v1.API.write_status(report, stored)
+
+    harness = Harness(builders.tfjob("j").workers(1), api=replace(v1.API, write_status=write_status))
+    await harness.reconcile()
+    harness.sync()
+    assert written == []
+
+    await harness.settle()
+    assert set(written) == {JobPhase.CREATED}
+    assert harness.api.calls.count("patch tfjobs.kubeflow.org j/status") == 1
 
 
 async def test_an_api_with_a_large_status_writes_its_progress_later():

@@ -71,11 +71,7 @@ class Executor:
         """Carry out a plan, or as much of it as is the job's share; what is to follow."""
         job = snapshot.job
         self._report_late(job)
-        patch = self.api.status_patch(plan.report)
-        if patch and plan.report and plan.report.waiting_progress:
-            plan = structs.replace(plan, report=plan.report.with_progress())
-            patch = self.api.status_patch(plan.report)
-        match taken := steps.steps(plan, patch):
+        match taken := steps.steps(plan):
             case (DeleteJob(),):
                 return await self._delete_job(job, plan)
             case (ResumeJob(),):
@@ -95,9 +91,9 @@ class Executor:
             elif isinstance(step, StoreStatus) and step.is_progress:
                 waits = self.api.progress_waits(job)
                 wait = max(waits, UNFINISHED_WAITS) if stop else waits
-                confirmed = await self._confirm(snapshot, plan, step.patch, collected_for=wait)
+                confirmed = await self._confirm(snapshot, plan, collected_for=wait)
             elif isinstance(step, StoreStatus):
-                await self._store_status(snapshot, plan, step.patch)
+                await self._store_status(snapshot, plan)
                 if plan.cleans_up and self.shares.line.has_waiting:
                     return Result(0.0, Turn.GIVES_WAY)
         if stop:
@@ -125,9 +121,13 @@ class Executor:
         body = {"metadata": {"resourceVersion": job.resource_version}, "spec": spec}
         await self.writer.patch(_owner(job), self.jobs, job.key.name, body=body)
 
-    async def _store_status(self, snapshot: Snapshot, plan: Plan, patch: Body) -> None:
-        """Write the status, if it says anything new, and report the step."""
+    async def _store_status(self, snapshot: Snapshot, plan: Plan, patch: Body | None = None) -> None:
+        """Write the status, if it says anything new, and report the step. The ``patch`` may be known already."""
         job = snapshot.job
+        patch = self.api.status_patch(plan.report) if patch is None else patch
+        if patch and plan.report and plan.report.waiting_progress:
+            plan = structs.replace(plan, report=plan.report.with_progress())
+            patch = self.api.status_patch(plan.report)
         if patch:
             body = {"metadata": {"resourceVersion": job.resource_version}, "status": patch}
             try:
@@ -142,10 +142,13 @@ class Executor:
         if plan.report:
             self.notes.progress_reports.note_stored(job.uid, plan.report.record.progress)
 
-    async def _confirm(self, snapshot: Snapshot, plan: Plan, patch: Body, *, collected_for: float) -> Result:
+    async def _confirm(self, snapshot: Snapshot, plan: Plan, *, collected_for: float) -> Result:
         """Write progress, unless more of it is likely to follow at once: then it is to be written later."""
-        if patch:
-            waits = self.notes.status_batches.time_left(snapshot.job.uid, collected_for)
+        job, report = snapshot.job, plan.report
+        # A status takes as long as the rest of a plan. Of one that waits it is enough that it says something new.
+        patch = None if report and report.record.phase is not job.record.phase else self.api.status_patch(report)
+        if patch is None or patch:
+            waits = self.notes.status_batches.time_left(job.uid, collected_for)
             if waits > 0:
                 return Result(waits)
         await self._store_status(snapshot, plan, patch)
@@ -153,8 +156,8 @@ class Executor:
 
     async def _confirm_all(self, snapshot: Snapshot, plan: Plan, left: Sequence[StoreStatus]) -> None:
         """What is stored although the actions failed."""
-        for step in left:
-            await self._confirm(snapshot, plan, step.patch, collected_for=UNFINISHED_WAITS)
+        for _ in left:
+            await self._confirm(snapshot, plan, collected_for=UNFINISHED_WAITS)
 
     async def _act_or(
         self, or_else: Callable[[], Awaitable[object]], job: TrainingJob, act: Act, share: Share

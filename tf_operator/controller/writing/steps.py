@@ -5,8 +5,10 @@ Record: what the actions destroy the evidence of is stored first. Act: stage by 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
-from tf_operator.meta import Body
+import msgspec
+
 from tf_operator.planning.actions import Action, Plan, Stage
 
 
@@ -20,35 +22,35 @@ class ResumeJob:
     """Change the spec of the job itself. What else is to be done, the next plan says."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoreStatus:
-    """Store the status, guarded by the version of the job that was decided on, and report what is stored."""
+class StoreStatus(msgspec.Struct, frozen=True):
+    """Store the status, guarded by the version of the job that was decided on, and report what is stored.
 
-    patch: Body
-    """Empty when it says nothing new: then nothing is sent, and what was seen counts as recorded all the same."""
+    Where it says nothing new, nothing is sent, and what was seen counts as recorded all the same.
+    """
+
     is_progress: bool = False
     """It may wait for more of it, and is stored although what comes before it fails."""
 
 
-@dataclass(frozen=True, slots=True)
-class Act:
+class Act(msgspec.Struct, frozen=True):
     """Carry out the actions of each stage that has some; a stage begins when the one before it is done."""
 
     stages: tuple[tuple[Stage, tuple[Action, ...]], ...]
 
 
+_STAGES: Final = tuple(Stage)
 Step = DeleteJob | ResumeJob | StoreStatus | Act
 
 
-def steps(plan: Plan, patch: Body) -> tuple[Step, ...]:
-    """What is done, in this order; ``patch`` is that of the status of the plan's report."""
+def steps(plan: Plan) -> tuple[Step, ...]:
+    """What is done, in this order."""
     if plan.deletes_job:
         return (DeleteJob(),)
     if plan.resumes_job:
         return (ResumeJob(),)
-    stages = [(stage, tuple(action for action in plan.actions if action.stage is stage)) for stage in Stage]
+    stages = [(stage, tuple(action for action in plan.actions if action.stage is stage)) for stage in _STAGES]
     act = Act(tuple((stage, actions) for stage, actions in stages if actions))
-    status = StoreStatus(patch, is_progress=not plan.status_first)
+    status = StoreStatus(is_progress=not plan.status_first)
     return (status, act) if plan.status_first else (act, status)
 
 
