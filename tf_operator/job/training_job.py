@@ -218,8 +218,11 @@ class ElasticPolicy(msgspec.Struct, frozen=True):
         return next((limits for limits in self.ranges if limits.type is kind), None)
 
 
-class TrainingJob(msgspec.Struct, frozen=True):
-    """One job. ``replicas`` has every type that was asked for, in the order in which their pods are made."""
+class TrainingJob(msgspec.Struct, frozen=True, dict=True):
+    """One job. ``replicas`` has every type that was asked for, in the order in which their pods are made.
+
+    Its dictionary is for what is worked out of it, and is no part of it: ``validation`` remembers there what it found.
+    """
 
     key: ObjectKey
     uid: str

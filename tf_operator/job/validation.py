@@ -21,12 +21,16 @@ from tf_operator.job.training_job import FieldError, ReplicaSpec, RestartMethod,
 _DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _SINGLE = (ReplicaType.CHIEF, ReplicaType.MASTER)
 _HOST_NAMES = ("hostname", "subdomain")
+_CHECKED = "validated"
 _OWN_RESTARTS = frozenset({"restartPolicy", "restartPolicyRules"})
 
 
 def validate(job: TrainingJob) -> tuple[FieldError, ...]:
-    """Everything that is wrong with the job; empty when it can be run."""
-    return (*job.problems, *(error for rule in _RULES for error in rule(job)))
+    """Everything that is wrong with the job; empty when it can be run. Checked once: no job changes."""
+    checked: dict[str, tuple[FieldError, ...]] = vars(job)
+    if _CHECKED not in checked:
+        checked[_CHECKED] = (*job.problems, *(error for rule in _RULES for error in rule(job)))
+    return checked[_CHECKED]
 
 
 def template_problems(spec: ReplicaSpec, profile: Profile) -> Iterator[FieldError]:

@@ -6,8 +6,24 @@ from msgspec import structs
 from support.jobs.builders import tfjob
 from support.jobs.snapshots import job_of
 from support.jobs.templates import Template
+from tf_operator.job import validation
 from tf_operator.job.templates import containers_of, main_containers, main_ports
 from tf_operator.job.validation import validate
+
+
+def test_a_job_is_checked_once_and_another_one_again(monkeypatch):
+    checked = []
+
+    def rule(job):
+        checked.append(job.uid)
+        return iter(())
+
+    monkeypatch.setattr(validation, "_RULES", (rule,))
+    job = structs.replace(job_of(tfjob("a").workers(1)), uid="first")
+    for each in (job, job, structs.replace(job, uid="second"), job):
+        assert validate(each) == ()
+
+    assert checked == ["first", "second"]
 
 
 def errors(builder):
