@@ -3,9 +3,9 @@
 There the label ``verb`` is the HTTP method; ours is, too, so that one dashboard fits both. Neighbour: ``registry``.
 """
 
-from prometheus_client import CollectorRegistry, Counter
+from prometheus_client import CollectorRegistry
 
-from tf_operator.app.metrics.histogram import Histogram
+from tf_operator.app.metrics.unlocked import Counter, Histogram, Number
 from tf_operator.machinery.metrics_hooks import ClientInstruments
 
 _METHODS = {"create": "POST", "update": "PUT", "patch": "PATCH", "delete": "DELETE", "deletecollection": "DELETE"}
@@ -54,14 +54,14 @@ class ClientMetrics(ClientInstruments):
         methods = ("GET", *_METHODS.values())
         self._seconds = {method: families.seconds.labels(method, self._host) for method in methods}
         self._waits = {method: families.waits.labels(method, self._host) for method in methods}
-        self._requests: dict[tuple[str, str], Counter] = {}
+        self._requests: dict[tuple[str, str], Number] = {}
 
     def replied(self, verb: str, code: str, seconds: float) -> None:
         """``rest_client_requests_total`` and ``rest_client_request_duration_seconds``."""
         method = _method(verb)
-        if (code, method) not in self._requests:
-            self._requests[code, method] = self._families.requests.labels(code, method, self._host)
-        self._requests[code, method].inc()
+        if (requests := self._requests.get((code, method))) is None:
+            requests = self._requests[code, method] = self._families.requests.labels(code, method, self._host)
+        requests.inc()
         self._seconds[method].observe(seconds)
 
     def throttled(self, verb: str, seconds: float) -> None:

@@ -6,11 +6,11 @@ Neighbour: ``registry``, which makes these.
 
 from typing import Any, NamedTuple
 
-from prometheus_client import CollectorRegistry, Counter, Gauge
+from prometheus_client import CollectorRegistry
 
-from tf_operator.app.metrics.histogram import Histogram
 from tf_operator.app.metrics.jobs import JobMetrics
 from tf_operator.app.metrics.phases import JobPhases
+from tf_operator.app.metrics.unlocked import Counter, Gauge, Histogram
 from tf_operator.controller.metrics_hooks import ReconcileInstruments, ReconcileResult
 from tf_operator.machinery.metrics_hooks import QueueInstruments
 from tf_operator.machinery.queue.workqueue import WorkQueue
