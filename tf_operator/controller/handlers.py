@@ -82,10 +82,11 @@ class OnChild(Generic[C]):
     def on_progress(self, item: Child) -> None:
         """Of what no more than a status can follow from: it is reconciled when that would be written anyhow."""
         if job := self.job_of(item):
+            key, uid = job.metadata.key, job.metadata.uid
             # What follows from a reconcile that goes on is collected from its end.
-            if not self.queue.is_in_work(job.metadata.key):
-                self.notes.status_batches.note_progress(job.metadata.uid)
-            self.queue.add_after_work(job.metadata.key, max(PROGRESS_WAITS, self.debounce.wait(job.metadata.uid)))
+            if not self.queue.is_in_work(key):
+                self.notes.status_batches.note_progress(uid)
+            self.queue.add_after_work(key, max(PROGRESS_WAITS, self.debounce.wait(uid)))
 
     def job_of(self, item: Child) -> StoredJob | None:
         """The job that controls it, which can only be in the same namespace."""

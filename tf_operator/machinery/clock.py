@@ -119,9 +119,8 @@ class SystemClock(Clock):
     def now(self) -> datetime:
         return datetime.now(UTC)
 
-    def monotonic(self) -> float:
-        """The machine's monotonic clock, which is also the event loop's."""
-        return time.monotonic()
+    monotonic = staticmethod(time.monotonic)
+    """The machine's monotonic clock, which is also the event loop's."""
 
     def call_at(self, when: float, callback: Callable[[], object]) -> Timer:
         """Run ``callback`` on the running event loop at ``when``."""

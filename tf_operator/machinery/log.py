@@ -6,8 +6,7 @@ WARNING are dropped, as the standard library does it, by the level of its root l
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, MutableMapping
 from contextvars import ContextVar
 from typing import Any
 
@@ -68,17 +67,22 @@ def before_first_record(prepare: Callable[[], object]) -> None:
     _preparations.append(prepare)
 
 
-@contextmanager
-def bound(**fields: object) -> Iterator[None]:
+class bound:  # noqa: N801 (reads as what it does)
     """In records of the block, and of the tasks and threads that are started there, are these fields.
 
     At its end, whatever ``bind`` has added inside is forgotten, too.
     """
-    token = _bound_fields.set({**_bound_fields.get(), **fields})
-    try:
-        yield
-    finally:
-        _bound_fields.reset(token)
+
+    __slots__ = ("_fields", "_token")
+
+    def __init__(self, **fields: object) -> None:
+        self._fields = fields
+
+    def __enter__(self) -> None:
+        self._token = _bound_fields.set({**_bound_fields.get(), **self._fields})
+
+    def __exit__(self, *_: object) -> None:
+        _bound_fields.reset(self._token)
 
 
 def bind(**fields: object) -> None:

@@ -5,9 +5,9 @@ happened; or the outcome is unknown, and the next reconcile has to read live. De
 that is gone, or has been replaced by another of its name, counts as deleted.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import TracebackType
 from typing import Any
 
 from tf_operator.job.profile import OPERATOR_LABEL
@@ -102,15 +102,28 @@ class Writer:
     def _wrote(self, owner: OwnerKey, resource: Resource, metadata: ObjectMeta) -> None:
         self.pending_writes.wrote(owner, str(resource), uid=metadata.uid, version=metadata.resource_version)
 
-    @contextmanager
-    def _record_outcome(self, owner: OwnerKey, resource: Resource) -> Iterator[None]:
-        """Around a call: when its outcome stays unknown, the next reconcile reads live."""
-        try:
-            yield
-        except BaseException as error:
-            if not isinstance(error, errors.ApiError) or error.outcome_unknown:
-                self.pending_writes.outcome_unknown(owner, str(resource))
-            raise
+    def _record_outcome(self, owner: OwnerKey, resource: Resource) -> "_OutcomeRecorder":
+        return _OutcomeRecorder(self.pending_writes, owner, resource)
+
+
+class _OutcomeRecorder:
+    """Around a call: when its outcome stays unknown, the next reconcile reads live."""
+
+    __slots__ = ("_owner", "_pending_writes", "_resource")
+
+    def __init__(self, pending_writes: PendingWrites, owner: OwnerKey, resource: Resource) -> None:
+        self._pending_writes = pending_writes
+        self._owner = owner
+        self._resource = resource
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None and (not isinstance(error, errors.ApiError) or error.outcome_unknown):
+            self._pending_writes.outcome_unknown(self._owner, str(self._resource))
 
 
 def _watched_by(body: Body) -> str:

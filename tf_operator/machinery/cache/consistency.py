@@ -159,10 +159,15 @@ class PendingWrites:
             return None
         now = self._clock.monotonic()
         records = self._records.setdefault(owner.key, {})
-        record = records.setdefault(owner.uid, _Record(deadline=now + self._limit, writes={}))
-        if now < record.deadline:
+        record = records.get(owner.uid)
+        if record is None:
+            record = records[owner.uid] = _Record(deadline=now + self._limit, writes={})
+        elif now < record.deadline:
             record.deadline = now + self._limit
-        return record.writes.setdefault(resource, _ResourceWrites(self._caches[resource], owner.key.namespace))
+        writes = record.writes.get(resource)
+        if writes is None:
+            writes = record.writes[resource] = _ResourceWrites(self._caches[resource], owner.key.namespace)
+        return writes
 
 
 @dataclass(slots=True)

@@ -34,6 +34,8 @@ class Store(Generic[T]):
         self._indexes = dict(indexes or {})
         self._by_index: dict[str, dict[str, dict[str, T]]] = {name: {} for name in self._indexes}
         self._resource_versions: dict[str, str] = {}
+        self._placed: tuple[T | None, list[tuple[str, str]]] = (None, [])
+        """The object whose places were asked for last: each is placed when it is checked, and when it is stored."""
 
     def __len__(self) -> int:
         return len(self._items)
@@ -79,10 +81,13 @@ class Store(Generic[T]):
             for value in index(item):
                 by_value.setdefault(value, {})[uid] = item
         self._indexes[name], self._by_index[name] = index, by_value
+        self._placed = (None, [])
 
     def places_of(self, item: T) -> list[tuple[str, str]]:
         """Every index and value under which an object is to be found; raises what an index raises."""
-        return [(name, value) for name, index in self._indexes.items() for value in index(item)]
+        if self._placed[0] is not item:
+            self._placed = item, [(name, value) for name, index in self._indexes.items() for value in index(item)]
+        return self._placed[1]
 
     def put(self, item: T) -> T | None:
         """Store an object and return the one that had its key before. If an index raises, nothing has changed."""

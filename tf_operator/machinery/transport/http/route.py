@@ -7,6 +7,7 @@ import re
 import ssl
 from base64 import b64encode
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 from urllib.parse import urlencode
 
@@ -101,10 +102,10 @@ class HttpRoute:
         if not _REQUEST_LINE.fullmatch(line):
             raise errors.Unreachable(one_line(f"this cannot be sent: {line}"))
         if request.body is not None:
-            about = f"Content-Type: {_checked(request.content_type)}\r\nContent-Length: {len(request.body)}\r\n"
+            about = f"{_media_type('Content-Type', request.content_type)}Content-Length: {len(request.body)}\r\n"
         else:
             about = "" if request.method == "GET" else "Content-Length: 0\r\n"
-        accept = f"Accept: {_checked(request.accept)}\r\n"
+        accept = _media_type("Accept", request.accept)
         return f"{line} HTTP/1.1\r\n{self._lines}{accept}{about}\r\n".encode("ascii")
 
 
@@ -122,6 +123,11 @@ def _basic(url: URL) -> str:
         return ""
     pair = f"{url.user or ''}:{url.password or ''}"
     return f"Basic {b64encode(pair.encode()).decode()}"
+
+
+@lru_cache(maxsize=64)  # there are few, and each request has two
+def _media_type(name: str, value: str) -> str:
+    return f"{name}: {_checked(value)}\r\n"
 
 
 def _checked(value: str) -> str:
