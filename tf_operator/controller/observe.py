@@ -153,6 +153,8 @@ class Observer:
         return self._scheduler_on_offer(requested) or self.settings().gang_scheduler
 
     def _scheduler_on_offer(self, requested: str) -> str:
+        if not requested:
+            return ""
         name = next((name for name in self.caches.groups if gang_schedulers.is_meant(requested, name)), "")
         if not name:
             return ""

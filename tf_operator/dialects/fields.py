@@ -11,10 +11,9 @@ from typing import Self, TypeVar
 import msgspec
 
 from tf_operator.job.training_job import FieldError
-from tf_operator.meta import Body
+from tf_operator.meta import MAPPINGS, Body, mapping_of
 
 E = TypeVar("E", bound=StrEnum)
-_NOTHING: Body = {}
 
 
 class Fields(msgspec.Struct, frozen=True):
@@ -33,9 +32,9 @@ class Fields(msgspec.Struct, frozen=True):
     def below(self, name: str) -> Self:
         """The reader of an object in a field; of an empty one, where there is none."""
         value = self.body.get(name)
-        if value is not None and not isinstance(value, Mapping):
+        if value is not None and not isinstance(value, MAPPINGS):
             self.wrong(name, f"must be an object, is {kind_of(value)}")
-        return type(self)(value if isinstance(value, Mapping) else _NOTHING, self.at(name), self.problems)
+        return type(self)(mapping_of(value), self.at(name), self.problems)
 
     def items(self, name: str) -> list[Self]:
         value = self.body.get(name)

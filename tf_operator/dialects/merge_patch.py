@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from tf_operator.meta import MAPPINGS
+
 
 def difference(current: Mapping[str, Any], target: Mapping[str, Any]) -> dict[str, Any]:
     """The patch from one to the other; empty when both are the same. ``None`` removes; lists are replaced whole."""
@@ -11,7 +13,7 @@ def difference(current: Mapping[str, Any], target: Mapping[str, Any]) -> dict[st
         current_value = current.get(name)
         if current_value == value and name in current:
             continue
-        if isinstance(value, Mapping) and isinstance(current_value, Mapping):
+        if isinstance(value, MAPPINGS) and isinstance(current_value, MAPPINGS):
             patch[name] = difference(current_value, value)
         else:
             patch[name] = value

@@ -20,6 +20,7 @@ from tf_operator.job.record import (
     MOST_RESOURCES,
     NOT_ELASTIC,
     NOT_IN_QUEUE,
+    REPLICA_TYPES,
     ElasticRecord,
     FailureCause,
     FirstFailure,
@@ -64,7 +65,7 @@ def read(stored_status: object) -> JobRecord:
         resumed_time=parse_time(body.get("resumedTime", body.get("resumedAt"))),
         dequeued_time=parse_time(body.get("dequeuedTime", body.get("admittedAt"))),
         observed_generation=count_of(body, "observedGeneration"),
-        replicas={kind: read_replica(object_of(replicas, kind)) for kind in ReplicaType if kind in replicas},
+        replicas={kind: read_replica(object_of(replicas, kind)) for kind in REPLICA_TYPES if kind in replicas},
         disruptions=count_of(body, "disruptions"),
         lost_seconds=seconds_of(body, "lostSeconds"),
         usage=read_usage(body),
@@ -148,7 +149,7 @@ def read_restarting(body: object) -> Restarting | None:
     types = body.get("types")
     names = types if isinstance(types, list) else []
     return Restarting(
-        tuple(kind for kind in ReplicaType if kind in names),
+        tuple(kind for kind in REPLICA_TYPES if kind in names),
         after_failure=body.get("afterFailure") is True,
         after_resize=body.get("afterResize") is True,
         since=parse_time(body.get("startTime")),
@@ -172,7 +173,7 @@ def read_restart_records(body: Body) -> tuple[RestartRecord, ...]:
     """The records one by one, and those in the compact form."""
     records = (_read_restart_record(entry) for entry in objects_of(body.get("restartRecords")))
     compact = object_of(body, "compactRestartRecords")
-    texts = (compact_records.read(kind, compact[kind]) for kind in ReplicaType if kind in compact)
+    texts = (compact_records.read(kind, compact[kind]) for kind in REPLICA_TYPES if kind in compact)
     return (*(record for record in records if record), *chain.from_iterable(texts))
 
 

@@ -17,7 +17,7 @@ from tf_operator.dialects.fields import Fields, kind_of
 from tf_operator.dialects.phases import TYPES
 from tf_operator.job import defaults, templates
 from tf_operator.job.profile import AfterEnd, ExitCodes, FailureScope, Labels, NameStyle, Profile, RestartBy, Words
-from tf_operator.job.record import ReplicaType
+from tf_operator.job.record import REPLICA_TYPES, ReplicaType
 from tf_operator.job.tensorboard import TensorBoard, first_of
 from tf_operator.job.training_job import CleanPodPolicy, DecidingReplica, ReplicaSpec, RestartPolicy
 from tf_operator.meta import Body, objects_of
@@ -173,7 +173,7 @@ def read_replicas(spec: Fields, key: str = REPLICAS) -> tuple[ReplicaSpec, ...]:
             item.wrong(type_key, f"is {replica.type.upper()} again: each type has one item")
         else:
             replicas[replica.type] = replica
-    return tuple(replicas[kind] for kind in ReplicaType if kind in replicas)
+    return tuple(replicas[kind] for kind in REPLICA_TYPES if kind in replicas)
 
 
 def _read_replica(kind: ReplicaType, item: Fields, image: str) -> ReplicaSpec:

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from tf_operator.job.profile import Profile
 from tf_operator.job.training_job import ReplicaSpec, TrainingJob
-from tf_operator.meta import Body
+from tf_operator.meta import MAPPINGS, Body
 
 REPLICAS = 1
 GROWTH_PERCENT = 50
@@ -32,8 +32,8 @@ def _with_port(spec: ReplicaSpec, profile: Profile) -> Body:
     """A port of the agreed name is added where there is none; a user's own of that name stays as it is."""
     template, port = spec.template, {"name": profile.port_name, "containerPort": port_of(spec, profile)}
     pod = template.get("spec")
-    containers = pod.get("containers") if isinstance(pod, Mapping) else None
-    if not isinstance(pod, Mapping) or not isinstance(containers, list):
+    containers = pod.get("containers") if isinstance(pod, MAPPINGS) else None
+    if not isinstance(pod, MAPPINGS) or not isinstance(containers, list):
         return template
     uses_host = pod.get("hostNetwork") is True
     new_containers = [
@@ -43,7 +43,7 @@ def _with_port(spec: ReplicaSpec, profile: Profile) -> Body:
 
 
 def _is_main(container: object, profile: Profile) -> bool:
-    return isinstance(container, Mapping) and container.get("name") == profile.container
+    return isinstance(container, MAPPINGS) and container.get("name") == profile.container
 
 
 def _open_port(container: Mapping[str, Any], port: Body, *, uses_host: bool) -> Mapping[str, Any]:
@@ -51,7 +51,7 @@ def _open_port(container: Mapping[str, Any], port: Body, *, uses_host: bool) -> 
     ports = container.get("ports") or []
     if not isinstance(ports, list):
         return container
-    entries = [entry for entry in ports if isinstance(entry, Mapping)]
+    entries = [entry for entry in ports if isinstance(entry, MAPPINGS)]
     if any(entry.get("name") == port["name"] or (uses_host and _is_same(entry, port)) for entry in entries):
         return container
     return {**container, "ports": [*ports, port]}

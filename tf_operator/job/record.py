@@ -36,6 +36,10 @@ class ReplicaType(StrEnum):
         return self.lower()
 
 
+REPLICA_TYPES: Final = tuple(ReplicaType)
+"""In their order. To iterate over an enum takes ten times as long."""
+
+
 class JobPhase(StrEnum):
     """Where a job is in its life."""
 
@@ -345,9 +349,10 @@ class JobRecord(msgspec.Struct, frozen=True):
 
     def changed(self, **fields: object) -> Self:
         """The same record with these values; itself where it has them already, as at most steps of a plan."""
-        if all(getattr(self, name) is value for name, value in fields.items()):
-            return self
-        return structs.replace(self, **fields)
+        for name, value in fields.items():
+            if getattr(self, name) is not value:
+                return structs.replace(self, **fields)
+        return self
 
 
 NO_RECORD = JobRecord()

@@ -285,8 +285,8 @@ class TrainingJob(msgspec.Struct, frozen=True, dict=True):
         Who has changed the number in the spec since then has the last word: the decision is dropped from the record,
         because the number that it was about may return. In a queue there are never more than the job has room for.
         """
-        job, missing = self._as_decided().with_memory(), self.without_room
-        if not has_job_queue or not missing:
+        job, missing = self._as_decided().with_memory(), self.without_room if has_job_queue else {}
+        if not missing:
             return job
         counts = {spec.type: spec.count - missing[spec.type] for spec in job.replicas if spec.type in missing}
         replicas = tuple(structs.replace(spec, count=counts.get(spec.type, spec.count)) for spec in job.replicas)
@@ -360,7 +360,8 @@ class TrainingJob(msgspec.Struct, frozen=True, dict=True):
         """The replica that stands for the job: the one that the job names, the chief, or worker 0."""
         if self.deciding:
             return self.deciding.type, self.deciding.index
-        return self.leader.type if self.leader else ReplicaType.WORKER, 0
+        leader = self.leader
+        return leader.type if leader else ReplicaType.WORKER, 0
 
     @property
     def clean_up_words(self) -> str:

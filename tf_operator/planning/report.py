@@ -332,13 +332,13 @@ def _first_failure(view: JobView, record: JobRecord) -> FirstFailure | None:
 
 
 def _counts(view: JobView, verdict: Verdict, kind: ReplicaType) -> ReplicaCounts:
-    replicas = view.of(kind)
+    up = [replica for replica in view.of(kind) if _is_up(replica)]
     counts = ReplicaCounts(
-        active=sum(_is_up(replica) for replica in replicas),
-        succeeded=sum(replica.is_completed for replica in replicas),
-        failed=sum(_has_failed(replica, verdict) for replica in replicas),
-        pending=sum(replica.outcome is PodState.PENDING for replica in replicas),
-        restarting=sum(_is_up(replica) and _waits_for_restart(replica) for replica in replicas),
+        active=len(up),
+        succeeded=sum([replica.is_completed for replica in view.of(kind)]),
+        failed=sum([_has_failed(replica, verdict) for replica in view.of(kind)]),
+        pending=sum([replica.outcome is PodState.PENDING for replica in view.of(kind)]),
+        restarting=sum(map(_waits_for_restart, up)),
     )
     if verdict.phase is Phase.SUCCEEDED:
         return structs.replace(counts, succeeded=counts.succeeded + counts.active, active=0, restarting=0)

@@ -15,7 +15,16 @@ from msgspec import structs
 
 from tf_operator import quantity
 from tf_operator.job.ranges import Indexes
-from tf_operator.job.record import ENDS, IDLE, JobPhase, JobRecord, ReplicaRecord, ReplicaType, RestartRecord
+from tf_operator.job.record import (
+    ENDS,
+    IDLE,
+    REPLICA_TYPES,
+    JobPhase,
+    JobRecord,
+    ReplicaRecord,
+    ReplicaType,
+    RestartRecord,
+)
 from tf_operator.planning import job_view, memory_growth, whole_job
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.pods import attempts, avoided_nodes
@@ -225,8 +234,8 @@ def _whole(moment: datetime) -> datetime:
 
 
 def _in_order(counts: Mapping[ReplicaType, ReplicaRecord]) -> dict[ReplicaType, ReplicaRecord]:
-    return {kind: counts[kind] for kind in ReplicaType if kind in counts}
+    return {kind: counts[kind] for kind in REPLICA_TYPES if kind in counts}
 
 
 def _place(key: tuple[ReplicaType, int]) -> tuple[int, int]:
-    return list(ReplicaType).index(key[0]), key[1]
+    return REPLICA_TYPES.index(key[0]), key[1]

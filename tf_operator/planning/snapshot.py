@@ -352,9 +352,10 @@ class Snapshot(msgspec.Struct, frozen=True):
 
     def changed(self, **fields: object) -> Self:
         """The same with these values; itself where it has them already."""
-        if all(getattr(self, name) is value for name, value in fields.items()):
-            return self
-        return structs.replace(self, **fields)
+        for name, value in fields.items():
+            if getattr(self, name) is not value:
+                return structs.replace(self, **fields)
+        return self
 
     @property
     def is_under_way(self) -> bool:

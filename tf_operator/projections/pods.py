@@ -107,7 +107,10 @@ _Styles = Mapping[tuple[str, str], Iterable[NameStyle]]
 
 def _replica(name: str, owner: Owner, styles: _Styles) -> tuple[ReplicaType, int] | None:
     owner_styles = styles[owner.api_version.rpartition("/")[0], owner.kind]
-    return next(filter(None, (naming.replica_of(owner.name, name, style) for style in owner_styles)), None)
+    for style in owner_styles:
+        if replica := naming.replica_of(owner.name, name, style):
+            return replica
+    return None
 
 
 def _pod(raw_pod: _RawPod, kind: Any, index: int, deciding: Mapping[str, str], core: ObjectMeta) -> Pod:  # noqa: ANN401

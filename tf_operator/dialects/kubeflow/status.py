@@ -16,13 +16,12 @@ from tf_operator.dialects.json_values import count_of, object_of, present, secon
 from tf_operator.dialects.kubeflow import conditions, words
 from tf_operator.dialects.kubeflow.conditions import Condition, Conditions, ConditionType
 from tf_operator.job.profile import AfterEnd
-from tf_operator.job.record import JobPhase, JobRecord, ReplicaRecord, ReplicaType
+from tf_operator.job.record import REPLICA_TYPES, JobPhase, JobRecord, ReplicaRecord, ReplicaType
 from tf_operator.job.report import JobReport, ReplicaCounts
 from tf_operator.meta import Body, objects_of, parse_time, text_of
 
 _NOTHING: Body = {}
 _TYPES: Final = frozenset(ConditionType)
-_REPLICA_TYPES: Final = frozenset(ReplicaType)
 _FIELDS: Final = frozenset(
     {
         "conditions",
@@ -76,7 +75,9 @@ def read(stored_status: object) -> JobRecord:
         clean_up_time=parse_time(body.get("cleanUpTime")),
         observed_generation=count_of(body, "observedGeneration"),
         replicas={
-            kind: codec.read_replica(replicas[kind]) for kind in ReplicaType if isinstance(replicas.get(kind), Mapping)
+            kind: codec.read_replica(replicas[kind])
+            for kind in REPLICA_TYPES
+            if kind in replicas and isinstance(replicas[kind], Mapping)
         },
         disruptions=count_of(body, "disruptions"),
         lost_seconds=seconds_of(body, "lostSeconds"),
@@ -171,7 +172,7 @@ def _replicas(report: JobReport, stored_counts: Body) -> dict[str, Any]:
         entry = object_of(stored_counts, kind)
         foreign = {name: value for name, value in entry.items() if name not in _COUNTS}
         counts[str(kind)] = _write_replica(report, kind, replica, entry=entry) | foreign
-    return counts | {name: value for name, value in stored_counts.items() if name not in _REPLICA_TYPES}
+    return counts | {name: value for name, value in stored_counts.items() if name not in REPLICA_TYPES}
 
 
 def _write_replica(report: JobReport, kind: ReplicaType, replica: ReplicaRecord, *, entry: Body) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from tf_operator.job.constants import GANG_SCHEDULER_ANNOTATION, GROUP, OWN_MANA
 from tf_operator.job.memory import OOMPolicy
 from tf_operator.job.profile import ExitCodes, Labels, Profile, RestartBy, Words
 from tf_operator.job.progress import HangAction, ProgressPolicy
-from tf_operator.job.record import ReplicaType
+from tf_operator.job.record import REPLICA_TYPES, ReplicaType
 from tf_operator.job.report import JobReport
 from tf_operator.job.training_job import (
     CleanPodPolicy,
@@ -141,7 +141,7 @@ def _read_replicas(spec: Fields) -> tuple[ReplicaSpec, ...]:
             specs.wrong(key, f"is {kind} again, in another letter case")
         else:
             replicas[kind] = _read_replica(kind, specs, key)
-    return tuple(replicas[kind] for kind in ReplicaType if kind in replicas)
+    return tuple(replicas[kind] for kind in REPLICA_TYPES if kind in replicas)
 
 
 def _read_replica(kind: ReplicaType, specs: Fields, key: str) -> ReplicaSpec:

@@ -21,7 +21,7 @@ from tf_operator.job.profile import Profile, RestartBy
 from tf_operator.job.record import ReplicaType
 from tf_operator.job.templates import main_containers, main_ports
 from tf_operator.job.training_job import NetworkPolicyMode, Override, ReplicaSpec, TrainingJob
-from tf_operator.meta import Body, GroupVersionResource, labels_of, list_of, mapping_of, metadata_of
+from tf_operator.meta import MAPPINGS, Body, GroupVersionResource, labels_of, list_of, mapping_of, metadata_of
 from tf_operator.planning.actions import Create, Stage
 from tf_operator.planning.bodies import (
     cluster_spec,
@@ -174,7 +174,7 @@ class ChildBuilder:
 
     def _configure(self, container: object, config: str) -> object:
         """The container with TF_CONFIG, if it is the one that decides; a user's own TF_CONFIG stays."""
-        if not isinstance(container, Mapping) or container.get("name") != self.job.profile.container:
+        if not isinstance(container, MAPPINGS) or container.get("name") != self.job.profile.container:
             return container
         env = container.get("env") or []
         if not isinstance(env, list) or has_own_tf_config(container):
@@ -200,7 +200,7 @@ def _explaining_failures(pod: dict[str, Any], container: str) -> dict[str, Any]:
     lists = {
         "initContainers": [_falling_back(entry) for entry in list_of(pod.get("initContainers"))],
         "containers": [
-            _falling_back(entry) if isinstance(entry, Mapping) and entry.get("name") == container else entry
+            _falling_back(entry) if isinstance(entry, MAPPINGS) and entry.get("name") == container else entry
             for entry in list_of(pod.get("containers"))
         ],
     }
@@ -208,7 +208,7 @@ def _explaining_failures(pod: dict[str, Any], container: str) -> dict[str, Any]:
 
 
 def _falling_back(container: object) -> object:
-    if not isinstance(container, Mapping) or container.get(_MESSAGE_POLICY):
+    if not isinstance(container, MAPPINGS) or container.get(_MESSAGE_POLICY):
         return container
     return {**container, _MESSAGE_POLICY: "FallbackToLogsOnError"}
 
@@ -221,7 +221,7 @@ def _override(pod: dict[str, Any], change: Override, container: str) -> dict[str
     elements = pod.get("containers")
     containers = [
         {name: value for name, value in entry.items() if name not in probes} | fields
-        if isinstance(entry, Mapping) and entry.get("name") == container
+        if isinstance(entry, MAPPINGS) and entry.get("name") == container
         else entry
         for entry in (elements if isinstance(elements, list) else ())
     ]
@@ -232,7 +232,7 @@ def _override(pod: dict[str, Any], change: Override, container: str) -> dict[str
 def has_own_tf_config(container: Body) -> bool:
     env = container.get("env")
     entries = env if isinstance(env, list) else []
-    return any(isinstance(entry, Mapping) and entry.get("name") == constants.TF_CONFIG for entry in entries)
+    return any(isinstance(entry, MAPPINGS) and entry.get("name") == constants.TF_CONFIG for entry in entries)
 
 
 def types_with_own_tf_config(job: TrainingJob) -> list[ReplicaType]:

@@ -75,8 +75,8 @@ def _actions(child: _Child, *, has_ended: bool) -> Iterator[Action]:
 
 def creations(snapshot: Snapshot) -> Iterator[Create]:
     """The objects without which no pod may be made, as far as they are not there."""
-    for child in _children(snapshot, is_active=True):
-        if child.kind.is_needed and child.spec is not None and child.state.current is None:
+    for child in _needed(snapshot):
+        if child.spec is not None and child.state.current is None:
             yield _creation(child, child.spec, Stage.DEPENDENCIES)
 
 
@@ -101,7 +101,9 @@ def awaited(snapshot: Snapshot) -> str:
 
 
 def _needed(snapshot: Snapshot) -> Iterator[_Child]:
-    return (child for child in _children(snapshot, is_active=True) if child.kind.is_needed and child.spec is not None)
+    for kind, state in snapshot.extras.items():
+        if kind.is_needed and (spec := kind.spec(snapshot.job)) is not None:
+            yield _Child(kind, spec, state, snapshot)
 
 
 def _creation(child: _Child, spec: Body, stage: Stage) -> Create:

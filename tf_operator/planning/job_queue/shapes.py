@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from tf_operator import quantity
-from tf_operator.meta import Body, objects_of
+from tf_operator.meta import Body, mapping_of, objects_of
 
 Amounts = tuple[tuple[str, int], ...]
 """Resources with thousandths of their units, sorted by name, without zeros."""
@@ -20,7 +20,6 @@ PODS: Final = "pods"
 ONE: Final = 1000
 MOST_RULES: Final = 1000
 """Rules about nodes of one namespace's waiting jobs that are looked at: each is compared with each node."""
-_NOTHING: Final[Body] = {}
 _NAME_FIELD: Final = "metadata.name"
 
 
@@ -168,14 +167,12 @@ def _of_container(container: Body) -> dict[str, int]:
 
 
 def _resources(body: Body) -> Body:
-    resources = body.get("resources")
-    return resources if isinstance(resources, Mapping) else _NOTHING
+    return mapping_of(body.get("resources"))
 
 
 def _amounts(resources: object) -> dict[str, int]:
-    if not isinstance(resources, Mapping):
-        return {}
-    return {str(name): amount for name, value in resources.items() if (amount := _thousandths(str(value))) is not None}
+    quantities = mapping_of(resources).items()
+    return {str(name): amount for name, value in quantities if (amount := _thousandths(str(value))) is not None}
 
 
 @lru_cache(maxsize=4096)
@@ -194,8 +191,7 @@ def _sum(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
 
 
 def _places(pod: Body) -> Places:
-    selector = pod.get("nodeSelector")
-    labels = selector if isinstance(selector, Mapping) else _NOTHING
+    labels = mapping_of(pod.get("nodeSelector"))
     return Places(
         selector=tuple(sorted((str(key), str(value)) for key, value in labels.items())),
         terms=_terms(pod),

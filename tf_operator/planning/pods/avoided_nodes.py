@@ -153,12 +153,14 @@ def avoiding(pod: dict[str, Any], nodes: Iterable[str]) -> dict[str, Any]:
     API server.
     """
     exclusions = [{"key": _NAME, "operator": "NotIn", "values": [node]} for node in nodes]
+    if not exclusions:
+        return pod
     affinity = pod.get("affinity") or {}
     of_nodes = mapping_of(affinity).get("nodeAffinity") or {}
     affinity_required = mapping_of(of_nodes).get(_REQUIRED)
     terms = [{}] if affinity_required is None else mapping_of(affinity_required).get("nodeSelectorTerms")
     is_understood = all(isinstance(part, dict) for part in (affinity, of_nodes, affinity_required or {}))
-    if not exclusions or not is_understood or not isinstance(terms, list) or fixed_by(pod):
+    if not is_understood or not isinstance(terms, list) or fixed_by(pod):
         return pod
     new_terms = [_exclude_nodes(term, exclusions, accepts_none=affinity_required is not None) for term in terms]
     affinity_required = {**(affinity_required or {}), "nodeSelectorTerms": new_terms}
@@ -200,6 +202,8 @@ def without_effect(job: TrainingJob, settings: Settings) -> str:
 
 def _limit(job: TrainingJob, settings: Settings) -> int | None:
     """After how many failures a node is avoided; ``None`` where no pod could be kept away from it."""
+    if job.run_policy.avoid_after is None:
+        return None
     has_choice = not settings.has_one_node and not all(fixed_by(templates.pod_of(spec)) for spec in job.replicas)
     return job.run_policy.avoid_after if has_choice else None
 
