@@ -103,7 +103,7 @@ class Planner:
         return self.status_number(_moved(self.statuses[number], lambda moment: moment - timedelta(seconds=seconds)))
 
     def _settled(self, status: Json) -> Json:
-        status = _without_times(status)
+        status = without_usage(status)
         if self.bound.is_timed:
             return dict(_moved(status, lambda moment: max(moment, NOW - _LONGEST)))
         moments: set[datetime] = set()
@@ -260,10 +260,10 @@ def _memory(name: str, job: TrainingJob) -> str:
     return job.record.of(ReplicaType(_place(name, job)[0])).memory
 
 
-def _without_times(value: Json) -> Json:
+def without_usage(value: Json) -> Json:
     """A status without what was used and lost: that grows for ever, and decides nothing."""
     return {
-        name: _without_times(entry) if isinstance(entry, dict) else entry
+        name: without_usage(entry) if isinstance(entry, dict) else entry
         for name, entry in value.items()
         if name not in {"runSeconds", "lostSeconds", "usage"}
     }

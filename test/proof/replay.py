@@ -25,7 +25,7 @@ from lab.control_plane.plane import ControlPlane
 from proof import bounds, world
 from proof.bounds import Bound
 from proof.engine import Break, Move
-from proof.planner import DELETE_JOB, DELETE_POD, DELETE_SERVICES, MAKE_POD, MAKE_SERVICE, STORE, Step
+from proof.planner import DELETE_JOB, DELETE_POD, DELETE_SERVICES, MAKE_POD, MAKE_SERVICE, STORE, Step, without_usage
 from proof.pods import JOB, PodState
 from proof.stage import Stage
 from proof.world import NOTHING, JobWorld, State
@@ -313,7 +313,7 @@ def _gist(status: Body) -> Json:
         [entry.get(field) for field in ("type", "status", "reason")] for entry in status.get("conditions", ())
     ]
     counts = {name: status[name] for name in ("restarts", "disruptions", "replicaStatuses") if status.get(name)}
-    return {"conditions": conditions, **counts}
+    return {"conditions": conditions, **without_usage(counts)}
 
 
 @contextmanager
