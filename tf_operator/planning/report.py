@@ -102,12 +102,12 @@ def is_progress(view: JobView, old: JobRecord, new: JobRecord) -> bool:
         and not (old.is_idle or new.is_idle)
         and not any(replica.departed and replica.is_completed for replica in view.replicas)
         and not any(_has_surplus(old.of(spec.type), spec.count) for spec in specs)
-        and (old.restarts, old.disruptions) == (new.restarts, new.disruptions)
+        and old.restarts == new.restarts
+        and old.disruptions == new.disruptions
         and old.restart_records == new.restart_records
         and old.avoided_nodes == new.avoided_nodes
         and old.queue == new.queue
         and old.elastic == new.elastic
-        and old.progress == new.progress  # it has waited for its turn
         and not any(change.replaces_pods for change in view.resizes)
         and not any(_makes_other_pods(old.of(kind), replica) for kind, replica in new.replicas.items())
     )

@@ -16,6 +16,7 @@ from tf_operator.controller.controller import Controller
 from tf_operator.controller.metrics_hooks import ReconcileInstruments
 from tf_operator.controller.result import DONE, Turn
 from tf_operator.dialects.kubeflow import v1
+from tf_operator.job.progress import Progress
 from tf_operator.job.record import JobPhase
 from tf_operator.job.tensorboard import RESOURCE
 from tf_operator.machinery.cache.consistency import OwnerKey
@@ -61,6 +62,17 @@ async def test_progress_within_half_a_second_is_one_write(harness):
 
     assert harness.api.calls == ["patch tfjobs.kubeflow.org j/status"]
     assert harness.job["status"]["replicaStatuses"]["Worker"]["active"] == 3
+
+
+async def test_what_a_program_reported_has_waited_for_its_turn_and_waits_for_no_other_progress(harness):
+    await harness.settle()
+    harness.set_pod("j-worker-0", phase="Running")
+    harness.sync()
+    harness.notes.progress_reports.add(harness.job["metadata"]["uid"], Progress(step=3))
+    await harness.reconcile()
+
+    assert harness.job["status"]["trainerStatus"]["step"] == 3
+    assert harness.job["status"]["replicaStatuses"]["Worker"]["active"] == 1
 
 
 async def test_a_status_that_waits_is_not_worked_out():

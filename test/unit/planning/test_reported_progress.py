@@ -53,10 +53,3 @@ def test_for_a_report_that_is_stored_nothing_is_done():
     for seen, known in ((snapshot, record.changed(progress=LATEST)), (silent, record)):
         assert reported_progress.waiting(seen, known) is None
         assert reported_progress.due(seen, known) is None
-
-
-@pytest.mark.parametrize(("due", "is_stored_first"), [(MORNING, True), (MORNING + SECOND, False)])
-def test_a_report_has_waited_for_its_turn_and_waits_for_no_other_progress(due, is_stored_first):
-    snapshot, _ = observed(due)
-
-    assert make_plan(snapshot).status_first is is_stored_first

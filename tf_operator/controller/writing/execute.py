@@ -89,7 +89,7 @@ class Executor:
                 if stop is Stop.CHANGED:
                     return NOW
             elif isinstance(step, StoreStatus) and step.is_progress:
-                waits = self.api.progress_waits(job)
+                waits = 0.0 if step.has_waited else self.api.progress_waits(job)
                 wait = max(waits, UNFINISHED_WAITS) if stop else waits
                 confirmed = await self._confirm(snapshot, plan, collected_for=wait)
             elif isinstance(step, StoreStatus):

@@ -30,6 +30,8 @@ class StoreStatus(msgspec.Struct, frozen=True):
 
     is_progress: bool = False
     """It may wait for more of it, and is stored although what comes before it fails."""
+    has_waited: bool = False
+    """It has what a program reported, which has waited for its turn: it is not to wait for more."""
 
 
 class Act(msgspec.Struct, frozen=True):
@@ -50,8 +52,12 @@ def steps(plan: Plan) -> tuple[Step, ...]:
         return (ResumeJob(),)
     stages = [(stage, tuple(action for action in plan.actions if action.stage is stage)) for stage in _STAGES]
     act = Act(tuple((stage, actions) for stage, actions in stages if actions))
-    status = StoreStatus(is_progress=not plan.status_first)
+    status = StoreStatus(is_progress=not plan.status_first, has_waited=_has_report(plan))
     return (status, act) if plan.status_first else (act, status)
+
+
+def _has_report(plan: Plan) -> bool:
+    return plan.report is not None and plan.report.record.progress != plan.report.job.record.progress
 
 
 def after_failure(left: Sequence[Step]) -> tuple[StoreStatus, ...]:

@@ -58,6 +58,8 @@ class AcceptedConnection:
         self.protocol: asyncio.BaseProtocol | None = None
         """As soon as it has sent something."""
         self.transport: asyncio.Transport | None = None
+        self.attaching: asyncio.Task[None] | None = None
+        """What gives it a transport, and must not be cancelled: uvloop would never tell the protocol that it ended."""
         self.stage = ConnectionStage.SILENT
         self.claim = Claim.NONE
         self.is_idle = False
@@ -68,7 +70,9 @@ class AcceptedConnection:
 
     def close(self) -> None:
         """Close it now, whatever has not been sent."""
-        if self.transport is None:
+        if self.attaching and not self.attaching.done():
+            self.attaching.add_done_callback(lambda _: self.close())
+        elif self.transport is None:
             self.sock.close()
         elif not self.is_closed.is_set():
             sockets.abort(self.transport)
@@ -166,8 +170,12 @@ class Connections:
             sock.close()
             return
         self._places.take(connection)
-        self._limit(connection, self._policy.request_within)
-        asyncio.get_running_loop().add_reader(sock.fileno(), self._begin, connection)
+        try:
+            asyncio.get_running_loop().add_reader(sock.fileno(), self._begin, connection)
+        except OSError:  # the system watches no more
+            self._remove(connection)
+        else:
+            self._limit(connection, self._policy.request_within)
 
     def _begin(self, connection: AcceptedConnection) -> None:
         """It has sent something, or has gone."""
@@ -288,9 +296,17 @@ class Connections:
             connection.transport = tls
             await tls.shake_hands()
             return
+        connection.attaching = self._tasks.create_task(_attach(connection, protocol))
+        await asyncio.shield(connection.attaching)
+
+
+async def _attach(connection: AcceptedConnection, protocol: asyncio.BaseProtocol) -> None:
+    try:
         connection.transport, _ = await asyncio.get_running_loop().connect_accepted_socket(
             lambda: protocol, connection.sock
         )
+    except OSError:  # it broke before
+        connection.is_closed.set()
 
 
 def _client_of(sock: socket.socket) -> str:

@@ -7,13 +7,12 @@ they are after all others. So the kubelet has the time to send its request, what
 clients would have a healthy process restarted. A connection that is proved to carry the requests of many clients is no
 greed of its address, and makes room last.
 
-Ten thousand clients that connect and say nothing must not take the time of those that do: who makes room is found
-without a look at all who have a place.
+Ten thousand clients that connect and say nothing must not take the time of those that do. So who makes room is found
+without a look at all who have a place, unless a client has too many, whose oldest is looked for.
 """
 
 import enum
 from collections import defaultdict
-from itertools import count
 from typing import Final, Generic, Protocol, TypeVar
 
 
@@ -48,7 +47,8 @@ class PlaceHolder(Protocol):
     claim: Claim
 
 
-_NO_REQUEST: Final = (ConnectionStage.SILENT, ConnectionStage.WAITING)
+_NO_REQUEST: Final = frozenset({ConnectionStage.SILENT, ConnectionStage.WAITING})
+"""In one row, and a first byte changes no place in it: else a volley of them would put all others in front."""
 H = TypeVar("H", bound=PlaceHolder)
 
 
@@ -57,18 +57,17 @@ class ConnectionPlaces(Generic[H]):
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._numbers = count()
-        self._held: dict[tuple[ConnectionStage, Claim], dict[H, int]] = {
-            (stage, claim): {} for stage in ConnectionStage for claim in Claim
+        self._rows: dict[tuple[ConnectionStage, Claim], dict[H, None]] = {
+            (stage, claim): {} for stage in ConnectionStage if stage is not ConnectionStage.SILENT for claim in Claim
         }
-        """From the oldest to the latest, with a number that is lower for the older one of two."""
+        """Each from the oldest to the latest."""
         self._clients = _Clients()
 
     def __len__(self) -> int:
-        return sum(map(len, self._held.values()))
+        return sum(map(len, self._rows.values()))
 
     def __contains__(self, holder: H) -> bool:
-        return holder in self._held[holder.stage, holder.claim]
+        return holder in self._row_of(holder)
 
     @property
     def all_taken(self) -> bool:
@@ -76,45 +75,42 @@ class ConnectionPlaces(Generic[H]):
 
     def held(self, *stages: ConnectionStage) -> list[H]:
         """Those that are so far."""
-        return [holder for stage in stages for claim in Claim for holder in self._held[stage, claim]]
+        return [holder for row in self._rows.values() for holder in row if holder.stage in stages]
 
     def take(self, holder: H) -> None:
-        self._held[holder.stage, holder.claim][holder] = next(self._numbers)
+        self._row_of(holder)[holder] = None
         self._clients.add(holder.client)
 
     def leave(self, holder: H) -> None:
-        del self._held[holder.stage, holder.claim][holder]
+        del self._row_of(holder)[holder]
         if holder.claim is not Claim.SHARED:
             self._clients.remove(holder.client)
 
     def move(self, holder: H, stage: ConnectionStage, claim: Claim = Claim.NONE) -> None:
-        """It is so far now, and the latest of those; a claim never falls."""
-        del self._held[holder.stage, holder.claim][holder]
+        """It is so far now, and the latest of those if it was not there before; a claim never falls."""
         if claim is Claim.SHARED and holder.claim is not Claim.SHARED:
             self._clients.remove(holder.client)
+        old = self._row_of(holder)
         holder.stage, holder.claim = stage, max(claim, holder.claim)
-        self._held[holder.stage, holder.claim][holder] = next(self._numbers)
+        if (row := self._row_of(holder)) is not old:
+            del old[holder]
+            row[holder] = None
 
     def least_claim(self, client: str) -> H | None:
         """The one that has to make room for this client, if any has."""
         greediest, most = self._clients.greediest()
         only = greediest if most > self._clients.count(client) + 1 else None
-        without_request = sum(len(self._held[stage, claim]) for stage in _NO_REQUEST for claim in Claim)
-        order = [_NO_REQUEST, (ConnectionStage.SENDING,)]
-        if without_request < self._most // 2:
+        order = [ConnectionStage.WAITING, ConnectionStage.SENDING]
+        if sum(len(self._rows[ConnectionStage.WAITING, claim]) for claim in Claim) < self._most // 2:
             order.reverse()
         if only is not None:
-            order.append((ConnectionStage.PREPARING,))
-        for stages in order:
-            for claim in Claim:
-                oldest = [each for stage in stages if (each := self._oldest(stage, claim, only))]
-                if oldest:
-                    return min(oldest, key=lambda each: self._held[each.stage, each.claim][each])
-        return None
+            order.append(ConnectionStage.PREPARING)
+        rows = (self._rows[stage, claim] for stage in order for claim in Claim)
+        return next((holder for row in rows for holder in row if only in {None, holder.client}), None)
 
-    def _oldest(self, stage: ConnectionStage, claim: Claim, client: str | None) -> H | None:
-        """Of this client, or of all."""
-        return next((each for each in self._held[stage, claim] if client in {None, each.client}), None)
+    def _row_of(self, holder: H) -> dict[H, None]:
+        stage = ConnectionStage.WAITING if holder.stage in _NO_REQUEST else holder.stage
+        return self._rows[stage, holder.claim]
 
 
 class _Clients:

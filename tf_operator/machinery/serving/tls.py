@@ -16,6 +16,8 @@ LARGEST_RECORD: Final = 16 * 1024
 """Of TLS: what is read at once leaves nothing in OpenSSL, of which the loop would not know."""
 MOST_UNSENT: Final = 64 * 1024
 """Bytes that wait for a client that reads slowly, before who writes has to wait, too."""
+_MOST_READS: Final = 8
+"""Records that are read at once: who sends fast leaves the loop to others in between."""
 CLOSED_WITHIN: Final = 1.0
 """Seconds for which a client that is still sending is read after the last byte to it: or the reply might be lost."""
 
@@ -99,20 +101,24 @@ class TlsTransport(asyncio.Transport):
     # What the loop calls.
 
     def _on_readable(self) -> None:
-        try:
-            if not self._is_open:
-                self._socket.do_handshake()
-                self._begin()
-            data = self._socket.recv(LARGEST_RECORD)
-        except ssl.SSLWantReadError:
-            return
-        except ssl.SSLWantWriteError:  # of its own: a part of the handshake, or of an exchange of keys
-            self._wait_for_room()
-            return
-        except OSError as error:
-            self._end(error)
-            return
-        self._pass_on(data)
+        # Until nothing is left: uvloop reports a connection that was reset behind what it has sent only once.
+        for _ in range(_MOST_READS):
+            try:
+                if not self._is_open:
+                    self._socket.do_handshake()
+                    self._begin()
+                data = self._socket.recv(LARGEST_RECORD)
+            except ssl.SSLWantReadError:
+                return
+            except ssl.SSLWantWriteError:  # of its own: a part of the handshake, or of an exchange of keys
+                self._wait_for_room()
+                return
+            except OSError as error:
+                self._end(error)
+                return
+            self._pass_on(data)
+            if not data or self._is_paused or self._is_closing or self._waits_for_room:
+                return
 
     def _pass_on(self, data: bytes) -> None:
         try:

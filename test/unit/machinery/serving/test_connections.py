@@ -1,13 +1,16 @@
 """Which connections may stay, which make room, and when one has lasted for too long."""
 
 import asyncio
+import errno
 import socket
 import ssl
 from contextlib import suppress
 from dataclasses import replace
 
 import pytest
+import uvloop
 
+from tf_operator.machinery.clock import SystemClock
 from tf_operator.machinery.serving import connections
 from tf_operator.machinery.serving.connections import (
     HANDSHAKES_AT_ONCE,
@@ -115,6 +118,62 @@ async def test_one_that_has_sent_nothing_costs_its_socket_only_and_makes_room_in
 
     assert await connected(clock, served) == [False, True, True]
     assert len(served.protocols) == 1
+
+
+async def test_a_first_byte_makes_a_connection_no_younger_than_those_that_came_after_it(served, clock):
+    older = served.connect_silently()
+    await served.connect()
+    older.socket.send(b"P")
+    await turns()
+    served.connect_silently()
+
+    assert await connected(clock, served) == [False, True, True]
+
+
+async def test_one_that_the_system_cannot_watch_is_closed_and_the_next_is_served(served, clock, monkeypatch):
+    def fail(*_):
+        raise OSError(errno.ENOSPC, "no space")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(asyncio.get_running_loop(), "add_reader", fail)
+        served.connect_silently()
+        assert len(served.open) == 0
+    await served.connect()
+
+    assert await connected(clock, served) == [False, True]
+
+
+@pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+@pytest.mark.parametrize("turns", range(5))
+def test_a_protocol_hears_of_the_end_of_a_connection_that_is_closed_while_it_begins(loop, turns):
+    calls = []
+
+    class Told(asyncio.Protocol):
+        def connection_made(self, _transport):
+            calls.append("made")
+
+        def connection_lost(self, _error):
+            calls.append("lost")
+
+    async def main():
+        async with asyncio.TaskGroup() as tasks:
+            served = Connections(Told, POLICY, SystemClock(), tasks=tasks)
+            accepted, client = socket.socketpair()
+            accepted.setblocking(False)
+            served.add(accepted)
+            client.send(b"P")
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            served.close_all()
+            for _ in range(5):
+                await asyncio.sleep(0)
+        client.settimeout(1)
+        with client, suppress(ConnectionResetError):
+            assert client.recv(2) == b""
+
+    with asyncio.Runner(loop_factory=loop) as runner:
+        runner.run(main())
+    assert calls in ([], ["made", "lost"])
 
 
 async def test_one_whose_reply_is_being_sent_makes_room_when_all_have_asked(served, clock):

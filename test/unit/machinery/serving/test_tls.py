@@ -3,10 +3,14 @@
 import asyncio
 import socket
 import ssl
+import struct
+import threading
 from contextlib import suppress
 
 import pytest
+import uvloop
 
+from tf_operator.machinery.clock import SystemClock
 from tf_operator.machinery.serving.tls import CLOSED_WITHIN, MOST_UNSENT, TlsTransport
 
 LONG = bytes(range(256)) * 8192
@@ -298,3 +302,33 @@ async def test_a_bug_of_a_protocol_ends_its_connection(connection, caplog):
 
     (record,) = caplog.records
     assert record.exc_info[0] is KeyError
+
+
+@pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def test_a_reset_right_behind_what_was_sent_is_heard_of(authority, tls, loop):
+    """Of an error uvloop tells once, and watches the connection no more."""
+    trust, is_shaken = ssl.create_default_context(), threading.Event()
+    authority.configure_trust(trust)
+
+    def send_and_reset(address):
+        with trust.wrap_socket(socket.create_connection(address), server_hostname="127.0.0.1") as client:
+            is_shaken.wait()
+            client.sendall(b"the beginning of a request")
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    async def main():
+        protocol = Protocol()
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            client = threading.Thread(target=send_and_reset, args=(listener.getsockname(),))
+            client.start()
+            accepted, _ = listener.accept()
+            accepted.setblocking(False)
+            await TlsTransport(accepted, tls, protocol, clock=SystemClock()).shake_hands()
+            is_shaken.set()
+            client.join()  # the loop sees both at once
+        for _ in range(5):
+            await asyncio.sleep(0)
+        return protocol.received, protocol.calls
+
+    with asyncio.Runner(loop_factory=loop) as runner:
+        assert runner.run(main()) == (b"the beginning of a request", ["eof", "lost"])
