@@ -59,6 +59,10 @@ class Create(msgspec.Struct, frozen=True):
             return NotImplemented
         return super(Create, structs.replace(self, body=other.body)).__eq__(other)
 
+    def __ne__(self, other: object) -> bool:
+        """A struct's own would compare all."""
+        return not self == other
+
     def __hash__(self) -> int:
         return hash((self.resource, self.name))
 

@@ -12,7 +12,7 @@ from support.jobs.snapshots import snapshot_of
 from tf_operator.job.record import ReplicaType
 from tf_operator.meta import rfc3339
 from tf_operator.planning import job_view, plan
-from tf_operator.planning.actions import Stage
+from tf_operator.planning.actions import Create, Stage
 from tf_operator.planning.bodies import children, cluster_spec
 from tf_operator.planning.pods import pod_needs, pod_state
 from tf_operator.planning.snapshot import MainContainer, Pod, Service, Settings
@@ -418,3 +418,12 @@ def test_a_job_with_too_many_rules_about_nodes_for_the_queue_says_so():
     simulator.settle()
 
     assert "Its pods have 1001 rules about nodes" in simulator.status["conditions"][-1]["message"]
+
+
+def test_creates_of_the_same_child_are_equal_however_its_body_is_made():
+    first, second = (Create(children.PODS, "p", "pod p", lambda body=body: body, Stage.PODS) for body in ({}, {}))
+
+    assert len({first, second}) == 1
+    assert (first == second, first != second) == (True, False)
+    assert first != Create(children.PODS, "other", "pod p", first.body, Stage.PODS)
+    assert (first == "p", first != "p") == (False, True)
