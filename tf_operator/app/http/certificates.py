@@ -153,7 +153,7 @@ def _expiry_of(certificate: Path) -> datetime | None:
 def _server_context(certificate: str, key: str | None = None) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    # Tickets are for who comes back, which no client here does: Go's, Python's and Prometheus' shake hands each time.
+    # Session tickets are for clients that resume, and none does: those of Go and Python shake hands each time.
     context.num_tickets = 0
     # An encrypted key would make OpenSSL ask the terminal; an empty password makes it an error.
     context.load_cert_chain(certificate, key, password="")

@@ -26,8 +26,8 @@ from tf_operator.planning.snapshot import Hearing, ReportedProgress
 HEARD_WITHIN: Final = 600.0
 """Seconds before a program fell silent in which another one must have reported to be compared with it."""
 TURN_TAKEN: Final = 5.0
-"""Seconds before something is due in which it gets its turn. A report comes in each five seconds: so the job is
-reconciled when it may be stored, and not first when it is due, only to hear that others are."""
+"""A report gets its turn up to so many seconds before it is due. Reports come every five seconds, so the job is
+reconciled once, when its report may be stored, and not before, only to find that others come first."""
 COMPARED_EVERY: Final = 1.0
 """Seconds for which all programs are compared with the same picture: each look at ten thousand jobs reads them all."""
 

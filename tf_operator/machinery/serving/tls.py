@@ -34,7 +34,7 @@ class TlsTransport(asyncio.Transport):
         self._protocol = protocol
         self._socket = context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
         self._number = self._socket.fileno()
-        """By which the loop watches it: asked about an object that it does not watch, it spells it for an error."""
+        """For the loop: given a socket that it does not watch, asyncio formats it for an error that nobody sees."""
         self._info = {"peername": self._socket.getpeername(), "socket": self._socket, "sslcontext": context}
         self._handshake_done: asyncio.Future[None] = self._loop.create_future()
         self._is_open = False

@@ -114,9 +114,9 @@ async def test_work_that_a_stuck_loop_has_not_begun_in_time_is_never_done(regist
     async def work():
         begun.append(1)
 
-    ask, job = (monitor.run, work) if way == "run" else (monitor.call, lambda: begun.append(1))
+    ask, act = (monitor.run, work) if way == "run" else (monitor.call, lambda: begun.append(1))
     with ThreadPoolExecutor() as other:  # while this loop waits for it, it is stuck
-        assert other.submit(lambda: asyncio.run(ask(job, within=5))).result() is None
+        assert other.submit(lambda: asyncio.run(ask(act, within=5))).result() is None
     await clock.idle()
 
     assert begun == []
