@@ -18,6 +18,8 @@ _MOST_TURNS = 100_000
 
 
 class FakeTimer:
+    __slots__ = ("_callback",)
+
     def __init__(self, callback: Callable[[], object]) -> None:
         self._callback: Callable[[], object] | None = callback
 
@@ -40,11 +42,15 @@ class FakeClock(Clock):
     def __init__(self, start: datetime = datetime(2026, 1, 1, tzinfo=UTC)) -> None:
         self._monotonic = 1000.0  # not zero: a deadline of 0 must not look like one that is due
         self._wall_at_zero = start - timedelta(seconds=self._monotonic)
+        self._read_at, self._read = 0.0, start
         self._timers: list[tuple[float, int, FakeTimer]] = []
         self._order = count()
 
     def now(self) -> datetime:
-        return self._wall_at_zero + timedelta(seconds=self._monotonic)
+        # Read several times in most moments.
+        if self._read_at != self._monotonic:
+            self._read_at, self._read = self._monotonic, self._wall_at_zero + timedelta(seconds=self._monotonic)
+        return self._read
 
     def monotonic(self) -> float:
         return self._monotonic
@@ -52,12 +58,17 @@ class FakeClock(Clock):
     def call_at(self, when: float, callback: Callable[[], object]) -> FakeTimer:
         """Run ``callback`` when an ``advance`` reaches ``when``; what is past runs at the next one."""
         timer = FakeTimer(callback)
-        heapq.heappush(self._timers, (when, next(self._order), timer))
+        self.start(timer, when)
         return timer
+
+    def start(self, timer: FakeTimer, when: float) -> None:
+        """As ``call_at``, for a timer that somebody else has made."""
+        heapq.heappush(self._timers, (when, next(self._order), timer))
 
     def set_wall(self, moment: datetime) -> None:
         """Jump the wall clock, as an administrator or a resumed machine does; monotonic time stays."""
         self._wall_at_zero = moment - timedelta(seconds=self._monotonic)
+        self._read_at = 0.0
 
     @property
     def pending(self) -> int:

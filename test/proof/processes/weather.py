@@ -101,7 +101,8 @@ class Network(Edge):
     async def _travel(self) -> None:
         if self.slowness:
             await self._clock.sleep(self._chance.random() ** 3 * self.slowness)
-        await self._flows.wait()
+        if not self._flows.is_set():
+            await self._flows.wait()
         if self.refuses:
             raise errors.Unreachable("no route to host")
 

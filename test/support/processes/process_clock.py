@@ -3,21 +3,25 @@
 import random
 from collections.abc import Callable
 from datetime import datetime
-from typing import NamedTuple
 
 from support.fake_clock import FakeClock, FakeTimer
 from tf_operator.machinery.clock import Clock, Timer
 
 
-class _Timers(NamedTuple):
-    """Of the process and of the world: an event loop does not run what was cancelled before, however late it is."""
+class _Timer(FakeTimer):
+    """Waits for its process, too: an event loop does not run what was cancelled before, however late it is."""
 
-    own: FakeTimer
-    world: FakeTimer
+    __slots__ = ("_clock",)
 
-    def cancel(self) -> None:
-        for timer in self:
-            timer.cancel()
+    def __init__(self, clock: "ProcessClock", callback: Callable[[], object]) -> None:
+        super().__init__(callback)
+        self._clock = clock
+
+    def fire(self) -> None:
+        if self._clock.is_stopped and self.is_live:
+            self._clock.run(super().fire)
+        else:
+            super().fire()
 
 
 class ProcessClock(Clock):
@@ -26,6 +30,7 @@ class ProcessClock(Clock):
     def __init__(self, world: FakeClock, rate: float = 1.0) -> None:
         self._world = world
         self._rate = rate
+        self._world_time = world.monotonic
         self._began = world.monotonic()
         self._held_back: list[Callable[[], object]] = []
         self.is_stopped = False
@@ -34,12 +39,14 @@ class ProcessClock(Clock):
         return self._world.now()
 
     def monotonic(self) -> float:
-        return 5e5 + (self._world.monotonic() - self._began) * self._rate
+        return 5e5 + (self._world_time() - self._began) * self._rate
 
     def call_at(self, when: float, callback: Callable[[], object]) -> Timer:
-        seconds = max(0.0, (when - self.monotonic()) / self._rate)
-        own = FakeTimer(callback)
-        return _Timers(own, self._world.call_at(self._world.monotonic() + seconds, lambda: self.run(own.fire)))
+        now = self._world_time()
+        seconds = max(0.0, (when - (5e5 + (now - self._began) * self._rate)) / self._rate)
+        timer = _Timer(self, callback)
+        self._world.start(timer, now + seconds)
+        return timer
 
     def run(self, callback: Callable[[], object]) -> None:
         """Run something of this process now, or when it is continued."""
