@@ -4,7 +4,7 @@ An error is an ``ApiFailure`` inside the package, and a Status outside of it.
 """
 
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -55,12 +55,11 @@ class ApiFailure(Exception):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(msgspec.Struct, frozen=True):
     code: int
     body: bytes
     content_type: str = JSON
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = {}
     """Beside the content type: ``Warning``, ``Retry-After`` ..."""
     content: Mapping[str, Any] | None = None
     """What the body says, if it was made for this answer: it may still be sent in another form."""

@@ -8,7 +8,7 @@ with what is stored (garbage collection, the end of namespaces) is a step of its
 server decides when.
 """
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -86,7 +86,7 @@ class ApiServer:
     def handle(self, request: Request) -> Response | WatchStream:
         """Answer a request. An error is a Status, too; this never raises."""
         answer = self.begin(request)
-        if not isinstance(answer, Generator):
+        if isinstance(answer, Response | WatchStream):
             return answer
         while True:
             try:
@@ -104,12 +104,12 @@ class ApiServer:
             answer = self._document(request) if route is None else self._answer(request, route)
         except Exception as error:  # noqa: BLE001 (a defect must not end the server, which others use)
             answer = _failed(request, error)
-        if isinstance(answer, Generator):
-            return _guarded(request, answer, deprecation)
+        if isinstance(answer, Response):
+            return media_types.translated(_warned(answer, deprecation), request.accept)
         if isinstance(answer, WatchStream):
             answer.headers = _warnings([deprecation])
             return answer
-        return media_types.translated(_warned(answer, deprecation), request.accept)
+        return _guarded(request, answer, deprecation)
 
     def collect(self) -> bool:
         """Delete what has lost its owners or its namespace, one step; whether anything has changed."""
@@ -163,7 +163,7 @@ class ApiServer:
         is_apply = route.verb == "patch" and bodies.media_type(request) == _APPLY
         options = WriteOptions.of(route.verb, request.query, is_apply=is_apply)
         response = self._write_kind(request, route, view, options=options)
-        return replace(response, headers=_warnings(options.warnings))
+        return structs.replace(response, headers=_warnings(options.warnings)) if options.warnings else response
 
     def _write_kind(self, request: Request, route: Route, view: View, *, options: WriteOptions) -> Response:
         kind, now = route.kind, self._clock.now()
@@ -191,7 +191,7 @@ class ApiServer:
         self._deleter.check(route, deletion)
         self._writer.act(route, payload, replace(options, is_dry_run=deletion.is_dry_run))
         # The version was looked at, and is another one by now.
-        self._deleter.delete(replace(route, verb="delete", subresource=""), replace(deletion, version=None))
+        self._deleter.delete(structs.replace(route, verb="delete", subresource=""), replace(deletion, version=None))
 
     def _scale(self, request: Request, route: Route, options: WriteOptions) -> Response:
         kind, payload, change = route.kind, dict[str, Any](), None
@@ -211,7 +211,7 @@ class ApiServer:
             writer.check_uid(route, new["metadata"], uid_of(body))
             return scale.scaled(kind, body, new)
 
-        entry = self._writer.patch(replace(route, subresource=""), scaled, options)
+        entry = self._writer.patch(structs.replace(route, subresource=""), scaled, options)
         return Response.of(scale.scale_of(kind, gets.served(kind, entry)))
 
     def _applied_scale(self, request: Request, route: Route) -> tuple[Json, list[Json]]:
@@ -314,7 +314,7 @@ def _warned(answer: Response, text: str) -> Response:
     if not text:
         return answer
     both = filter(None, [_warnings([text])["Warning"], answer.headers.get("Warning")])
-    return replace(answer, headers={**answer.headers, "Warning": ", ".join(both)})
+    return structs.replace(answer, headers={**answer.headers, "Warning": ", ".join(both)})
 
 
 def _warnings(texts: Iterable[str]) -> dict[str, str]:

@@ -6,10 +6,12 @@ objects keep their protobuf beside their JSON (``views``).
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import msgspec
+from msgspec import structs
 
 from tf_operator.local.apiserver.forms import protobuf
 from tf_operator.local.apiserver.messages import JSON, PROTOBUF, YAML, Response
@@ -27,9 +29,10 @@ class MediaType:
     parameters: Mapping[str, str]
 
 
-def accepted(header: str) -> list[MediaType]:
+@lru_cache(maxsize=64)  # each client has one or two
+def accepted(header: str) -> tuple[MediaType, ...]:
     """What is accepted of what the server has, the best first; whoever accepts anything gets JSON."""
-    return sorted(_accepted(header or JSON), key=lambda entry: -_quality(entry))
+    return tuple(sorted(_accepted(header or JSON), key=lambda entry: -_quality(entry)))
 
 
 def _accepted(header: str) -> Iterator[MediaType]:
@@ -58,7 +61,7 @@ def translated(answer: Response, header: str) -> Response:
         import yaml  # noqa: PLC0415 (few clients want it)
 
         text = yaml.safe_dump(msgspec.json.decode(answer.body), allow_unicode=True)
-        return replace(answer, body=text.encode(), content_type=YAML)
+        return structs.replace(answer, body=text.encode(), content_type=YAML)
     if answer.content is not None and protobuf.has_message(answer.content):
-        return replace(answer, body=protobuf.enveloped(answer.content), content_type=PROTOBUF)
+        return structs.replace(answer, body=protobuf.enveloped(answer.content), content_type=PROTOBUF)
     return answer

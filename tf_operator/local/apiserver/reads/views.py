@@ -1,11 +1,11 @@
 """How an answer shows objects: whole, as metadata only, or as a table, whichever the client accepts."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from tf_operator.local.apiserver import failures
 from tf_operator.local.apiserver.forms import media_types, protobuf
@@ -21,8 +21,7 @@ _WHOLE, _METADATA, _METADATA_LIST, _TABLE = "", "PartialObjectMetadata", "Partia
 _FORMS = frozenset({_METADATA, _METADATA_LIST, _TABLE})
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(msgspec.Struct, frozen=True):
     """One way to show the objects of a kind."""
 
     kind: Kind
@@ -91,7 +90,9 @@ class View:
             items = [msgspec.json.encode(self._metadata(body)) for body, _ in entries]
             answer = _list(_METADATA_LIST, f"meta.k8s.io/{self.version}", meta, items)
             # Go writes a list that nothing was added to as ``null``.
-            return answer if items else replace(answer, body=answer.body.replace(b'"items":[]', b'"items":null'))
+            return (
+                answer if items else structs.replace(answer, body=answer.body.replace(b'"items":[]', b'"items":null'))
+            )
         resource = self.kind.resource
         items = [raw for _, raw in entries]
         if not self.kind.is_custom:

@@ -24,8 +24,7 @@ _NO_NAMES = frozenset({".", ".."})
 _UNSIGNED = re.compile(r"[0-9]{1,19}")
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(msgspec.Struct, frozen=True):
     """A verb, and what it is about. Without a name it is about a collection."""
 
     verb: str

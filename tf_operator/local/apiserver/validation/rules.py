@@ -157,7 +157,7 @@ class Rules:
 def _visible(value: Any, schema: Schema) -> Any:  # noqa: ANN401 - any JSON
     """What a rule sees: a field that is null is one that is not there, and names that CEL cannot have are escaped."""
     if isinstance(value, str):
-        return _typed(value, schema.get("format"))
+        return _typed(value, schema["format"]) if "format" in schema else value  # most of all texts have none
     if isinstance(value, list):
         items = schema.get("items", {})
         return [_visible(item, items) for item in value]
@@ -171,10 +171,8 @@ def _visible(value: Any, schema: Schema) -> Any:  # noqa: ANN401 - any JSON
     }
 
 
-def _typed(text: str, name: str | None) -> Any:  # noqa: ANN401 - what the engine takes for a time, a duration or bytes
+def _typed(text: str, name: str) -> Any:  # noqa: ANN401 - what the engine takes for a time, a duration or bytes
     """A text with a format, if it has that format."""
-    if name is None:
-        return text  # most of all texts
     if name in ("date-time", "date"):
         from google.protobuf.timestamp_pb2 import Timestamp  # noqa: PLC0415 (few rules are about times)
 
@@ -208,7 +206,10 @@ def _evaluated(rule: _Rule, activation: Any) -> tuple[bool, str]:  # noqa: ANN40
         return False, f"rule compile error: {rule.problem}"
     try:
         result = rule.expression.eval(activation)
-        kind, value = result.type().name(), result.value()
+        value = result.value()
+        if value is True:
+            return True, ""  # most of all; to ask for the type takes as long as many a rule
+        kind = result.type().name()
     except (RuntimeError, ValueError, OverflowError) as error:
         kind, value = "ERROR", error
     if kind == "BOOL":

@@ -61,6 +61,8 @@ def property_of(schema: Schema, name: str) -> Schema | None:
     own: Schema | None = schema.get("properties", _NOTHING).get(name)
     if own is None:
         others = schema.get("additionalProperties")
+        if others is None:
+            return None
         return others if isinstance(others, Mapping) else _NOTHING if others is True else None
     return own
 
@@ -313,11 +315,10 @@ def repeated(value: object, schema: Schema, path: str = "") -> Iterator[Violatio
         items = schema.get("items", _NOTHING)
         for index, item in enumerate(value):
             yield from repeated(item, items, f"{path}[{index}]")
-    elif isinstance(value, Mapping):
+    elif isinstance(value, dict):
         properties = schema.get("properties", _NOTHING)
         for name, item in value.items():
-            property_schema = property_of(schema, name)
-            if property_schema is not None and isinstance(item, Mapping | list):
+            if isinstance(item, dict | list) and (property_schema := property_of(schema, name)) is not None:
                 yield from repeated(
                     item, property_schema, below(path, name) if name in properties else f"{path}[{name}]"
                 )

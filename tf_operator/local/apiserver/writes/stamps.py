@@ -11,6 +11,7 @@ from tf_operator.meta import Body, ObjectKey, rfc3339
 _SYSTEM = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "managedFields")
 _OWN = ("labels", "annotations", "ownerReferences", "finalizers")
 _ORDER = ("name", "generateName", "namespace", "resourceVersion", *_SYSTEM, *_OWN)
+_KEPT_EMPTY = (0, False)
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _LONGEST_BASE = 58
 
@@ -18,7 +19,7 @@ _LONGEST_BASE = 58
 def ordered(body: Body) -> Json:
     """The body with its kind first, and with the known fields of its metadata that are not empty."""
     metadata = body["metadata"]
-    fields = {name: metadata[name] for name in _ORDER if metadata.get(name) not in (None, "", {}, [])}
+    fields = {name: value for name in _ORDER if (value := metadata.get(name)) or value in _KEPT_EMPTY}
     return {"kind": body["kind"], "apiVersion": body["apiVersion"], **body, "metadata": fields}
 
 
