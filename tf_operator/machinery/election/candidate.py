@@ -4,14 +4,15 @@ renewable ---- conflict ----> read ---> after_read ---> may_take: record, else r
     '--- written ---> after_write: the fence is open until term_end
 """
 
-from dataclasses import dataclass, replace
 from datetime import datetime
+
+import msgspec
+from msgspec import structs
 
 from tf_operator.machinery.election.lease import Lease, LeaseRecord, Observation
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(msgspec.Struct, frozen=True):
     """One that wants to hold the Lease, or holds it. ``now`` is always a moment on its own clock."""
 
     identity: str
@@ -35,7 +36,7 @@ class Candidate:
                 return self
             lease = Lease(self.observation.lease.record)
         observation = self.observation.followed_by(lease, now) if self.observation else Observation(lease, now)
-        return replace(self, observation=observation)
+        return structs.replace(self, observation=observation)
 
     def may_take(self, now: float) -> bool:
         """Whether the Lease, as it was read just now, is ours or free."""
@@ -50,7 +51,7 @@ class Candidate:
 
     def rejected(self) -> "Candidate":
         """What is known after a read of a Lease that may not be taken."""
-        return replace(self, own=None)
+        return structs.replace(self, own=None)
 
     def record(self, wall_time: datetime) -> LeaseRecord:
         """What to write into the Lease to take or keep it."""
@@ -59,7 +60,7 @@ class Candidate:
 
     def after_write(self, lease: Lease, now: float) -> "Candidate":
         """What is known after a write that was confirmed."""
-        return replace(self.after_read(lease, now), own=lease.record)
+        return structs.replace(self.after_read(lease, now), own=lease.record)
 
     def term_end(self, sent_at: float) -> float:
         """Until when it may work, by a confirmed write: counted from before that was sent."""

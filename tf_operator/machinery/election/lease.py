@@ -12,9 +12,11 @@ a UID contradicts it. What we do not know (labels, annotations, further fields o
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol
+
+import msgspec
+from msgspec import structs
 
 from tf_operator.machinery.clock import Clock
 from tf_operator.machinery.metrics_hooks import ClientInstruments
@@ -24,6 +26,7 @@ from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.machinery.transport.requests import Resource
 from tf_operator.machinery.transport.transport import Transport
 from tf_operator.meta import (
+    MAPPINGS,
     Body,
     ObjectKey,
     mapping_of,
@@ -45,8 +48,7 @@ _QPS, _BURST = 2.0, 10
 _NO_ANNOTATIONS: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class LeaseRecord:
+class LeaseRecord(msgspec.Struct, frozen=True):
     """What an elector reads from a Lease and writes into it."""
 
     holder: str = ""
@@ -70,7 +72,7 @@ class LeaseRecord:
 
     def released(self, now: datetime) -> "LeaseRecord":
         """The record that says that it is free for anybody at once; as client-go writes it."""
-        return replace(self, holder="", seconds=1, acquire_time=now, renew_time=now)
+        return structs.replace(self, holder="", seconds=1, acquire_time=now, renew_time=now)
 
     def spec(self) -> dict[str, Any]:
         """The record as the ``spec`` of a Lease. Six digits always: Go refuses a MicroTime without a fraction."""
@@ -83,18 +85,17 @@ class LeaseRecord:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Lease:
+class Lease(msgspec.Struct, frozen=True):
     """A Lease as it was read: what it says, and the object for the next update to start from."""
 
     record: LeaseRecord
-    body: Body = field(default_factory=dict)
+    body: Body = {}
 
     @property
     def spec(self) -> Body:
         """The raw ``spec``, whatever is in it."""
         value = self.body.get("spec")
-        return value if isinstance(value, Mapping) else {}
+        return value if isinstance(value, MAPPINGS) else {}
 
     def annotation(self, name: str) -> str:
         """An annotation; empty if it is none, or no text."""
@@ -125,8 +126,7 @@ def _number(spec: Body, name: str, *, least: int, most: int) -> int | None:
     return value if type(value) is int and least <= value <= most else None
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
+class Observation(msgspec.Struct, frozen=True):
     """A Lease, and since when *on our clock* it has had its version: the only age that counts.
 
     The version and not, as in client-go, the spec: somebody may put a spec back that we have read before, after
