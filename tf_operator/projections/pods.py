@@ -242,19 +242,34 @@ def _read_rules(policy: str, rules: tuple[pod_parts.RawRestartRule, ...] | None)
 
 def _resizes(status: pod_parts.RawPodStatus) -> int:
     """How often the sidecar of resizes has had the kubelet restart all containers; it is counted when it has exited."""
-    for entry in status.init_container_statuses:
-        if entry.name == resize_sidecar.SIDECAR:
-            ended = entry.state.terminated
-            return entry.restart_count + (ended is not None and ended.exit_code == resize_sidecar.EXIT_CODE)
-    return 0
+    return next((entry.restart_count + _restarts_all(entry) for entry in _sidecars(status)), 0)
+
+
+def _sidecars(status: pod_parts.RawPodStatus) -> Iterator[pod_parts.RawContainerStatus]:
+    return (entry for entry in status.init_container_statuses if entry.name == resize_sidecar.SIDECAR)
+
+
+def _restarts_all(sidecar: pod_parts.RawContainerStatus) -> bool:
+    """Whether it has exited so that the kubelet starts all containers again."""
+    ended = sidecar.state.terminated
+    return ended is not None and ended.exit_code == resize_sidecar.EXIT_CODE
 
 
 def _is_deaf(status: pod_parts.RawPodStatus, deciders: Sequence[pod_parts.RawContainerStatus]) -> bool:
-    """A kubelet that starts all containers again begins with the sidecar; both times are its own."""
-    sidecars = [entry for entry in status.init_container_statuses if entry.name == resize_sidecar.SIDECAR]
-    runs = [next((it.state.running for it in each if it.state.running), None) for each in (sidecars, deciders)]
-    sidecar, program = (run.started_at if run else None for run in runs)
+    """A kubelet that starts all containers again begins with the sidecar; both times are its own.
+
+    Also of a program that has ended since: it was of the run before.
+    """
+    sidecars = (entry for entry in _sidecars(status) if not _restarts_all(entry))
+    sidecar, program = (next(filter(None, map(_start, each)), None) for each in (sidecars, deciders))
     return sidecar is not None and program is not None and sidecar > program
+
+
+def _start(container: pod_parts.RawContainerStatus) -> datetime | None:
+    """When it was started last, also if it has ended since; ``None`` if all are just being started again."""
+    if ended := container.state.terminated:
+        return None if ended.reason == restart_rules.RESTARTING_ALL else ended.started_at
+    return container.state.running.started_at if container.state.running else None
 
 
 def _restarts(status: pod_parts.RawPodStatus, *, resizes: int) -> int:

@@ -178,7 +178,7 @@ class AttemptsWorld:
         yield from self._operator(state)
         for number, pod in enumerate(_pods(state)):
             yield from self._kubelet(state, number, pod)
-        if self.bound.may_hang and state.faults and self._all_run(state):
+        if self.bound.may_hang and state.faults and self._all_run(state) and not self._has_unrecorded_ends(state):
             hung = state._replace(run=state.run + 1, hung=state.run + 1, faults=state.faults - 1)
             yield _move("the program of worker-0 hangs", hung, is_fair=False)
         yield from _time(state)
@@ -188,6 +188,12 @@ class AttemptsWorld:
         pods = _pods(state)
         runs = (pod.life == RUNS and pod.run == state.run and not self._is_doomed(state, pod) for pod in pods)
         return len(pods) == self.bound.workers and all(runs)
+
+    def _has_unrecorded_ends(self, state: State) -> bool:
+        """Whether an attempt will begin because of an earlier end. It would end a hang, too, which nobody then sees."""
+        records = self._statuses[state.status].get("restartRecords", ())
+        recorded = {entry["uid"]: entry.get("inPlace", 0) for entry in records}
+        return any(pod.own > recorded.get(pod.uid, 0) for pod in _pods(state))
 
     # --- The operator
 
@@ -334,11 +340,15 @@ def _time(state: State) -> Iterator[Move]:
     pods = _pods(state)
     for age, is_repeated in ((_LATE, 0), (_TOO_LATE, 1)):
         if any(pod.is_pending and pod.request[1:] == (_LATE * is_repeated, is_repeated) for pod in pods):
-            older = (
-                tuple(pod._replace(request=(pod.request[0], age, pod.request[2]) if pod.request else ()))
-                for pod in pods
-            )
-            yield _move(f"{age} s pass", state._replace(pods=tuple(older)), is_fair=False)
+            older = tuple(tuple(_aged(pod, age)) for pod in pods)
+            yield _move(f"{age} s pass", state._replace(pods=older), is_fair=False)
+
+
+def _aged(pod: PodState, age: int) -> PodState:
+    if not pod.request:
+        return pod
+    restarts, old_age, is_repeated = pod.request
+    return pod._replace(request=(restarts, max(old_age, age), is_repeated))
 
 
 def _on_request(pod: PodState, told: int, request: tuple[int, ...]) -> Iterator[str]:
@@ -414,7 +424,10 @@ def _status(pod: PodState, now: datetime) -> Json:
     elif together:
         main["lastState"] = {"terminated": {"exitCode": 137, "reason": "RestartingAllContainers"}}
     began = _moment(pod.run + 1 if pod.is_deaf else pod.run)
-    sidecar = {"name": "tf-operator-resize", "restartCount": pod.together, "state": {"running": {"startedAt": began}}}
+    sidecar_state: Json = {"running": {"startedAt": began}}
+    if pod.life == FAILED:
+        sidecar_state = {"terminated": {"exitCode": 0, "startedAt": began, "finishedAt": _moment(pod.end)}}
+    sidecar = {"name": "tf-operator-resize", "restartCount": pod.together, "state": sidecar_state}
     reason: Json = {}
     if pod.life == LOST:
         target = {"type": "DisruptionTarget", "status": "True", "lastTransitionTime": _moment(pod.end)}

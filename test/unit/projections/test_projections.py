@@ -321,8 +321,8 @@ def test_a_pod_says_when_it_was_told_to_restart_and_how_often_it_has():
     assert (observed_pod.restart_request, observed_pod.restarts_together) == ("2026-03-01T08:00:00Z 2", 3)
 
 
-def began(second):
-    return {"running": {"startedAt": f"2026-01-01T00:00:0{second}Z"}}
+def began(second, **end):
+    return {"terminated" if end else "running": {"startedAt": f"2026-01-01T00:00:0{second}Z", **end}}
 
 
 @pytest.mark.parametrize(
@@ -332,10 +332,13 @@ def began(second):
         (began(0), began(0), False),
         (began(0), began(1), False),
         ({"running": {}}, began(0), False),
-        ({"terminated": {"exitCode": resize_sidecar.EXIT_CODE}}, began(0), False),
+        (began(1, exitCode=resize_sidecar.EXIT_CODE), began(0), False),
         (began(1), {"waiting": {"reason": "PodInitializing"}}, False),
+        (began(1), began(0, exitCode=1), True),
+        (began(1, exitCode=0), began(0, exitCode=1), True),
+        (began(1), began(0, exitCode=137, reason="RestartingAllContainers"), False),
     ],
-    ids=["alone", "at once", "first", "without a time", "ends", "its program follows"],
+    ids=["alone", "at once", "first", "no time", "ends", "program follows", "it failed", "pod failed", "both"],
 )
 def test_a_pod_is_deaf_if_its_sidecar_was_started_after_its_program(sidecar, main, is_deaf):
     others = {"initContainerStatuses": [entry("init", 1, began(9)), entry(resize_sidecar.SIDECAR, 1, sidecar)]}
