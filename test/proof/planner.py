@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from proof import oracle
 from proof.bounds import Bound
-from proof.pods import JOB, NAMESPACE, OURS, UID, PodState, look, value
+from proof.pods import DELETED, JOB, NAMESPACE, OURS, SUCCEEDED, UID, PodState, look, value
 from proof.policies.service_oracle import OF_JOB
 from support.jobs.builders import merge
 from support.resources import Json
@@ -208,7 +208,7 @@ class Planner:
         uids = {pod.uid for pod in pods}
         looks = [look(pod) for pod in pods if pod.leaving != OURS]
         gone = (pod for pod in map(PodState._make, view.departed) if pod.uid not in uids and pod.leaving != OURS)
-        looks += [look(pod, is_gone=True) for pod in gone]
+        looks += [look(pod, is_gone=True) for pod in gone if not _is_doubtful(pod)]
         attempt = oracle.attempt_of(self.told[view.status])
         looks = [pod_look for pod_look in looks if pod_look.attempt in {attempt, oracle.ANY_ATTEMPT}]
         is_idle = resumes or oracle.state_of(self.told[view.status]) == "Suspended"
@@ -242,6 +242,11 @@ class Planner:
             rejected=rejected,
             settings=self.bound.settings,
         )
+
+
+def _is_doubtful(pod: PodState) -> bool:
+    """Whether it failed before it was deleted, which who has only seen it being deleted does not know."""
+    return pod.leaving == DELETED and pod.ended_first and pod.how != SUCCEEDED
 
 
 def _avoided(spec: Json) -> tuple[str, ...]:
