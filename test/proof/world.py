@@ -44,7 +44,8 @@ class State(NamedTuple):
     is_outdated: bool = False
     """Whether the job was written since: a status that is guarded by its version is refused."""
     late: tuple[Any, ...] = ()
-    """A write of an earlier life that has not arrived yet, whether it is outdated, and the spec that it is about."""
+    """A write of an earlier life that has not arrived yet, whether it is outdated, the spec that it is about, and what
+    had been seen."""
     lagging: tuple[Any, ...] = ()
     """The pod that the caches show as it was, since they lack its last event."""
     cached: tuple[int, ...] = ()
@@ -180,7 +181,7 @@ class JobWorld:
         if "exceeds a quota" in may and step[0] == MAKE_POD:
             refused = self._refused(state, entry, ())._replace(faults=state.faults - 1)
             yield _move(f"{name}, and exceeds a quota", refused, is_fair=False)
-        late = (step, state.is_outdated, state.planned)
+        late = (step, state.is_outdated, state.planned, self._number(entry.facts if step[0] == STORE else oracle.NONE))
         for end, ended in self._ends_of_life(state):
             yield _move(end, ended, is_fair=False)
             if not _taken(state, step):
@@ -192,10 +193,11 @@ class JobWorld:
         rejected = (min(attempts + is_due, MOST_ATTEMPTS), False, tuple(sorted(set(names))))
         return _left(state._replace(rejected=rejected), entry.steps)
 
-    def _arrived(self, state: State, step: Step, is_outdated: bool, planned: tuple[int, ...]) -> Move:
+    def _arrived(self, state: State, step: Step, is_outdated: bool, planned: tuple[int, ...], facts: int) -> Move:
         """A write of an earlier life, of which nobody waits for the reply."""
         earlier = state._replace(late=(), planned=planned)
-        after, broken = self._done(earlier, step, NOBODYS, is_outdated=is_outdated, is_heard=False)
+        entry = NOBODYS._replace(facts=self._facts[facts]) if step[0] == STORE else NOBODYS
+        after, broken = self._done(earlier, step, entry, is_outdated=is_outdated, is_heard=False)
         if step[0] in {MAKE_POD, DELETE_POD, DELETE_SERVICES}:
             broken = ()  # it was right when it was sent
         is_job = step[0] == STORE and not is_outdated
@@ -263,7 +265,7 @@ class JobWorld:
             happened = self._facts[state.happened] | facts
             write = oracle.Stored(spec, statuses[state.status], statuses[after], happened, settled, facts, NOW)
             broken = tuple(sentence for book in _ORACLES for sentence in book.on_status(write))
-        late = (state.late[0], True, state.late[2]) if state.late else ()
+        late = (state.late[0], True, *state.late[2:]) if state.late else ()
         attempt = oracle.attempt_of(statuses[state.status])
         if attempt < oracle.attempt_of(statuses[after]):
             state = state._replace(pods=_of_attempt(state.pods, attempt, {pod.uid for pod in entry.pods}))
@@ -427,7 +429,7 @@ class JobWorld:
                     yield _move(f"somebody {name}, which the cache does not show", lagging, is_fair=False)
 
     def _edited(self, state: State, spec: Spec) -> State:
-        late = (state.late[0], True, state.late[2]) if state.late else ()
+        late = (state.late[0], True, *state.late[2:]) if state.late else ()
         old_job, new_job = self.planner.spec(state.spec), self.planner.spec(spec)
         settled = self._number(oracle.after_edit(old_job, new_job, self._facts[state.settled]))
         outdated, edits = state.plan != NOTHING, state.edits - 1
