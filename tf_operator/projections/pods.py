@@ -157,7 +157,7 @@ def _pod(raw_pod: _RawPod, kind: Any, index: int, deciding: Mapping[str, str], c
     if is_restarting:
         few["is_restarting"] = True
     if size:
-        few |= {"restarts_together": resizes, "is_deaf": _is_deaf(status, deciders)}
+        few |= {"restarts_together": resizes, "is_deaf": not is_restarting and _is_deaf(status, deciders)}
     return pod.changed(**few) if few else pod
 
 

@@ -382,13 +382,16 @@ def restarting(value):
 
 @pytest.mark.parametrize("size", ["", "Worker=2"])
 def test_a_pod_whose_containers_the_kubelet_restarts_has_not_ended(size):
-    statuses = [entry("tensorflow", 0, {"terminated": ENDED})]
-    body = pod(phase="Running", containerStatuses=statuses, conditions=[restarting("True")])
+    statuses = [entry("tensorflow", 0, began(0, exitCode=137))]
+    sidecars = [entry(resize_sidecar.SIDECAR, 1, began(1))]
+    others = {"initContainerStatuses": sidecars, "conditions": [restarting("True")]}
+    body = pod(phase="Running", containerStatuses=statuses, **others)
     body["metadata"]["annotations"] = {resize_sidecar.SIZES_ANNOTATION: size} if size else {}
 
     observed_pod = READ_POD(raw(body)).pod
 
     assert (observed_pod.main, observed_pod.is_restarting, observed_pod.pending_reason) == (None, True, "")
+    assert not observed_pod.is_deaf
 
 
 def starts_again(condition, init, *, has_run=True):
