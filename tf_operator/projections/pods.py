@@ -7,7 +7,7 @@ what is reported, and after how long.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cache, lru_cache
 from sys import intern
 from typing import Any, Final, NamedTuple
@@ -36,6 +36,7 @@ _LONGEST_REQUEST: Final = 64
 """Characters; what is longer is none."""
 _RESTART_POLICIES: Final = {str(policy): policy for policy in RestartPolicy}
 _OVER: Final = frozenset({"Succeeded", "Failed"})
+_EPOCH: Final = datetime.fromtimestamp(0, UTC)
 _STARTING: Final = frozenset({"", "ContainerCreating", "PodInitializing", restart_rules.RESTARTING_ALL})
 """Reasons for waiting that every pod has while its node prepares it."""
 
@@ -242,17 +243,17 @@ def _read_rules(policy: str, rules: tuple[pod_parts.RawRestartRule, ...] | None)
 
 def _resizes(status: pod_parts.RawPodStatus) -> int:
     """How often the sidecar of resizes has had the kubelet restart all containers; it is counted when it has exited."""
-    return next((entry.restart_count + _restarts_all(entry) for entry in _sidecars(status)), 0)
+    return next((entry.restart_count + _restarts_all(entry, status) for entry in _sidecars(status)), 0)
 
 
 def _sidecars(status: pod_parts.RawPodStatus) -> Iterator[pod_parts.RawContainerStatus]:
     return (entry for entry in status.init_container_statuses if entry.name == resize_sidecar.SIDECAR)
 
 
-def _restarts_all(sidecar: pod_parts.RawContainerStatus) -> bool:
-    """Whether it has exited so that the kubelet starts all containers again."""
+def _restarts_all(sidecar: pod_parts.RawContainerStatus, status: pod_parts.RawPodStatus) -> bool:
+    """Whether it has exited so that the kubelet starts all containers again; in a pod that is over it does not."""
     ended = sidecar.state.terminated
-    return ended is not None and ended.exit_code == resize_sidecar.EXIT_CODE
+    return ended is not None and ended.exit_code == resize_sidecar.EXIT_CODE and status.phase not in _OVER
 
 
 def _is_deaf(status: pod_parts.RawPodStatus, deciders: Sequence[pod_parts.RawContainerStatus]) -> bool:
@@ -260,7 +261,7 @@ def _is_deaf(status: pod_parts.RawPodStatus, deciders: Sequence[pod_parts.RawCon
 
     Also of a program that has ended since: it was of the run before.
     """
-    sidecars = (entry for entry in _sidecars(status) if not _restarts_all(entry))
+    sidecars = (entry for entry in _sidecars(status) if not _restarts_all(entry, status))
     sidecar, program = (next(filter(None, map(_start, each)), None) for each in (sidecars, deciders))
     return sidecar is not None and program is not None and sidecar > program
 
@@ -268,7 +269,7 @@ def _is_deaf(status: pod_parts.RawPodStatus, deciders: Sequence[pod_parts.RawCon
 def _start(container: pod_parts.RawContainerStatus) -> datetime | None:
     """When it was started last, also if it has ended since; ``None`` if all are just being started again."""
     if ended := container.state.terminated:
-        return None if ended.reason == restart_rules.RESTARTING_ALL else ended.started_at
+        return None if ended.reason == restart_rules.RESTARTING_ALL else _started_at(ended)
     return container.state.running.started_at if container.state.running else None
 
 
@@ -286,8 +287,13 @@ def _main(state: pod_parts.RawState) -> MainContainer | None:
     if state.terminated:
         ended = state.terminated
         message = "" if ended.reason == restart_rules.RESTARTING_ALL else ended.message
-        return MainContainer(ended.exit_code, _intern(ended.reason), message, ended.started_at, ended.finished_at)
+        return MainContainer(ended.exit_code, _intern(ended.reason), message, _started_at(ended), ended.finished_at)
     return MainContainer(started_at=state.running.started_at) if state.running else None
+
+
+def _started_at(ended: pod_parts.RawTerminated) -> datetime | None:
+    """Of a program that could not be started containerd says 1970: it ended as it began."""
+    return ended.finished_at if ended.started_at == _EPOCH else ended.started_at
 
 
 def _last_end(container: pod_parts.RawContainerStatus) -> MainContainer | None:

@@ -321,34 +321,6 @@ def test_a_pod_says_when_it_was_told_to_restart_and_how_often_it_has():
     assert (observed_pod.restart_request, observed_pod.restarts_together) == ("2026-03-01T08:00:00Z 2", 3)
 
 
-def began(second, **end):
-    return {"terminated" if end else "running": {"startedAt": f"2026-01-01T00:00:0{second}Z", **end}}
-
-
-@pytest.mark.parametrize(
-    ("sidecar", "main", "is_deaf"),
-    [
-        (began(1), began(0), True),
-        (began(0), began(0), False),
-        (began(0), began(1), False),
-        ({"running": {}}, began(0), False),
-        (began(1, exitCode=resize_sidecar.EXIT_CODE), began(0), False),
-        (began(1), {"waiting": {"reason": "PodInitializing"}}, False),
-        (began(1), began(0, exitCode=1), True),
-        (began(1, exitCode=0), began(0, exitCode=1), True),
-        (began(1), began(0, exitCode=137, reason="RestartingAllContainers"), False),
-    ],
-    ids=["alone", "at once", "first", "no time", "ends", "program follows", "it failed", "pod failed", "both"],
-)
-def test_a_pod_is_deaf_if_its_sidecar_was_started_after_its_program(sidecar, main, is_deaf):
-    others = {"initContainerStatuses": [entry("init", 1, began(9)), entry(resize_sidecar.SIDECAR, 1, sidecar)]}
-    body = pod(phase="Running", containerStatuses=[entry("tensorflow", 0, main)], **others)
-    assert not READ_POD(raw(body)).pod.is_deaf, "it has no sidecar of ours"
-    body["metadata"]["annotations"] = {resize_sidecar.SIZES_ANNOTATION: "attempt=2"}
-
-    assert READ_POD(raw(body)).pod.is_deaf is is_deaf
-
-
 def test_a_pod_says_with_how_much_memory_it_was_made():
     body = pod()
     body["metadata"]["annotations"] = {constants.MEMORY_ANNOTATION: "8Gi"}
@@ -382,16 +354,13 @@ def restarting(value):
 
 @pytest.mark.parametrize("size", ["", "Worker=2"])
 def test_a_pod_whose_containers_the_kubelet_restarts_has_not_ended(size):
-    statuses = [entry("tensorflow", 0, began(0, exitCode=137))]
-    sidecars = [entry(resize_sidecar.SIDECAR, 1, began(1))]
-    others = {"initContainerStatuses": sidecars, "conditions": [restarting("True")]}
-    body = pod(phase="Running", containerStatuses=statuses, **others)
+    statuses = [entry("tensorflow", 0, {"terminated": ENDED})]
+    body = pod(phase="Running", containerStatuses=statuses, conditions=[restarting("True")])
     body["metadata"]["annotations"] = {resize_sidecar.SIZES_ANNOTATION: size} if size else {}
 
     observed_pod = READ_POD(raw(body)).pod
 
     assert (observed_pod.main, observed_pod.is_restarting, observed_pod.pending_reason) == (None, True, "")
-    assert not observed_pod.is_deaf
 
 
 def starts_again(condition, init, *, has_run=True):
