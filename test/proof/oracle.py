@@ -12,7 +12,7 @@ this ``test_coverage.py`` counts whether a sentence was ever about anything.
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 Json = Mapping[str, Any]
 Replica = tuple[str, int]
@@ -157,6 +157,7 @@ class Fact(NamedTuple):
     node: str = ""
 
 
+_LOSSES: Final = frozenset({"failed", "final", "lost", "outgrown"})
 Facts = frozenset[Fact]
 NONE: Facts = frozenset()
 
@@ -236,19 +237,28 @@ def _unmissable(job: Job, looks: Iterable[Look], *, is_idle: bool) -> Iterator[F
         # Of a dynamic worker that is gone nobody knows whether there were too many.
         is_doubtful = is_from_before or job.is_dynamic_worker(look.kind)
         dropped = {"lost", "ok"} if is_doubtful and look.is_gone else {"lost"} if is_from_before else set()
+        # The first loss was stored with the suspension: the others are its consequences.
+        dropped |= _LOSSES if job.is_whole and (is_idle or look.is_from_before) else set()
         yield from (fact for fact in facts(job, look) if fact.outcome not in dropped)
 
 
 def unmissable(job: Job, looks: Iterable[Look], *, is_idle: bool) -> Iterator[Fact]:
     """What nobody can miss who sees these pods."""
+    looks = tuple(looks)
     all_facts = list(_unmissable(job, looks, is_idle=is_idle))
-    ends = [fact for fact in all_facts if fact.outcome in {"failed", "final", "lost", "outgrown"}]
-    if not job.is_whole or len(ends) < 2:
+    ends = [fact for fact in all_facts if fact.outcome in _LOSSES]
+    # "So is a failure ... after the program in a pod that is being deleted has ended": that counts when it is gone.
+    is_consequence = any(
+        look.is_terminating and not look.is_gone and (look.code or look.is_disrupted) for look in looks
+    )
+    if not job.is_whole or (len(ends) < 2 and not is_consequence):
         yield from all_facts
         return
     # "The first loss counts": here nobody knows which one that was. "Among losses in the same second, a
     # final failure is taken for a consequence": programs that end by themselves all do so in one second here.
     yield from (fact for fact in all_facts if fact not in ends)
+    if is_consequence:
+        return
     if {fact.outcome for fact in ends} == {"failed", "final"}:
         ends = list(of(frozenset(ends), "failed"))
     if len({fact.outcome for fact in ends}) == 1:
@@ -576,7 +586,9 @@ def _on_given_up(now: Children, pod: Look) -> Iterator[str]:
 def _on_replaced(now: Children, pod: Look) -> Iterator[str]:
     facts_by_kind = {fact.outcome: fact for fact in facts(now.job, pod)}
     if failed := facts_by_kind.get("failed") or facts_by_kind.get("outgrown"):
-        counted = len(set(of(now.settled, "failed", "again", "outgrown")) | {failed})
+        settled = set(of(now.settled, "failed", "again", "outgrown"))
+        # Of a whole job only the first counts; it has no attempt of its own where the job is suspended.
+        counted = len(settled if now.job.is_whole and settled else settled | {failed})
         if "restarts" in now.job.counts and now.status.get("restarts", 0) < counted:
             yield "a failure is stored in the status before its pod is deleted"
     is_surplus = pod.replica not in set(now.job.all_replicas())

@@ -181,7 +181,12 @@ class JobWorld:
         if "exceeds a quota" in may and step[0] == MAKE_POD:
             refused = self._refused(state, entry, ())._replace(faults=state.faults - 1)
             yield _move(f"{name}, and exceeds a quota", refused, is_fair=False)
-        late = (step, state.is_outdated, state.planned, self._number(entry.facts if step[0] == STORE else oracle.NONE))
+        late = (
+            step,
+            state.is_outdated,
+            state.planned,
+            self._number(_true_facts(state, entry) if step[0] == STORE else oracle.NONE),
+        )
         for end, ended in self._ends_of_life(state):
             yield _move(end, ended, is_fair=False)
             if not _taken(state, step):
@@ -279,6 +284,10 @@ class JobWorld:
             # The resume that this status notes makes pods old that were not when they were planned for.
             known = {pod[:_HOW_OLD] for pod in departed}
             stored = stored._replace(departed=tuple(pod for pod in stored.departed if pod[:_HOW_OLD] not in known))
+        if attempt < oracle.attempt_of(statuses[after]):
+            uids = {pod.uid for pod in entry.pods}
+            departed, ended = (_of_attempt(each, attempt, uids) for each in (stored.departed, stored.ended))
+            stored = stored._replace(departed=departed, ended=ended)
         return stored, broken
 
     def _created(self, state: State, step: Step, *, is_late: bool) -> tuple[State, tuple[str, ...]]:
