@@ -242,23 +242,20 @@ def _unmissable(job: Job, looks: Iterable[Look], *, is_idle: bool) -> Iterator[F
         yield from (fact for fact in facts(job, look) if fact.outcome not in dropped)
 
 
-def unmissable(job: Job, looks: Iterable[Look], *, is_idle: bool) -> Iterator[Fact]:
+def unmissable(job: Job, looks: Sequence[Look], *, is_idle: bool) -> Iterator[Fact]:
     """What nobody can miss who sees these pods."""
-    looks = tuple(looks)
     all_facts = list(_unmissable(job, looks, is_idle=is_idle))
     ends = [fact for fact in all_facts if fact.outcome in _LOSSES]
-    # "So is a failure ... after the program in a pod that is being deleted has ended": that counts when it is gone.
-    is_consequence = any(
-        look.is_terminating and not look.is_gone and (look.code or look.is_disrupted) for look in looks
-    )
-    if not job.is_whole or (len(ends) < 2 and not is_consequence):
+    if not job.is_whole:
         yield from all_facts
         return
-    # "The first loss counts": here nobody knows which one that was. "Among losses in the same second, a
-    # final failure is taken for a consequence": programs that end by themselves all do so in one second here.
     yield from (fact for fact in all_facts if fact not in ends)
-    if is_consequence:
-        return
+    may_be_lost = {fact[1:4] for look in looks for fact in possible(job, look) if fact.outcome in _LOSSES}
+    is_one_missing = not set(job.all_replicas()) <= {look.replica for look in looks}
+    if is_one_missing or may_be_lost - {fact[1:4] for fact in ends}:
+        return  # "The first loss counts": that may have been another one
+    # Here nobody knows which one that was. "Among losses in the same second, a final failure is taken for a
+    # consequence": programs that end by themselves all do so in one second here.
     if {fact.outcome for fact in ends} == {"failed", "final"}:
         ends = list(of(frozenset(ends), "failed"))
     if len({fact.outcome for fact in ends}) == 1:

@@ -44,8 +44,8 @@ class State(NamedTuple):
     is_outdated: bool = False
     """Whether the job was written since: a status that is guarded by its version is refused."""
     late: tuple[Any, ...] = ()
-    """A write of an earlier life that has not arrived yet, whether it is outdated, the spec that it is about, and what
-    had been seen."""
+    """A write of an earlier life that has not arrived yet, whether it is outdated, the spec that it is about, what had
+    been seen, and the pods of which nobody knows in which run they were made."""
     lagging: tuple[Any, ...] = ()
     """The pod that the caches show as it was, since they lack its last event."""
     cached: tuple[int, ...] = ()
@@ -114,7 +114,7 @@ class JobWorld:
 
     def _operator(self, state: State) -> Iterator[Move]:
         if state.late and (state.plan == NOTHING or state.late[0][0] in {MAKE_POD, DELETE_POD}):
-            yield self._arrived(state, *state.late)
+            yield self._arrived(state)
         if state.plan == NOTHING:
             yield from self._between_plans(state)
             return
@@ -181,12 +181,7 @@ class JobWorld:
         if "exceeds a quota" in may and step[0] == MAKE_POD:
             refused = self._refused(state, entry, ())._replace(faults=state.faults - 1)
             yield _move(f"{name}, and exceeds a quota", refused, is_fair=False)
-        late = (
-            step,
-            state.is_outdated,
-            state.planned,
-            self._number(_true_facts(state, entry) if step[0] == STORE else oracle.NONE),
-        )
+        late = (step, state.is_outdated, state.planned, *self._seen(state, entry, step))
         for end, ended in self._ends_of_life(state):
             yield _move(end, ended, is_fair=False)
             if not _taken(state, step):
@@ -198,10 +193,20 @@ class JobWorld:
         rejected = (min(attempts + is_due, MOST_ATTEMPTS), False, tuple(sorted(set(names))))
         return _left(state._replace(rejected=rejected), entry.steps)
 
-    def _arrived(self, state: State, step: Step, is_outdated: bool, planned: tuple[int, ...], facts: int) -> Move:
+    def _seen(self, state: State, entry: Entry, step: Step) -> tuple[int, tuple[Any, ...]]:
+        """What a status was decided from, as far as it matters when it comes late."""
+        if step[0] != STORE:
+            return self._number(oracle.NONE), ()
+        undated = tuple(tuple(pod) for pod in entry.pods if pod.attempt == oracle.ANY_ATTEMPT)
+        return self._number(_true_facts(state, entry)), undated
+
+    def _arrived(self, state: State) -> Move:
         """A write of an earlier life, of which nobody waits for the reply."""
+        step, is_outdated, planned, facts, undated = state.late
         earlier = state._replace(late=(), planned=planned)
-        entry = NOBODYS._replace(facts=self._facts[facts]) if step[0] == STORE else NOBODYS
+        entry = NOBODYS
+        if step[0] == STORE:
+            entry = NOBODYS._replace(facts=self._facts[facts], pods=tuple(map(PodState._make, undated)))
         after, broken = self._done(earlier, step, entry, is_outdated=is_outdated, is_heard=False)
         if step[0] in {MAKE_POD, DELETE_POD, DELETE_SERVICES}:
             broken = ()  # it was right when it was sent
