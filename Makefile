@@ -216,7 +216,7 @@ parity: venv ## 10,000 random sequences of requests, and an old kubectl, to the 
 
 .PHONY: proof-night
 proof-night: venv ## Search every state of the same jobs with one more fault each, and find planted defects by the search alone
-	PROOF=night $(BIN)/pytest -q --timeout 0 $(SEARCHES)
+	PROOF=night $(BIN)/pytest -q -n 2 --dist worksteal --timeout 0 $(SEARCHES)
 	$(BIN)/pytest -q -m nightly test/proof/test_bites.py
 
 .PHONY: local-server
