@@ -5,9 +5,10 @@
 Each job has one pod, whose program reports every five seconds from an address of its own, with a token that the API
 server knows: over a new connection for each report, as urllib does, transformers' callback and the example of the
 how-to page; then over one that it keeps, as Kubeflow's SDK does. The certificate is ECDSA, as Helm makes it. CPU is the
-process time of the operator, so what else runs on the machine is not in it. Targets: 15 % of a core for 1,000 jobs,
-and 10 writes a second; silent connections keep no report out, and reconciles take 1.1 times as long at most. The last
-two lines compare with them; the second one only means something on a machine that does nothing else.
+process time of the operator, so what else runs on the machine is not in it. Targets: 15 % of a core for 1,000 jobs that
+keep their connections, and 10 writes a second; silent connections keep no report out, and reconciles take 1.1 times as
+long at most, over several rounds with and without them. The last two lines compare with these; the second one only
+means something on a machine that does nothing else.
 """
 
 import argparse
