@@ -134,11 +134,21 @@ class _Candidacy:
             self.over.result()
 
     async def resign(self) -> None:
-        """End it if it has not ended, and wait until the Lease is released and the connection closed."""
+        """End it if it has not ended, and wait until the Lease is released, and connection and event loop closed.
+
+        Also if that is cancelled, which is raised afterwards: a process must not end beside the thread.
+        """
         self._is_resigned = True
         with suppress(RuntimeError):  # its loop has ended already
             self._cancel()
-        await self._ended.wait()
+        cancellation: asyncio.CancelledError | None = None
+        while not self._ended.is_set():
+            try:
+                await self._ended.wait()
+            except asyncio.CancelledError as error:
+                cancellation = error
+        if cancellation:
+            raise cancellation
 
     def _live(self) -> None:
         """All of the thread's life. A lack of file descriptors for its event loop is reported, too."""
@@ -147,12 +157,15 @@ class _Candidacy:
                 runner.run(self._serve_until_over())
         except BaseException as failure:  # noqa: BLE001 (it is raised again on the main loop)
             self._report(self._break_off, failure)
+        finally:
+            # Not before the event loop is closed, which may start a thread: if the interpreter ends before that one's
+            # first step, Python 3.11 dies of SIGSEGV.
+            self._report(self._ended.set)
 
     def _break_off(self, failure: BaseException) -> None:
-        """End what has not ended: the main loop must not wait for a thread that has ended."""
+        """End what has not ended: the main loop must not wait for what a thread that has ended would say."""
         if not self.over.done():
             self.over.set_exception(failure)
-        self._ended.set()
 
     async def _serve_until_over(self) -> None:
         """Serve until it is over or this process resigns, and report to the main loop how it ended."""
@@ -167,8 +180,6 @@ class _Candidacy:
             self._report(self.over.cancel)
         except Exception as failure:  # noqa: BLE001 (it is raised again on the main loop)
             self._report(self.over.set_exception, failure)
-        finally:
-            self._report(self._ended.set)
 
     def _report(self, callback: Callable[..., object], *arguments: object) -> None:
         with suppress(RuntimeError):  # the main loop has ended

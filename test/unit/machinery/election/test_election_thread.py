@@ -6,6 +6,7 @@ These tests run in real time, and wait for nothing but each other: a retry perio
 import asyncio
 import errno
 import threading
+import time
 from contextlib import asynccontextmanager
 
 import pytest
@@ -166,6 +167,53 @@ async def test_a_candidate_that_is_cancelled_leaves_nothing_running(store):
     assert standing.cancelled()
     assert election.closed == 1
     await asyncio.to_thread(election.threads[0].join)
+
+
+async def test_a_term_that_has_ended_leaves_no_thread_that_starts_others(store):
+    """A thread that begins while the interpreter ends can crash it."""
+    election = Election(store)
+    lasting = []
+
+    @asynccontextmanager
+    async def open_lock():
+        async with election._open() as lock:
+            try:
+                yield lock
+            finally:  # as a lookup of the API server's name that nobody waits for
+                lasting.append(asyncio.get_running_loop().run_in_executor(None, time.sleep, 0.1))
+
+    async with ElectionThread(open_lock, identity="me", config=CONFIG).term():
+        pass
+
+    assert lasting[0].get_loop().is_closed()
+
+
+async def test_a_resignation_that_is_cancelled_is_waited_for_all_the_same(store):
+    """The process would end beside the thread, and the Lease might not be released."""
+    election, has_begun = Election(store), asyncio.Event()
+
+    @asynccontextmanager
+    async def open_lock():
+        async with election._open() as lock:
+            try:
+                yield lock
+            finally:
+                loop.call_soon_threadsafe(has_begun.set)
+                await asyncio.sleep(0.1)
+
+    async def stand():
+        async with ElectionThread(open_lock, identity="me", config=CONFIG).term():
+            pass
+
+    loop, standing = asyncio.get_running_loop(), asyncio.ensure_future(stand())
+    await has_begun.wait()
+    for _ in range(2):
+        standing.cancel()
+        await asyncio.sleep(0)
+    await asyncio.wait([standing])
+
+    assert standing.cancelled()
+    assert election.closed == 1
 
 
 async def test_a_candidate_that_is_cancelled_before_its_thread_has_started_never_tries(store, monkeypatch):
