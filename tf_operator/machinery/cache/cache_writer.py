@@ -102,7 +102,7 @@ class CacheWriter(Generic[T]):
             key = current.metadata.key
             if key not in items and self._namespace in {"", key.namespace}:
                 self._store.remove(key)
-                changes.append(_deletion_of(current, final_states))
+                changes += _deletion_of(current, final_states)
         for key, item in items.items():
             if self._store.get(key) is not item:
                 changes += self._put(item, final_states)
@@ -117,7 +117,7 @@ class CacheWriter(Generic[T]):
             return [Added(item)]
         if old.metadata.uid == item.metadata.uid:
             return [Updated(old, item)]
-        return [_deletion_of(old, final_states), Added(item)]
+        return [*_deletion_of(old, final_states), Added(item)]
 
     def _advance(self, version: str) -> None:
         self._resource_version = version
@@ -158,9 +158,15 @@ class Relist(Generic[T]):
         self._writer.replace(self._items, self._final_states, version)
 
 
-def _deletion_of(item: T, final_states: Mapping[str, T]) -> Deleted[T]:
+def _deletion_of(item: T, final_states: Mapping[str, T]) -> list[Change[T]]:
+    """What became of an object that a list does not have any more: also its last change, if it was seen.
+
+    An owner that has lost it by that change hears of it, as the one that it had at last.
+    """
     final = final_states.get(item.metadata.uid)
-    return Deleted(item if final is None else final, final_state_known=final is not None)
+    if final is None:
+        return [Deleted(item, final_state_known=False)]
+    return [*([Updated(item, final)] if final != item else ()), Deleted(final, final_state_known=True)]
 
 
 def _is_past(version: str, position: str) -> bool:

@@ -1,9 +1,12 @@
 """The cache: by key, by UID, by index, and its versions. Any history of it is in test/simulation."""
 
+import weakref
+
 import pytest
 
-from support.toys.sample_objects import projected
+from support.toys.sample_objects import Thing, projected
 from tf_operator.machinery.cache.store import Store
+from tf_operator.machinery.transport.responses import ObjectMeta
 from tf_operator.meta import ObjectKey
 
 
@@ -67,6 +70,24 @@ def test_nothing_has_changed_when_an_index_raises():
     assert store.get(ObjectKey("ns", "a")) is original
     assert store.version_of("uid-of-a") == "1"
     assert store.by_index("fragile", "0") == (original,)
+
+
+class Text(str):
+    """Unlike others, it says when it has gone."""
+
+    __slots__ = ("__weakref__",)
+
+
+def test_an_update_leaves_no_text_of_the_version_before():
+    texts = Text("a"), Text("uid-of-a")
+    remaining = [weakref.ref(text) for text in texts]
+    store = make_store(Thing(ObjectMeta(texts[0], "ns", texts[1], "1"), owner="x"))
+    del texts
+
+    store.put(projected("a", 2, owner="x"))
+    store.put(projected("b", 3))  # the last one that was placed is remembered
+
+    assert [text() for text in remaining] == [None, None]
 
 
 def test_iterating_goes_on_while_the_store_changes():
