@@ -11,6 +11,8 @@ from typing import Final
 _QUANTITY = re.compile(
     r"([+-]?[0-9]{1,30}(?:\.[0-9]{0,15})?|[+-]?\.[0-9]{1,15})([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,2})?"
 )
+LONGEST: Final = 64
+"""Characters; none is that long."""
 _BINARY: Final = {f"{letter}i": Decimal(1024) ** power for power, letter in enumerate("KMGTPE", start=1)}
 _DECIMAL: Final = {
     "n": Decimal("1e-9"),

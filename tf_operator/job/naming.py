@@ -13,6 +13,8 @@ from tf_operator.meta import selector_text
 
 LONGEST_JOB_PART: Final = 40
 """So many characters of a job's name are part of generated ones, which have more parts."""
+_LONGEST_NAME: Final = 253
+"""Characters, of any object."""
 _INDEX: Final = "(?P<index>0|[1-9][0-9]{0,5})"
 _PATTERNS: Final = {
     NameStyle.STABLE: re.compile(f"(?P<type>[a-z]+)-{_INDEX}"),
@@ -52,9 +54,15 @@ def pod_name(job: TrainingJob, service: str, record: RestartRecord | None) -> st
     return f"{service}-{''.join(_ALPHABET[digit] for digit in digits)}"
 
 
-@lru_cache(maxsize=4096)  # each pod and Service is looked at whenever it changes, and by each plan
 def replica_of(job_name: str, name: str, style: NameStyle) -> tuple[ReplicaType, int] | None:
     """Which replica of the job a pod or Service of this name is; ``None`` when it cannot be one."""
+    # Owner references and statuses may have names of a megabyte, which must not be kept.
+    is_possible = max(len(job_name), len(name)) <= _LONGEST_NAME
+    return _replica_of(job_name, name, style) if is_possible else None
+
+
+@lru_cache(maxsize=4096)  # each pod and Service is looked at whenever it changes, and by each plan
+def _replica_of(job_name: str, name: str, style: NameStyle) -> tuple[ReplicaType, int] | None:
     head = f"{_job_part(job_name, style)}-"
     match = _PATTERNS[style].fullmatch(name, len(head)) if name.startswith(head) else None
     kind = _TYPES.get(match["type"]) if match else None

@@ -46,6 +46,15 @@ def test_a_child_with_a_generated_name_is_known_by_it(name, replica):
     assert naming.replica_of("mnist", name, NameStyle.GENERATED) == replica
 
 
+def test_a_name_that_no_object_has_is_nobodys_and_not_kept():
+    """An owner reference may have one of a megabyte."""
+    name, asked = "j" * 254, naming._replica_of.cache_info().misses
+
+    assert naming.replica_of(name, f"{name}-worker-0", NameStyle.STABLE) is None
+    assert naming.replica_of("j", f"j-{name}-0", NameStyle.STABLE) is None
+    assert naming._replica_of.cache_info().misses == asked
+
+
 def test_the_services_of_this_very_job_are_selected_by_its_uid():
     job = job_of(tfjob("mnist").workers(1))
     labels = naming.service_labels(job, ReplicaType.WORKER, 0)

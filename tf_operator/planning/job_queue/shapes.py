@@ -171,8 +171,12 @@ def _resources(body: Body) -> Body:
 
 
 def _amounts(resources: object) -> dict[str, int]:
-    quantities = mapping_of(resources).items()
-    return {str(name): amount for name, value in quantities if (amount := _thousandths(str(value))) is not None}
+    texts = ((str(name), str(value)) for name, value in mapping_of(resources).items())
+    return {
+        name: amount
+        for name, text in texts
+        if len(text) <= quantity.LONGEST and (amount := _thousandths(text)) is not None
+    }
 
 
 @lru_cache(maxsize=4096)

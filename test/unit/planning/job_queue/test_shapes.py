@@ -50,6 +50,13 @@ def test_a_pod_asks_for_what_kube_scheduler_counts(pod, cpu):
     assert shapes.requests_of(pod) == (("cpu", cpu), ("pods", 1000))
 
 
+def test_a_request_that_is_too_long_to_be_one_is_none_and_not_kept():
+    asked = shapes._thousandths.cache_info().misses
+
+    assert shapes.requests_of({"containers": [container("1" * 65)]}) == (("pods", 1000),)
+    assert shapes._thousandths.cache_info().misses == asked
+
+
 @pytest.mark.parametrize("init", [[], [container("0"), container()], [container(), container("0")]])
 def test_a_request_of_nothing_is_none(init):
     assert shapes.requests_of({"containers": [container("0")], "initContainers": init}) == (("pods", 1000),)
