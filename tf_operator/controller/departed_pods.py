@@ -55,12 +55,16 @@ class DepartedPods:
             last = ended if ended and ended.uid == pod.uid else pod
             states.departed[place] = last.changed(is_gone=True)
 
-    def note_recorded(self, uid: str, pods: tuple[Pod, ...]) -> None:
+    def note_recorded(self, uid: str, pods: tuple[Pod, ...]) -> bool:
+        """The status says what there is to be said of these; whether one of them is forgotten now."""
         departed = self._states[uid].departed if uid in self._states else {}
+        is_forgotten = False
         for pod in pods:
             place = (pod.type, pod.index)
             if place in departed and departed[place].says_the_same(pod):
                 del departed[place]
+                is_forgotten = True
+        return is_forgotten
 
     def begin_term(self) -> None:
         """This process leads from now on. What failed before has been counted by its predecessor, or shows as lost."""

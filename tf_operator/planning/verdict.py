@@ -113,9 +113,9 @@ def _is_queued(view: JobView) -> Verdict | None:
 
 
 def _has_pods(view: JobView) -> bool:
-    """Whether a pod is still to be deleted, or to end."""
-    pods = view.snapshot.pods
-    return any(pod.is_there or (pod.is_terminating and pod.phase not in {"Failed", "Succeeded"}) for pod in pods)
+    """Whether a pod is still to be deleted, or to end. Of one that is gone nobody hears any more."""
+    pods = (pod for pod in view.snapshot.pods if not pod.is_gone)
+    return any(not pod.is_terminating or pod.phase not in {"Failed", "Succeeded"} for pod in pods)
 
 
 def _had_failed(view: JobView) -> Verdict | None:

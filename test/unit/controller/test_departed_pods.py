@@ -19,15 +19,15 @@ def test_a_departed_pod_is_remembered_as_gone_until_it_is_in_the_status(departed
 
     (pod,) = departed.of("u")
     assert pod.is_gone
-    departed.note_recorded("u", (pod,))
+    assert departed.note_recorded("u", (pod,))
     assert departed.of("u") == ()
 
 
 def test_a_status_that_records_another_state_or_another_pod_leaves_what_came_since(departed):
     departed.note_deleted("u", POD)
     (pod,) = departed.of("u")
-    departed.note_recorded("u", (pod.changed(phase="Running"), pod.changed(index=1)))
-    departed.note_recorded("another job", (pod,))
+    assert not departed.note_recorded("u", (pod.changed(phase="Running"), pod.changed(index=1)))
+    assert not departed.note_recorded("another job", (pod,))
 
     assert departed.of("u") == (pod,)
 

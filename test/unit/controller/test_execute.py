@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 from support.embedded.controller_harness import KEY, Harness
 from support.embedded.embedded_api import refused
 from support.jobs import builders
-from tf_operator.controller import resources
+from tf_operator.controller import debounce, resources
 from tf_operator.controller.controller import Controller
 from tf_operator.controller.metrics_hooks import ReconcileInstruments
 from tf_operator.controller.result import DONE, Turn
@@ -62,6 +62,20 @@ async def test_progress_within_half_a_second_is_one_write(harness):
 
     assert harness.api.calls == ["patch tfjobs.kubeflow.org j/status"]
     assert harness.job["status"]["replicaStatuses"]["Worker"]["active"] == 3
+
+
+async def test_a_job_is_looked_at_again_when_pods_that_are_gone_are_forgotten_and_nothing_is_written(harness):
+    """Nothing else wakes it, and what is to be done without them may be more."""
+    await harness.settle()
+    harness.edit_job({"spec": {"runPolicy": {"suspend": True}}})
+    harness.sync()
+    await harness.reconcile()
+    harness.sync()
+    harness.api.calls.clear()
+    assert len(harness.notes.departed_pods.of(harness.job["metadata"]["uid"])) == 3
+
+    assert [await harness.reconcile() for _ in range(2)] == [debounce.LONGEST, None]
+    assert not harness.api.calls
 
 
 async def test_what_a_program_reported_has_waited_for_its_turn_and_waits_for_no_other_progress(harness):

@@ -11,7 +11,7 @@ from support.embedded.pod_events import everything_runs, succeeds
 from support.embedded.simulator import simulate
 from support.jobs.builders import tfjob
 from tf_operator.job.report import EventKind
-from tf_operator.planning.child_kinds import network_policy
+from tf_operator.planning.child_kinds import hpa, network_policy
 from tf_operator.planning.plan import make_plan
 from tf_operator.planning.snapshot import Cause, ChildObject, ChildState, RejectedWrite
 
@@ -49,17 +49,35 @@ THERE = ChildObject("job", "c", "another digest")
     ],
 )
 def test_after_the_end_only_what_is_there_is_tried_again(state, code, seconds):
-    simulator = simulate(tfjob().workers(1).network_policy("Job"))
-    simulator.settle()
-    for move in (everything_runs, succeeds("worker-0")):
-        move(simulator)
-        simulator.settle()
-    observed = simulator.observe()
+    observed = ended()
     rejected = RejectedWrite("its NetworkPolicy", "no", observed.now, code=code) if code else None
     state = structs.replace(state, rejected=rejected)
     wait = make_plan(observed.changed(extras={network_policy.KIND: state})).requeue_after
 
     assert wait == (None if seconds is None else timedelta(seconds=seconds))
+
+
+@pytest.mark.parametrize(
+    ("state", "seconds"),
+    [
+        (ChildState(THERE, is_known=False), 5),
+        (ChildState(is_known=False), None),
+        (ChildState(THERE, unserved="no such kind"), 60),
+    ],
+)
+def test_after_the_end_what_is_to_go_is_tried_again(state, seconds):
+    wait = make_plan(ended().changed(extras={hpa.KIND: state})).requeue_after
+
+    assert wait == (None if seconds is None else timedelta(seconds=seconds))
+
+
+def ended():
+    simulator = simulate(tfjob().workers(1).network_policy("Job"))
+    simulator.settle()
+    for move in (everything_runs, succeeds("worker-0")):
+        move(simulator)
+        simulator.settle()
+    return simulator.observe()
 
 
 def test_a_write_that_is_refused_for_good_ends_the_job_all_the_same():

@@ -60,8 +60,9 @@ def test_what_is_checked_first_decides(moves, rejected, expected):
         ({"phase": "Running", "is_terminating": True}, Phase.QUEUED),
         ({"phase": "Succeeded", "is_terminating": True}, Phase.ACTIVE),
         ({"phase": "Running", "is_gone": True}, Phase.ACTIVE),
+        ({"phase": "Running", "is_terminating": True, "is_gone": True}, Phase.ACTIVE),
     ],
-    ids=["not deleted", "still to end", "has ended", "gone"],
+    ids=["not deleted", "still to end", "has ended", "gone", "gone without an end"],
 )
 def test_a_job_that_is_admitted_waits_for_its_old_pods(state, phase):
     job = structs.replace(job_of(tfjob().workers(1)), record=JobRecord(JobPhase.QUEUED))

@@ -15,7 +15,7 @@ from typing import Any, Final, assert_never
 
 from msgspec import structs
 
-from tf_operator.controller import log_context
+from tf_operator.controller import debounce, log_context
 from tf_operator.controller.job_notes import JobNotes
 from tf_operator.controller.rejections import ChildWrite, is_answer, kind_of
 from tf_operator.controller.reporter import PlanReporter
@@ -91,9 +91,9 @@ class Executor:
             elif isinstance(step, StoreStatus) and step.is_progress:
                 waits = 0.0 if step.has_waited else self.api.progress_waits(job)
                 wait = max(waits, UNFINISHED_WAITS) if stop else waits
-                confirmed = await self._confirm(snapshot, plan, collected_for=wait)
+                confirmed = confirmed.or_earlier(await self._confirm(snapshot, plan, collected_for=wait))
             elif isinstance(step, StoreStatus):
-                await self._store_status(snapshot, plan)
+                confirmed = confirmed.or_earlier(await self._store_status(snapshot, plan))
                 if plan.cleans_up and self.shares.line.has_waiting:
                     return Result(0.0, Turn.GIVES_WAY)
         if stop:
@@ -121,8 +121,12 @@ class Executor:
         body = {"metadata": {"resourceVersion": job.resource_version}, "spec": spec}
         await self.writer.patch(_owner(job), self.jobs, job.key.name, body=body)
 
-    async def _store_status(self, snapshot: Snapshot, plan: Plan, patch: Body | None = None) -> None:
-        """Write the status, if it says anything new, and report the step. The ``patch`` may be known already."""
+    async def _store_status(self, snapshot: Snapshot, plan: Plan, patch: Body | None = None) -> Result:
+        """Write the status, if it says anything new, and report the step. The ``patch`` may be known already.
+
+        Where nothing is written, nobody wakes the job again. A plan that knows of no pod that is gone may be another:
+        it is made as late as one of the largest job, which is not planned more often because of this.
+        """
         job = snapshot.job
         patch = self.api.status_patch(plan.report) if patch is None else patch
         if patch and plan.report and plan.report.waiting_progress:
@@ -137,10 +141,12 @@ class Executor:
                     self.notes.status_batches.note_unreported(job.uid, plan)
                 raise
             self.reporter.report(job, plan)
-        self.notes.departed_pods.note_recorded(job.uid, tuple(pod for pod in snapshot.pods if pod.is_gone))
+        gone_pods = tuple(pod for pod in snapshot.pods if pod.is_gone)
+        is_forgotten = self.notes.departed_pods.note_recorded(job.uid, gone_pods)
         self.notes.status_batches.note_written(job.uid)
         if plan.report:
             self.notes.progress_reports.note_stored(job.uid, plan.report.record.progress)
+        return Result(debounce.LONGEST) if is_forgotten and plan.report and not patch else DONE
 
     async def _confirm(self, snapshot: Snapshot, plan: Plan, *, collected_for: float) -> Result:
         """Write progress, unless more of it is likely to follow at once: then it is to be written later."""
@@ -151,8 +157,7 @@ class Executor:
             waits = self.notes.status_batches.time_left(job.uid, collected_for)
             if waits > 0:
                 return Result(waits)
-        await self._store_status(snapshot, plan, patch)
-        return DONE
+        return await self._store_status(snapshot, plan, patch)
 
     async def _confirm_all(self, snapshot: Snapshot, plan: Plan, left: Sequence[StoreStatus]) -> None:
         """What is stored although the actions failed."""

@@ -150,10 +150,11 @@ def moments(snapshot: Snapshot, *, is_active: bool, has_ended: bool = False) -> 
 def _retry_at(child: _Child, *, has_ended: bool) -> datetime | None:
     state, now = child.state, child.snapshot.now
     may_come = child.spec is not None and (state.current is not None or not has_ended)
+    is_undone = may_come or state.current is not None
     if not state.is_known:
-        return now + rejections.UNSERVED if may_come else None
+        return now + rejections.UNSERVED if is_undone else None
     if state.unserved:
-        return now + rejections.LONGEST if may_come and not state.is_off else None
+        return now + rejections.LONGEST if is_undone and not state.is_off else None
     if state.rejected is None or not child.is_behind:
         return None
     is_due = child.spec is None or (may_come and not rejections.is_final(state.rejected))
