@@ -142,7 +142,7 @@ def owner_of(child: Child) -> tuple[str, ...]:
 
 def labelled_of(child: CachedService) -> tuple[str, ...]:
     """The index of Services that only look like those of a job."""
-    uid = child.service.job_uid_label
+    uid = child.job_uid_label
     return (owner_value(child.metadata.namespace, uid),) if uid and uid != child.owner else ()
 
 

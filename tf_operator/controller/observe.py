@@ -48,6 +48,7 @@ _EVENTS: Final = 100
 """Of one pod, those that are looked through."""
 
 C = TypeVar("C")
+CH = TypeVar("CH", bound=Child)
 
 
 class _Children(NamedTuple):
@@ -226,9 +227,10 @@ class Observer:
             return ChildState(is_known=False)
         if informer.is_absent or not informer.has_synced or informer.is_stale(job.key.namespace):
             return ChildState(unserved=f"{informer.resource} cannot be read; is it installed, and may it be listed?")
-        ours = informer.store.by_index(OWNER, owner_value(job.key.namespace, job.uid))
-        current = next((entry.as_planned() for entry in ours), None)
-        return ChildState(current, self.notes.rejections.get(job.uid, str(kind.resource)))
+        current = _own(informer.store.by_index(OWNER, owner_value(job.key.namespace, job.uid)), job)
+        return ChildState(
+            current.as_planned() if current else None, self.notes.rejections.get(job.uid, str(kind.resource))
+        )
 
     def _hearing(self, job: TrainingJob, now: datetime) -> Hearing | None:
         seconds, reports = job.run_policy.progress.deadline_seconds, self.notes.progress_reports
@@ -246,15 +248,14 @@ class Observer:
         uids = {pod.uid for pod in present}
         departed: list[Pod] = [pod for pod in self.notes.departed_pods.of(job.uid) if pod.uid not in uids]
         unserved, now = self._unserved(job, is_listed=children.are_groups_listed), self.clock.now()
+        group = _own(children.groups, job)
         return Snapshot(
             job=job,
             now=now,
             pods=(*present, *departed),
             services=tuple(child.service for child in services if _is_child(child, job)),
-            has_borrowed_labels=any(
-                child.service.job_uid_label == job.uid and not _is_child(child, job) for child in services
-            ),
-            pod_group=next((child.group for child in children.groups if _is_child(child, job)), None),
+            has_borrowed_labels=any(child.job_uid_label == job.uid and not _is_child(child, job) for child in services),
+            pod_group=group.as_planned() if group else None,
             rejected=unserved or self.notes.rejections.get(job.uid),
             extras={kind: self._extra(kind, informer, job) for kind, informer in self.caches.extras.items()},
             kueue=self.kueue.of(job) if self.kueue else None,
@@ -264,6 +265,12 @@ class Observer:
             hearing=self._hearing(job, now),
             status_time=stored.status_time(),
         )
+
+
+def _own(children: Iterable[CH], job: TrainingJob) -> CH | None:
+    """The child of a kind of which a job has one; of several always the same, that of its name above all."""
+    ours = (child for child in children if _is_child(child, job))
+    return min(ours, key=lambda child: (child.name != job.key.name, child.name), default=None)
 
 
 def _is_child(child: Child, job: TrainingJob) -> bool:

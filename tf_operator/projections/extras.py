@@ -50,7 +50,7 @@ class CachedExtra(Child, frozen=True):
 
     def as_planned(self) -> ChildObject:
         body = {"spec": as_object(self.spec), "status": as_object(self.status)}
-        return ChildObject(self.metadata.name, self.metadata.uid, self.digest, self.is_terminating, **body)
+        return ChildObject(self.name, self.uid, self.digest, self.is_terminating, **body)
 
 
 _READ: Final = decoder(_RawExtra, keeps=DIGEST.__eq__)
@@ -65,7 +65,7 @@ def extra_reader(kind: ChildKind, apis: tuple[ServedAPI, ...]) -> Callable[[msgs
         metadata = _READ(raw).metadata
         digest, is_terminating = metadata.annotations.get(DIGEST, ""), metadata.deletion_timestamp is not None
         body = metadata.generation, EMPTY, EMPTY, ()
-        return CachedExtra(metadata.core(), owner_of(metadata).uid, digest, is_terminating, *body)
+        return CachedExtra(*metadata.core(), owner_of(metadata).uid, digest, is_terminating, *body)
 
     def read_whole(raw: msgspec.Raw | bytes) -> CachedExtra:
         whole = _READ_WHOLE(raw)

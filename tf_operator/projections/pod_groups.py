@@ -1,7 +1,7 @@
 """PodGroups, of either kind. They are watched without a selector, because they carry no label of ours.
 
 So the cache sees those of every tenant, and of other frameworks. Of a group that no job of ours controls only the name
-is kept, however large it is.
+is kept, however large it is; and of one that says so, the text.
 """
 
 from collections.abc import Callable
@@ -28,9 +28,14 @@ class _RawGroup(msgspec.Struct, frozen=True):
 
 
 class CachedGroup(Child, frozen=True):
-    """A PodGroup; ``group`` is ``None``, and ``owner`` empty, when no job of ours controls it."""
+    """A PodGroup; the rest is empty, too, when no job of ours controls it."""
 
-    group: PodGroup | None
+    phase: str = ""
+    spec: msgspec.Raw = EMPTY
+    is_terminating: bool = False
+
+    def as_planned(self) -> PodGroup:
+        return PodGroup(self.name, self.uid, self.phase, as_object(self.spec), self.is_terminating)
 
 
 _READ_GROUP: Final = decoder(_RawGroup)
@@ -42,12 +47,11 @@ def group_reader(apis: tuple[ServedAPI, ...]) -> Callable[[msgspec.Raw | bytes],
 
     def read_group(raw: msgspec.Raw | bytes) -> CachedGroup:
         raw_group = _READ_GROUP(raw)
-        core = raw_group.metadata.core()
-        owner = owner_of(raw_group.metadata)
+        metadata = raw_group.metadata
+        owner = owner_of(metadata)
         if owner is NOBODY:
-            return CachedGroup(core, "", None)
-        is_terminating = raw_group.metadata.deletion_timestamp is not None
-        group = PodGroup(core.name, core.uid, raw_group.status.phase, as_object(raw_group.spec), is_terminating)
-        return CachedGroup(core, owner.uid, group)
+            return CachedGroup(*metadata.core(), "")
+        is_terminating = metadata.deletion_timestamp is not None
+        return CachedGroup(*metadata.core(), owner.uid, raw_group.status.phase, raw_group.spec, is_terminating)
 
     return read_group

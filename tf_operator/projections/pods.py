@@ -22,7 +22,6 @@ from tf_operator.job.report import ContainerLine
 from tf_operator.job.restart_rules import RestartRules
 from tf_operator.job.training_job import NetworkPolicyMode, RestartPolicy
 from tf_operator.machinery.cache.interning import InternPool
-from tf_operator.machinery.transport.responses import ObjectMeta
 from tf_operator.meta import parse_time
 from tf_operator.planning.bodies import resize_sidecar
 from tf_operator.planning.pods import termination_message
@@ -73,6 +72,7 @@ class CachedPod(Child, frozen=True):
 _read_raw: Final = msgspec.json.Decoder(_RawPod).decode
 _intern: Final = InternPool().intern
 _intern_owner: Final = InternPool().intern
+_intern_start: Final = InternPool().intern
 
 
 @cache
@@ -93,11 +93,10 @@ def pod_reader(apis: tuple[ServedAPI, ...], *, is_labelled: bool = True) -> Call
         raw_pod = _read_raw(raw)
         owner = owner_of(raw_pod.metadata)
         replica = _replica(raw_pod.metadata.name, owner, styles) if owner.uid else None
-        core = raw_pod.metadata.core()
-        pod = _pod(raw_pod, *replica, deciding, core) if replica else None
+        pod = _pod(raw_pod, *replica, deciding) if replica else None
         if pod and showing and (owner.api_version, owner.kind) in showing:
             pod = pod.changed(containers=_lines(raw_pod.status.container_statuses))
-        return CachedPod(core, _intern_owner(owner.uid), pod)
+        return CachedPod(*raw_pod.metadata.core(), _intern_owner(owner.uid), pod)
 
     return read_pod
 
@@ -114,7 +113,7 @@ def _replica(name: str, owner: Owner, styles: _Styles) -> tuple[ReplicaType, int
     return None
 
 
-def _pod(raw_pod: _RawPod, kind: Any, index: int, deciding: Mapping[str, str], core: ObjectMeta) -> Pod:  # noqa: ANN401
+def _pod(raw_pod: _RawPod, kind: Any, index: int, deciding: Mapping[str, str]) -> Pod:  # noqa: ANN401
     status = raw_pod.status
     wait = _wait(status, raw_pod.spec) if status.phase == "Pending" else _NO_WAIT
     deciders = [entry for entry in status.container_statuses if entry.name in deciding]
@@ -134,8 +133,8 @@ def _pod(raw_pod: _RawPod, kind: Any, index: int, deciding: Mapping[str, str], c
     if size and resize_sidecar.ATTEMPT in resize_sidecar.entries(size) and status.phase == "Running":
         wait = _back_off(deciders)
     pod = Pod(
-        core.name,
-        core.uid,
+        raw_pod.metadata.name,
+        raw_pod.metadata.uid,
         kind,
         index,
         _intern(status.phase),
@@ -148,9 +147,9 @@ def _pod(raw_pod: _RawPod, kind: Any, index: int, deciding: Mapping[str, str], c
         pending_reason=wait.reason,
         waits_since=wait.since,
         is_starting=wait.is_starting,
-        created_at=raw_pod.metadata.creation_timestamp,
+        created_at=_intern_start(raw_pod.metadata.creation_timestamp),
         host=_host(raw_pod),
-        version=core.resource_version,
+        version=raw_pod.metadata.resource_version,
     )
     few = _what_few_have(raw_pod, containers, resizes=resizes)
     if disruption:
@@ -288,7 +287,7 @@ def _main(state: pod_parts.RawState) -> MainContainer | None:
         ended = state.terminated
         message = "" if ended.reason == restart_rules.RESTARTING_ALL else ended.message
         return MainContainer(ended.exit_code, _intern(ended.reason), message, _started_at(ended), ended.finished_at)
-    return MainContainer(started_at=state.running.started_at) if state.running else None
+    return _intern_start(MainContainer(started_at=state.running.started_at)) if state.running else None
 
 
 def _started_at(ended: pod_parts.RawTerminated) -> datetime | None:

@@ -26,7 +26,13 @@ class _RawService(msgspec.Struct, frozen=True):
 
 
 class CachedService(Child, frozen=True):
-    service: Service
+    is_terminating: bool
+    job_uid_label: str
+
+    @property
+    def service(self) -> Service:
+        """As planning sees it; made when it is asked for, because there may be very many."""
+        return Service(self.name, self.uid, self.is_terminating, self.job_uid_label)
 
 
 _READ_SERVICE: Final = decoder(_RawService)
@@ -38,8 +44,7 @@ def service_reader(apis: tuple[ServedAPI, ...]) -> Callable[[msgspec.Raw | bytes
 
     def read_service(raw: msgspec.Raw | bytes) -> CachedService:
         metadata = _READ_SERVICE(raw).metadata
-        core = metadata.core()
-        service = Service(core.name, core.uid, metadata.deletion_timestamp is not None, metadata.labels.job_uid)
-        return CachedService(core, owner_of(metadata).uid, service)
+        is_terminating = metadata.deletion_timestamp is not None
+        return CachedService(*metadata.core(), owner_of(metadata).uid, is_terminating, metadata.labels.job_uid)
 
     return read_service

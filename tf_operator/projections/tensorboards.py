@@ -56,4 +56,4 @@ def read_child(raw: msgspec.Raw | bytes) -> CachedChild:
         is_available=is_current and status.available_replicas > 0,
         message=one_line(next(trouble, ""), most=LONGEST_MESSAGE),
     )
-    return CachedChild(metadata.core(), owner.uid, child)
+    return CachedChild(*metadata.core(), owner.uid, child)

@@ -69,9 +69,9 @@ class CachedWorkload(Child, frozen=True):
     def as_planned(self) -> Workload:
         spec: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self.spec))
         return Workload(
-            self.metadata.name,
-            self.metadata.uid,
-            self.metadata.resource_version,
+            self.name,
+            self.uid,
+            self.resource_version,
             self.digest,
             self.finalizers,
             spec,
@@ -118,9 +118,9 @@ def workload_reader(apis: tuple[ServedAPI, ...]) -> Callable[[msgspec.Raw | byte
         metadata = raw_workload.metadata
         owner = owner_of(metadata)
         if owner is NOBODY:
-            return CachedWorkload(metadata.core(), "", "", (), _NO_SPEC, EMPTY, is_terminating=False)
+            return CachedWorkload(*metadata.core(), "", "", (), _NO_SPEC, EMPTY, is_terminating=False)
         return CachedWorkload(
-            metadata.core(),
+            *metadata.core(),
             owner.uid,
             metadata.annotations.get(state.DIGEST, ""),
             metadata.finalizers,

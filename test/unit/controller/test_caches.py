@@ -11,7 +11,6 @@ from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.t9k import v1beta1 as t9k
 from tf_operator.machinery.cache.factory import SharedInformerFactory, name_of
 from tf_operator.machinery.transport.requests import Scope
-from tf_operator.machinery.transport.responses import ObjectMeta
 from tf_operator.planning.child_kinds import hpa, network_policy, tensorboard
 from tf_operator.projections.children import Child
 
@@ -78,6 +77,6 @@ def test_what_jobs_have_beside_their_replicas_is_watched_where_the_operator_make
 
 
 def test_a_child_is_found_under_the_job_of_its_own_namespace_that_controls_it():
-    assert owner_of(Child(ObjectMeta("a", "ns"), "u")) == (owner_value("ns", "u"),)
-    assert owner_of(Child(ObjectMeta("a", "ns"), "")) == ()
+    assert owner_of(Child("a", "ns", "p", "9", "u")) == (owner_value("ns", "u"),)
+    assert owner_of(Child("a", "ns", "p", "9", "")) == ()
     assert owner_value("ns", "u") != owner_value("evil", "u")

@@ -7,7 +7,6 @@ from support.embedded.controller_harness import KEY, Harness
 from support.jobs import builders
 from tf_operator.controller import reconciler, resources
 from tf_operator.machinery.cache.consistency import OwnerKey
-from tf_operator.machinery.transport.responses import ObjectMeta
 from tf_operator.planning.snapshot import Container, Host, MainContainer
 from tf_operator.projections.children import Child
 from tf_operator.projections.pods import CachedPod
@@ -21,7 +20,7 @@ def harness():
 
 
 def child(harness, owner=""):
-    return Child(ObjectMeta("j-worker-0", "ns", "p", "9"), owner or harness.job["metadata"]["uid"])
+    return Child("j-worker-0", "ns", "p", "9", owner or harness.job["metadata"]["uid"])
 
 
 async def queued(harness):
@@ -132,7 +131,7 @@ async def test_a_pod_that_does_anything_but_run_is_looked_at_without_that_wait(h
 
 @pytest.mark.parametrize("owner", ["nobody-we-know", ""])
 def test_a_child_of_nobody_we_know_leads_nowhere(harness, owner):
-    harness.on_child.on_add(Child(ObjectMeta("j-worker-0", "ns", "p", "9"), owner))
+    harness.on_child.on_add(Child("j-worker-0", "ns", "p", "9", owner))
 
     assert (harness.queue.depth, harness.queue.delayed) == (0, 0)
 
@@ -191,8 +190,7 @@ async def test_changes_of_many_children_at_once_are_one_look(harness):
 async def test_a_pod_in_which_nothing_that_matters_has_changed_wakes_nobody(harness):
     await harness.settle()
     pod = next(iter(harness.caches.pods.store))
-    metadata = ObjectMeta("j-worker-0", "ns", pod.metadata.uid, "999")
-    newer = structs.replace(pod, metadata=metadata, pod=pod.pod.changed(version="999"))
+    newer = structs.replace(pod, resource_version="999", pod=pod.pod.changed(version="999"))
 
     harness.on_pod.on_update(pod, newer)
     assert harness.queue.delayed == 0
@@ -216,13 +214,13 @@ async def test_a_pod_of_another_namespace_is_no_successor_of_a_deleted_one(harne
     pod = next(iter(harness.caches.pods.store))
     harness.on_pod.on_delete(pod, final_state_known=True)
     forged = structs.replace(
-        pod, metadata=ObjectMeta("j-worker-0", "theirs", "forged", "9"), pod=pod.pod.changed(uid="forged")
+        pod, namespace="theirs", uid="forged", resource_version="9", pod=pod.pod.changed(uid="forged")
     )
 
     harness.on_pod.on_add(forged)
     assert len(harness.notes.departed_pods.of(pod.owner)) == 1
 
-    harness.on_pod.on_add(structs.replace(forged, metadata=ObjectMeta("j-worker-0", "ns", "next", "9")))
+    harness.on_pod.on_add(structs.replace(forged, namespace="ns", uid="next"))
     assert harness.notes.departed_pods.of(pod.owner) == ()
 
 
@@ -256,7 +254,7 @@ async def test_what_becomes_known_of_a_pod_after_its_end_is_in_its_last_state(ha
 
 def test_a_deleted_pod_that_is_no_replica_is_not_kept(harness):
     harness.on_pod.on_delete(
-        CachedPod(ObjectMeta("x", "ns", "p", "9"), harness.job["metadata"]["uid"], None), final_state_known=True
+        CachedPod("x", "ns", "p", "9", harness.job["metadata"]["uid"], None), final_state_known=True
     )
 
     assert harness.notes.departed_pods.of(harness.job["metadata"]["uid"]) == ()

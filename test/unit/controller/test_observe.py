@@ -76,16 +76,17 @@ async def test_of_what_a_job_has_beside_its_replicas_is_known_what_the_informer_
 
 @pytest.mark.parametrize("kind", kinds.ALL, ids=lambda kind: kind.resource.kind)
 async def test_the_extra_that_the_job_controls_is_its_own_with_what_is_kept_of_its_kind(harness, kind):
-    """And with what was refused of it."""
+    """Of several it is that of its name. And with what was refused of it."""
     reference = {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "controller": True}
     annotations, body = {DIGEST: "d", "a": "b"}, {"spec": {"image": "i"}, "status": {"phase": "Running"}}
-    for uid, name in ((harness.job["metadata"]["uid"], "j"), ("other", "k")):
+    own = harness.job["metadata"]["uid"]
+    for uid, name in ((own, "a"), (own, "j"), ("other", "k")):
         metadata = {"name": name, "labels": {OPERATOR_LABEL: "tfjob-controller"}, "annotations": annotations}
         metadata |= {"uid": name, "ownerReferences": [reference | {"uid": uid}], "namespace": KEY.namespace}
         harness.api.put(kind.resource, {"metadata": metadata, **body})
     harness.sync()
     change = Patch(kind.resource, "j", "j", "x", {}, Stage.EXTRAS)
-    harness.notes.rejections.note(harness.job["metadata"]["uid"], change, refused(403, "Forbidden", "not allowed"))
+    harness.notes.rejections.note(own, change, refused(403, "Forbidden", "not allowed"))
 
     observer = harness.reconciler.observer
     state = observer.from_caches(observer.stored(KEY)).extras[kind]
@@ -249,6 +250,23 @@ async def test_a_job_has_the_pod_group_of_the_scheduler_that_it_asks_for_where_t
 
     assert (snapshot.pod_group is not None) == has_group
     demand.assert_called_with()
+
+
+async def test_a_job_has_the_pod_group_of_its_name_whichever_of_several_has_changed_last():
+    """Another one would keep its pods from being made."""
+    harness = Harness(builders.tfjob("j").workers(1), settings=Settings(gang_scheduler="volcano"))
+    owner = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "TFJob",
+        "controller": True,
+        "uid": harness.job["metadata"]["uid"],
+    }
+    groups, observer = harness.caches.groups["volcano"].store, harness.reconciler.observer
+
+    for version, name in enumerate(("j", "a", "j", "z"), start=1):
+        metadata = {"namespace": "ns", "name": name, "uid": name, "resourceVersion": str(version)}
+        groups.put(harness.readers.group(msgspec.json.encode({"metadata": metadata | {"ownerReferences": [owner]}})))
+        assert observer.from_caches(observer.stored(KEY)).pod_group.name == "j"
 
 
 async def test_when_the_kind_of_a_pod_group_is_no_longer_served_jobs_are_looked_after_and_nothing_is_made():

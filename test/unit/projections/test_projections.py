@@ -454,6 +454,11 @@ def test_a_pod_of_another_name_is_no_replica(name):
     assert READ_POD(raw(pod(name))).pod is None
 
 
+def test_the_name_of_a_namespace_is_kept_once():
+    one, other = (READ_POD(raw(pod(name))).metadata.namespace for name in ("mnist-worker-0", "mnist-worker-1"))
+    assert one is other
+
+
 def test_a_pod_that_nobody_controls_has_no_owner():
     orphan = pod()
     orphan["metadata"]["ownerReferences"][0]["controller"] = False
@@ -682,8 +687,15 @@ def test_a_pod_group_has_its_phase_and_spec():
 
     cached_group = read_group(raw({"metadata": metadata, "spec": {"minMember": 3}, "status": {"phase": "Inqueue"}}))
 
-    assert cached_group.group == PodGroup("j", "p", "Inqueue", {"minMember": 3})
+    assert cached_group.as_planned() == PodGroup("j", "p", "Inqueue", {"minMember": 3})
     assert cached_group.owner == "u"
+
+
+def test_the_spec_of_a_pod_group_is_kept_as_text():
+    """A tenant may say that a job controls a group, and decoded it takes ten times the memory."""
+    body = {"metadata": pod()["metadata"], "spec": {"minTaskMember": dict.fromkeys(map(str, range(9)), 1)}}
+
+    assert isinstance(read_group(raw(body)).spec, msgspec.Raw)
 
 
 @pytest.mark.parametrize(
@@ -704,7 +716,7 @@ def test_of_a_pod_group_that_no_job_controls_only_the_name_is_kept(owner):
 
     cached_group = read_group(raw({"metadata": metadata, "spec": {"minResources": {"cpu": "1"}}}))
 
-    assert (cached_group.metadata.name, cached_group.owner, cached_group.group) == ("j-worker-1", "", None)
+    assert (cached_group.metadata.name, cached_group.owner, cached_group.spec) == ("j-worker-1", "", msgspec.Raw(b"{}"))
 
 
 def test_a_problem_names_the_field():

@@ -150,7 +150,7 @@ def counted_pod_reader(apis: tuple[ServedAPI, ...]) -> Callable[[msgspec.Raw | b
         owner = owner_of(raw_pod.metadata).uid
         requests = shapes.requests_of(body) if holds else ()
         return CountedPod(
-            raw_pod.metadata.core(), owner, spec.node_name if holds else "", requests, spec.priority_class_name
+            *raw_pod.metadata.core(), owner, spec.node_name if holds else "", requests, spec.priority_class_name
         )
 
     return read_pod
