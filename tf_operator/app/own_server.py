@@ -1,7 +1,7 @@
 """The local server of one program that has started it: ``python -m tf_operator.app.own_server``, for ``TFJobs.run``.
 
-It writes the path of its kubeconfig to standard output once it serves. When standard input ends, the programs of pods
-have their grace periods, and nothing is left; a signal then kills them.
+It writes the path of its kubeconfig to standard output once it serves. When standard input says something, or ends, the
+programs of pods have their grace periods, and nothing is left; a signal then kills them.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from tf_operator.local.node.processes import supervisor
 
 
 def main() -> None:
-    """Serve until standard input ends."""
+    """Serve until standard input says something, or ends."""
     logs.configure("console", "error")
     with scratch.folder() as folder:
         spawner = supervisor.start_spawner(folder.path / scratch.PROCESSES)

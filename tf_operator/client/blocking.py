@@ -11,16 +11,18 @@ import queue
 import threading
 import weakref
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
-from concurrent.futures import Future, wait
-from contextlib import aclosing
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from tf_operator.client.events import JobEvent
 from tf_operator.client.job import Job, NotPossible
 from tf_operator.client.jobs import AsyncTFJobs
 from tf_operator.client.logs import LogLine, print_line
 from tf_operator.client.pods import JobPod
+from tf_operator.client.run.loop_calls import LastItem, Question, Running, asked, pump
 from tf_operator.job.record import JobPhase
 from tf_operator.machinery.transport.transport import Transport
 
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from tf_operator.client.usage import UsageList
 
 T = TypeVar("T")
+Item = TypeVar("Item")
+_CLOSED: Final = "has been closed"
 _OPEN: Final = weakref.WeakSet[asyncio.AbstractEventLoop]()
 _AHEAD: Final = 100
 """Items that are read before the caller asks for them."""
@@ -65,7 +69,7 @@ class TFJobs:
         try:
             self._run(self._jobs.__aenter__())
         except BaseException:
-            self._end_loop()
+            _end(self._loop, self._thread)
             raise
         self._at_exit = weakref.finalize(self, _close, self._jobs, self._loop, self._thread, self._process)
         _OPEN.add(self._loop)
@@ -113,9 +117,20 @@ class TFJobs:
     ) -> Job:
         """Wait until the job has finished, or until it is in this phase, or ``until`` returns true.
 
-        ``progress``: show its progress, in a notebook as a table.
+        ``until`` is called in the caller's thread, and may use this client. ``progress``: show its progress, in a
+        notebook as a table.
         """
-        return self._run(self._jobs.wait(job, timeout=timeout, until=until, progress=progress))
+        if until is None or isinstance(until, JobPhase):
+            return self._run(self._jobs.wait(job, timeout=timeout, until=until, progress=progress))
+        is_reached = until
+
+        def begin(ask: Callable[[Question | None], None]) -> Coroutine[Any, Any, Job]:
+            return self._jobs.wait(job, timeout=timeout, until=partial(asked, ask), progress=progress)
+
+        def answer(question: Question) -> None:
+            question.answer(is_reached(question.job))
+
+        return self._follow(begin, answer)
 
     def pods(self, job: str | Job) -> tuple[JobPod, ...]:
         """The pods of a job."""
@@ -176,7 +191,7 @@ class TFJobs:
 
         Without a named cluster or a local server, the job runs on this machine. There, an interruption stops it.
         """
-        return self._follow(lambda put: self._jobs.run(source, replace=replace, on_line=put), on_line)
+        return self._follow(lambda put: self._jobs.run(source, replace=replace, on_line=put), on_line or print_line)
 
     def train(
         self,
@@ -211,7 +226,9 @@ class TFJobs:
             "pip_index_url": pip_index_url,
             "env_vars": env_vars,
         }
-        return self._follow(lambda put: self._jobs.train(train_func, replace=replace, on_line=put, **options), on_line)
+        return self._follow(
+            lambda put: self._jobs.train(train_func, replace=replace, on_line=put, **options), on_line or print_line
+        )
 
     def result(self, job: str | Job) -> Any:  # noqa: ANN401 (JSON)
         """What the function that `train` ran has returned."""
@@ -238,67 +255,91 @@ class TFJobs:
         self._run(self._jobs.delete(job))
 
     def _follow(
-        self,
-        run: Callable[[Callable[[LogLine | None], None]], Coroutine[Any, Any, "RunResult"]],
-        on_line: Callable[[LogLine], object] | None,
-    ) -> "RunResult":
-        """Wait for the end of a job whose lines come meanwhile. An interruption ends the call, and is waited for."""
-        lines = queue.SimpleQueue[LogLine | None]()
-        call = run(lines.put)
-        self._check_process(call)
-        running = _Running(self._loop, call, lambda: lines.put(None))
+        self, run: Callable[[Callable[[Item | None], None]], Coroutine[Any, Any, T]], on_item: Callable[[Item], object]
+    ) -> T:
+        """Wait for the end of a call of which items come meanwhile. An interruption ends it, and is waited for."""
+        items = queue.SimpleQueue[Item | None]()
+        call = run(items.put)
+        self._check_usable(call)
+        running = Running(self._loop, call, lambda: items.put(None))
         try:
-            while line := lines.get():
-                (on_line or print_line)(line)
+            while item := items.get():
+                on_item(item)
         except BaseException:
             running.end()
             raise
-        return running.result()
+        with _unless_closed():
+            return running.result()
 
     def _run(self, call: Coroutine[Any, Any, T]) -> T:
         """Wait for a call; when that is interrupted (Ctrl-C), the call is cancelled."""
-        self._check_process(call)
+        self._check_usable(call)
         future = asyncio.run_coroutine_threadsafe(call, self._loop)
         try:
-            return future.result()
+            with _unless_closed():
+                return future.result()
         except BaseException:
             future.cancel()
             raise
 
-    def _check_process(self, call: Coroutine[Any, Any, T]) -> None:
+    def _check_usable(self, call: Coroutine[Any, Any, T]) -> None:
+        problem = ""
         if os.getpid() != self._process:
+            problem = "was made before the process forked, and its thread is not in the child: make one there"
+        elif self._loop.is_closed():
+            problem = _CLOSED
+        if problem:
             call.close()
-            raise NotPossible(
-                "this TFJobs was made before the process forked, and its thread is not in the child: make one there"
-            )
+            raise NotPossible(f"this TFJobs {problem}")
 
     def _iterate(self, make: Callable[[], AsyncGenerator[T, None]]) -> Iterator[T]:
         """The items, which one task reads from the first to the last: an async iterator may hold tasks of its own."""
-        items = asyncio.Queue[T | _End](_AHEAD)
-        pump = asyncio.run_coroutine_threadsafe(_pump(make(), items), self._loop)
+        items = asyncio.Queue[T | LastItem](_AHEAD)
+        pumping = asyncio.run_coroutine_threadsafe(pump(make(), items), self._loop)
         try:
-            while not isinstance(item := self._run(items.get()), _End):
+            while not isinstance(item := self._run(items.get()), LastItem):
                 yield item
             if item.error:
                 raise item.error
         finally:
-            pump.cancel()
-
-    def _end_loop(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+            pumping.cancel()
 
 
 def _close(jobs: AsyncTFJobs, loop: asyncio.AbstractEventLoop, thread: threading.Thread, process: int) -> None:
     """End connection and thread, when they are closed, forgotten, or the interpreter ends; in their own process."""
-    if os.getpid() != process or loop.is_closed():
-        return
-    ended = asyncio.run_coroutine_threadsafe(jobs.__aexit__(None, None, None), loop)
+    if os.getpid() == process and not loop.is_closed():
+        _end(loop, thread, partial(jobs.__aexit__, None, None, None))
+
+
+def _end(
+    loop: asyncio.AbstractEventLoop,
+    thread: threading.Thread,
+    disconnect: Callable[[], Coroutine[Any, Any, object]] | None = None,
+) -> None:
+    """End what is still called, then the connection, then the thread."""
+
+    async def end() -> None:
+        calls = asyncio.all_tasks() - {asyncio.current_task()}
+        for call in calls:
+            call.cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
+        if disconnect:
+            await disconnect()
+
+    ended = asyncio.run_coroutine_threadsafe(end(), loop)
     ended.add_done_callback(lambda _: loop.call_soon_threadsafe(loop.stop))
     if threading.current_thread() is not thread:  # it is, if what was forgotten is collected there
         thread.join()
         loop.close()
+
+
+@contextmanager
+def _unless_closed() -> Iterator[None]:
+    """What is cancelled by nobody else was so by ``close``, in another thread."""
+    try:
+        yield
+    except (asyncio.CancelledError, CancelledError):
+        raise NotPossible(f"this TFJobs {_CLOSED}") from None
 
 
 def _be_silent() -> None:
@@ -308,61 +349,3 @@ def _be_silent() -> None:
 
 
 os.register_at_fork(after_in_child=_be_silent)
-
-
-class _End:
-    """After the last item: the error that it was, if any."""
-
-    def __init__(self, error: Exception | None = None) -> None:
-        self.error = error
-
-
-class _Running(Generic[T]):
-    """A call in the loop's thread, whose end is waited for also when it is interrupted."""
-
-    def __init__(
-        self, loop: asyncio.AbstractEventLoop, call: Coroutine[Any, Any, T], on_end: Callable[[], object]
-    ) -> None:
-        self._loop = loop
-        self._on_end = on_end
-        self._ended = Future[T]()
-        self._task: asyncio.Task[T] | None = None
-        loop.call_soon_threadsafe(self._begin, call)
-
-    def result(self) -> T:
-        """Wait for its result."""
-        return self._ended.result()
-
-    def end(self) -> None:
-        """Interrupt it, and wait until it has cleaned up. Another interruption meanwhile is passed on, too."""
-        while True:
-            self._loop.call_soon_threadsafe(lambda: self._task and self._task.cancel())
-            try:
-                wait([self._ended])
-            except KeyboardInterrupt:
-                continue
-            return
-
-    def _begin(self, call: Coroutine[Any, Any, T]) -> None:
-        self._task = self._loop.create_task(call)
-        self._task.add_done_callback(self._finish)
-
-    def _finish(self, task: asyncio.Task[T]) -> None:
-        if task.cancelled():
-            self._ended.set_exception(asyncio.CancelledError())
-        elif error := task.exception():
-            self._ended.set_exception(error)
-        else:
-            self._ended.set_result(task.result())
-        self._on_end()
-
-
-async def _pump(source: AsyncGenerator[T, None], items: "asyncio.Queue[T | _End]") -> None:
-    try:
-        async with aclosing(source) as stream:
-            async for item in stream:
-                await items.put(item)
-    except Exception as error:  # noqa: BLE001 (raised in the caller's thread)
-        await items.put(_End(error))
-    else:
-        await items.put(_End())

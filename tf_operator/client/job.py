@@ -1,6 +1,6 @@
 """A job as its users see it: read from the object by the dialect of its API, whichever operator wrote the status."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -140,7 +140,9 @@ def read_job(body: Body, api: ServedAPI) -> Job:
     )
 
 
-def reached(until: Callable[[Job], bool] | JobPhase | None) -> Callable[[Job], bool]:
+def reached(
+    until: Callable[[Job], bool | Awaitable[bool]] | JobPhase | None,
+) -> Callable[[Job], bool | Awaitable[bool]]:
     """What a wait is for: the end, a phase, or what the caller says."""
     if until is None:
         return lambda job: job.is_finished

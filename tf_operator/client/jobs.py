@@ -1,7 +1,7 @@
 """``AsyncTFJobs``: everything that users do with training jobs, over one connection."""
 
 import math
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing
 from copy import copy
 from types import TracebackType
@@ -189,7 +189,7 @@ class AsyncTFJobs:
         job: str | Job,
         *,
         timeout: float | None = None,  # noqa: ASYNC109 (as the sync client has it, which has no scopes)
-        until: Callable[[Job], bool] | JobPhase | None = None,
+        until: Callable[[Job], bool | Awaitable[bool]] | JobPhase | None = None,
         progress: bool = False,
     ) -> Job:
         """Wait until the job has finished, or is in another phase, or as ``until`` says.

@@ -6,6 +6,9 @@ import json
 import os
 import subprocess
 import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 
 import pytest
@@ -586,6 +589,17 @@ print(jobs.list())
 """
 
 
+IN_THE_MIDDLE = """
+from support.embedded.embedded_jobs import EmbeddedJobs
+from tf_operator.client import TFJobs
+from tf_operator.machinery.clock import SystemClock
+cluster = EmbeddedJobs(SystemClock())
+cluster.job()
+versions = TFJobs(transport=cluster.client()._transport).watch("j")
+print(next(versions).name)
+"""
+
+
 def test_a_forked_child_is_told_to_connect_itself_and_nobody_has_to_close(tmp_path):
     program = [sys.executable, "-W", "error", "-c", FORKED]
     path = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
@@ -604,6 +618,47 @@ async def test_what_is_never_closed_is_ended_when_it_is_forgotten():
     gc.collect()
 
     assert (closed.is_set(), thread.is_alive()) == (True, False)
+
+
+def test_what_a_job_is_waited_for_is_asked_in_the_thread_of_the_caller_and_may_use_the_client():
+    cluster = EmbeddedJobs(SystemClock())
+    cluster.job()
+    seen = []
+
+    def is_reached(job):
+        seen.append((threading.current_thread(), jobs.pods(job)))
+        return True
+
+    with TFJobs(transport=cluster.client()._transport) as jobs:
+        assert jobs.wait("j", until=is_reached).name == "j"
+        assert seen == [(threading.current_thread(), ())]
+        with pytest.raises(SystemExit):
+            jobs.wait("j", until=lambda job: sys.exit())
+        with pytest.raises(WaitTimeout):
+            jobs.wait("j", until=lambda job: time.sleep(0.05), timeout=0.01)
+
+
+def test_who_waits_in_another_thread_when_a_client_is_closed_is_told():
+    cluster = EmbeddedJobs(SystemClock())
+    cluster.job()
+    jobs = TFJobs(transport=cluster.client()._transport)
+    is_waiting, is_closed = threading.Event(), threading.Event()
+    with ThreadPoolExecutor() as threads:
+        waiting = threads.submit(jobs.wait, "j", until=lambda job: is_waiting.set() or not is_closed.wait())
+        is_waiting.wait()
+        jobs.close()
+        is_closed.set()
+        for call in (waiting.result, jobs.list):
+            with pytest.raises(NotPossible, match="this TFJobs has been closed"):
+                call()
+
+
+def test_a_program_may_end_in_the_middle_of_an_iterator():
+    program = [sys.executable, "-W", "error", "-c", IN_THE_MIDDLE]
+    path = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    ended = subprocess.run(program, env=path, capture_output=True, text=True, timeout=60, check=False)
+
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "j\n", "")
 
 
 def test_a_program_without_an_event_loop_uses_the_same_client(tmp_path):

@@ -48,6 +48,8 @@ async def running() -> AsyncIterator[str]:
 
 async def _end(process: asyncio.subprocess.Process) -> None:
     if process.stdin:
+        # A byte, because the pipe does not end as long as a process that was forked meanwhile has it, too.
+        process.stdin.write(b"\n")
         process.stdin.close()
     interruption: asyncio.CancelledError | None = None
     while process.returncode is None:

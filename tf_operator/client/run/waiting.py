@@ -2,9 +2,10 @@
 
 import shutil
 import sys
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import aclosing, contextmanager
 from importlib import import_module
+from inspect import isawaitable
 from typing import Any, Protocol
 
 from tf_operator.client import display, progress
@@ -32,7 +33,7 @@ async def wait(
     *,
     clock: Clock,
     seconds: float | None,
-    until: Callable[[Job], bool] | JobPhase | None,
+    until: Callable[[Job], bool | Awaitable[bool]] | JobPhase | None,
     shows: bool,
 ) -> Job:
     """Wait until the job has finished, or as ``until`` says; ``WaitTimeout``, and ``NotFound`` if it is deleted."""
@@ -43,7 +44,8 @@ async def wait(
             async with clock.timeout(seconds), aclosing(jobs.watch(current)) as versions:
                 async for current in versions:
                     show(current)
-                    if is_reached(current) or current.is_finished:
+                    verdict = is_reached(current)
+                    if current.is_finished or (await verdict if isawaitable(verdict) else verdict):
                         return current
         except TimeoutError as error:
             raise WaitTimeout(current, seconds or 0) from error
