@@ -72,10 +72,10 @@ async def _serve(jobs: AsyncTFJobs, arguments: argparse.Namespace, *, shows_all_
     from tf_operator.cli.ui.guard import BrowserGuard  # noqa: PLC0415
 
     log.before_first_record(_write_bugs)
-    stopped = _stopped()
     clock = SystemClock()
     apis = registry.SERVED if shows_all_kinds else (jobs.api,)
     visible = await scopes.visible(jobs, apis, arguments.namespace)
+    stopped = _stopped()
     if visible.refusal:
         session.failed(f"{visible.refusal}; --namespace names another namespace")
     title = jobs.cluster if jobs.host in jobs.cluster else f"{jobs.cluster} ({jobs.host})"

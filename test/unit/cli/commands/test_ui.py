@@ -1,7 +1,9 @@
 """``tfjob ui`` as a command: what it prints, opens and ends with."""
 
 import asyncio
+import os
 import re
+import signal
 import socket
 from pathlib import Path
 from unittest.mock import AsyncMock, Mock
@@ -18,6 +20,8 @@ from tf_operator.client.cluster import ClusterChoice
 from tf_operator.local.log_transport import LogTransport
 from tf_operator.machinery.clock import SystemClock
 from tf_operator.machinery.transport import errors
+
+STOPPED = ui._stopped
 
 
 @pytest.fixture
@@ -59,6 +63,18 @@ def test_without_the_right_to_list_jobs_the_terminal_names_it_and_the_page_waits
 
     advice = "tfjob doctor shows what is missing; --namespace names another namespace"
     assert (code, "The link works once" in output, f"tfjob: you may not; {advice}\n" in output) == (0, True, True)
+
+
+def test_it_is_interrupted_while_it_waits_for_an_api_server_that_is_silent(call, monkeypatch):
+    async def visible(*_):
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.sleep(1)
+        return Mock(refusal="", scopes=(), note="")
+
+    monkeypatch.setattr(ui, "_stopped", STOPPED)
+    monkeypatch.setattr(scopes, "visible", visible)
+
+    assert call("ui --no-browser") == (130, "")
 
 
 def test_the_terminal_says_once_that_jobs_may_be_old_and_once_that_they_are_not(capsys):
