@@ -132,13 +132,22 @@ def pods_are_of_the_spec(life: JobLife) -> Iterator[str]:
 
 
 def nothing_that_succeeded_runs_again(life: JobLife) -> Iterator[str]:
-    """Unless it is restarted always; what ended well only because it was stopped by us has not succeeded."""
+    """Unless it is restarted always; what ended well only because it was stopped by us has not succeeded.
+
+    Nor has what ended well only after the loss for which the job starts again as a whole, or when it was to be
+    suspended: the operator may have decided before it heard of that end.
+    """
     suspended = [entry.revision for entry in life.versions if _is_true(entry.last_body, "Suspended")]
+    attempts = list(_beginnings_of_attempts(life))
     is_dynamic = any(body["spec"].get("enableDynamicWorker") for body in life.bodies())
     for pod, later in _pairs(life.pods):
         if is_dynamic and pod.kind == "worker" and pod.was_told_to_stop(pod.born):
             continue
         if any(pod.born < revision < later.born and pod.was_told_to_stop(revision) for revision in suspended):
+            continue
+        if any(pod.born < revision < later.born and not pod.succeeded_before(revision) for revision in attempts):
+            continue
+        if pod.success and life.version_before(pod.success.revision)["spec"].get("runPolicy", {}).get("suspend"):
             continue
         if pod.replica == later.replica and pod.succeeded_before(later.born) and life.policy_of(pod.kind) != "Always":
             yield f"{later.name} had succeeded, and was made again at revision {later.born}"
@@ -309,6 +318,21 @@ def _recent(life: JobLife, revision: int) -> list[Json]:
 def _shape(body: Json) -> object:
     """What decides which replicas there are."""
     return body["spec"]["tfReplicaSpecs"], body.get("status", {}).get("elastic", {}).get("workers")
+
+
+def _beginnings_of_attempts(life: JobLife) -> Iterator[int]:
+    """The revisions in which a job that starts again as a whole had lost a pod for that, or had recorded that it does.
+
+    Pods come by one watch, in order: who has heard of the loss has heard of all that was before.
+    """
+    number, since = 1, 0
+    for version in life.versions:
+        attempt = version.last_body.get("status", {}).get("attempt", 1)
+        if attempt > number:
+            losses = (pod.lost_at for pod in life.pods if pod.born > since)
+            yield min((loss for loss in losses if loss and loss < version.revision), default=version.revision)
+            since = version.revision
+        number = attempt
 
 
 def _restarts_as_a_whole(body: Json) -> bool:

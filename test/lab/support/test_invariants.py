@@ -87,6 +87,10 @@ BREAKING = (
         "success is final",
         lambda tale: ended_well_and_then_suspended(tale, deletionTimestamp="t").gone("pods", "j-worker-0").pod("b"),
     ),
+    (
+        "success is final",
+        lambda tale: tale.pod("a", phase="Succeeded").status("Created", attempt=2).gone("pods", "j-worker-0").pod("b"),
+    ),
     ("ends are final", lambda tale: tale.status("Created", "Failed").service()),
     ("ends are final", lambda tale: tale.status("Succeeded", "Failed")),
     ("ends are final", lambda tale: tale.status("Failed").status("Created")),
@@ -124,6 +128,33 @@ def test_a_life_in_order_breaks_nothing():
 )
 def test_a_pod_that_ended_well_because_it_was_deleted_may_run_again(tale):
     tale.pod("a", deletionTimestamp="t").pod("a", phase="Succeeded", deletionTimestamp="t")
+    assert "success is final" not in tale.gone("pods", "j-worker-0").pod("b").broken()
+
+
+def test_a_pod_that_ended_well_when_its_job_had_begun_to_start_again_may_run_again():
+    tale = Tale().pod("a").status("Created", "Restarting", attempt=2).pod("a", phase="Succeeded")
+    assert "success is final" not in tale.gone("pods", "j-worker-0").pod("b").broken()
+
+
+@pytest.mark.parametrize(
+    "loss", [{"phase": "Failed"}, {"deletionTimestamp": "t"}, None], ids=["failed", "deleted", "gone"]
+)
+def test_a_pod_that_ended_well_after_another_was_lost_may_run_again_with_the_whole_job(loss):
+    tale = Tale().pod("a").pod("x", name="j-worker-1", index=1)
+    tale = tale.pod("x", name="j-worker-1", index=1, **loss) if loss else tale.gone("pods", "j-worker-1")
+    tale.pod("a", phase="Succeeded").status("Created", "Restarting", attempt=2)
+    assert "success is final" not in tale.gone("pods", "j-worker-0").pod("b").broken()
+
+
+def test_a_pod_that_ended_well_after_the_loss_that_ends_a_later_run_may_run_again():
+    tale = Tale().pod("x", name="j-worker-1", index=1, phase="Failed").status("Created", "Restarting", attempt=2)
+    tale.pod("a").pod("y", name="j-worker-1", index=1, phase="Failed").pod("a", phase="Succeeded")
+    tale.status("Created", "Restarting", attempt=3)
+    assert "success is final" not in tale.gone("pods", "j-worker-0").pod("b").broken()
+
+
+def test_a_pod_that_ended_well_when_its_job_was_to_be_suspended_may_run_again():
+    tale = Tale().pod("a").edited(runPolicy={"suspend": True}).pod("a", phase="Succeeded").status("Suspended")
     assert "success is final" not in tale.gone("pods", "j-worker-0").pod("b").broken()
 
 

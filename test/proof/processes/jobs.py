@@ -95,7 +95,8 @@ def translated(body: Json, kind: Kind) -> Json:
     specs = {
         name: {"replicas": replicas.count, "restartPolicy": replicas.policy} for name, replicas in job.replicas.items()
     }
-    return {**body, "spec": {"tfReplicaSpecs": specs}, "status": kind.wording.status(body.get("status", {}))}
+    spec = {"tfReplicaSpecs": specs, "runPolicy": {"suspend": job.is_suspended}}
+    return {**body, "spec": spec, "status": kind.wording.status(body.get("status", {}))}
 
 
 def has_ended(body: Json, kind: Kind) -> bool:

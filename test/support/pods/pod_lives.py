@@ -76,8 +76,28 @@ class PodLife:
 
     def succeeded_before(self, revision: int) -> bool:
         """Whether anybody could see it Succeeded before then, and it was so before a disruption was announced."""
-        success = next((body for body in self._bodies() if body["status"].get("phase") == "Succeeded"), None)
-        return self._was(revision, "Succeeded") and success is not None and not _is_disrupted(success)
+        success = self.success
+        return success is not None and success.revision < revision and not _is_disrupted(success.last_body)
+
+    @property
+    def success(self) -> Revision | None:
+        """Its first version that was Succeeded."""
+        return next((entry for entry in self.versions if entry.last_body["status"].get("phase") == "Succeeded"), None)
+
+    @property
+    def lost_at(self) -> int | None:
+        """The revision in which it had failed, or was to be deleted before it had succeeded."""
+        for version in self.versions:
+            body = version.last_body
+            if body["status"].get("phase") == "Succeeded":
+                return None
+            if (
+                body["status"].get("phase") == "Failed"
+                or version.body is None
+                or "deletionTimestamp" in body["metadata"]
+            ):
+                return version.revision
+        return None
 
     def was_told_to_stop(self, since: int) -> bool:
         """Whether it was terminating, from this revision on or later, before it ended in any way."""
