@@ -27,7 +27,7 @@ from support.settle import eventually
 REPOSITORY = Path(__file__).resolve().parents[2]
 SCRIPT = REPOSITORY / "hack" / "cluster"
 PATIENCE = 60.0
-pytestmark = [pytest.mark.timeout(240), pytest.mark.xdist_group("cluster")]
+pytestmark = pytest.mark.xdist_group("cluster")
 
 
 def script(*arguments):

@@ -6,8 +6,6 @@ The version before runs as a process of its own (`support.operators.previous_ver
 import asyncio
 from collections import Counter
 
-import pytest
-
 from support.jobs import builders
 from support.jobs.job_namespace import PATIENCE, pod_names
 from support.operators.operator_fixture import ONE_OPERATOR, QUICK
@@ -16,7 +14,7 @@ from support.resources import TFJOBS
 from support.settle import eventually
 
 # Three operators one after another, and a build before them.
-pytestmark = [ONE_OPERATOR, pytest.mark.timeout(300)]
+pytestmark = ONE_OPERATOR
 ARGUMENTS = (QUICK, "--restart-delay-cap=200ms")
 
 SOME_TIME_LATER = "ReplicaPending"

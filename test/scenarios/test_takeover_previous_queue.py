@@ -1,14 +1,12 @@
 """An upgrade from the version before with the job queue: what it has decided about jobs holds, and is decided once."""
 
-import pytest
-
 from support.crds import apply_rights
 from support.jobs.job_queue import RIGHTS, make_job, make_nodes, run_on, workers_of
 from support.operators.operator_fixture import ONE_OPERATOR, QUICK
 from support.settle import eventually
 
 # Two operators one after another, and a build before them.
-pytestmark = [ONE_OPERATOR, pytest.mark.timeout(300)]
+pytestmark = ONE_OPERATOR
 # The older names of the flags, which either version knows.
 ARGUMENTS = (
     QUICK,

@@ -23,7 +23,7 @@ from support.resources import NODES, PODS, Json, Resource
 from support.settle import eventually
 from tf_operator.app.options.flags import BY_NAME
 
-pytestmark = [pytest.mark.nightly, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.nightly
 GROUPS = Resource("scheduling.k8s.io", "v1beta1", "podgroups")
 HPAS = Resource("autoscaling", "v2", "horizontalpodautoscalers")
 WORKLOADS = Resource("kueue.x-k8s.io", "v1beta2", "workloads")

@@ -136,7 +136,6 @@ def test_up_that_is_stopped_while_it_starts_leaves_nothing(root, stage, number):
     wait_nothing_left(root)
 
 
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize(
     ("workers", "number"),
     [(["-n", "2"], signal.SIGKILL), ([], signal.SIGINT)],

@@ -97,7 +97,6 @@ def withhold(port, stop):
 
 
 @pytest.mark.real_server("conversion webhooks")
-@pytest.mark.timeout(300)  # on a machine that is shared
 async def test_no_request_fails_while_another_address_withholds_the_ends_of_large_reviews(plane, namespace):
     for number in range(20):  # a list of them is a large review
         job = builders.tfjob(f"j{number}").workers(1).body()
@@ -122,7 +121,6 @@ async def test_no_request_fails_while_another_address_withholds_the_ends_of_larg
 
 
 @pytest.mark.real_server("conversion webhooks")
-@pytest.mark.timeout(300)  # on a machine that is shared
 async def test_no_job_that_can_be_stored_fails_a_list_in_an_older_version(plane, namespace):
     """The API server lets no conversion add to all the annotations that fit, nor to all the levels."""
     job = builders.tfjob("full").workers(1).body()
@@ -178,7 +176,6 @@ def is_done(request):
 
 
 @pytest.mark.real_server("conversion webhooks")
-@pytest.mark.timeout(300)  # on a machine that is shared
 async def test_no_job_that_an_older_operator_has_stored_fails_a_list(fresh_plane):
     with fresh_plane() as plane:
         namespace, admin = plane.make_namespace("older-versions"), plane.admin

@@ -26,7 +26,7 @@ from tf_operator.dialects.kubeflow import v1
 from tf_operator.dialects.kubeflow.versions import remainder
 from tf_operator.dialects.kubeflow.versions.conversion import OLDER, STORED, convert
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(180)]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 JOB = builders.tfjob("j").chief().workers(2)
 ELASTIC = JOB.elastic(1, 4)
 ELASTIC_SERVERS = JOB.parameter_servers().elastic(1, 4, parameterServers={"maxReplicas": 2})

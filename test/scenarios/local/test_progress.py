@@ -124,6 +124,7 @@ async def test_a_page_that_is_opened_late_has_the_curve_from_its_beginning(machi
         await machine.run("local", "down", "--purge")
 
 
+@pytest.mark.timeout(900)  # eight thousand steps of TensorFlow, which may have to be installed
 async def test_the_example_of_the_page_reports_to_its_end(machine):
     tfjob = str(training.prepare(Progress(sys.stderr, prefix="tests")) / "bin" / "tfjob")
     assert (await machine.run("local", "up"))[0] == 0

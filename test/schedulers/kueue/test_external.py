@@ -9,7 +9,6 @@ from support.partners.kueue_process import conditions
 pytestmark = [
     ONE_OPERATOR,
     pytest.mark.nightly,
-    pytest.mark.timeout(300),
     pytest.mark.programs("kueue-0.14", "kueue-0.19"),
 ]
 EXTERNAL = pytest.mark.parametrize(

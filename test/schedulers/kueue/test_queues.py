@@ -14,7 +14,6 @@ from tf_operator.cli import main
 pytestmark = [
     ONE_OPERATOR,
     pytest.mark.nightly,
-    pytest.mark.timeout(300),
     pytest.mark.programs("kueue-0.14", "kueue-0.19"),
 ]
 

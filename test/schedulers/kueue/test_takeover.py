@@ -13,7 +13,6 @@ from support.settle import eventually
 pytestmark = [
     ONE_OPERATOR,
     pytest.mark.nightly,
-    pytest.mark.timeout(300),
     pytest.mark.programs("kueue-0.14", "kueue-0.19"),
 ]
 
