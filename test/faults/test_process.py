@@ -100,5 +100,5 @@ async def test_jumps_of_the_wall_clock_move_no_timer(proxy, field, start, jumps)
     operator = await start(wall_jumps=jumps)
     for workers in (3, 5):
         await field.want("w", workers)
-        await field.settled(operator, within=10)
+        await field.settled(operator, within=30)
     oracle.nothing_twice(proxy)

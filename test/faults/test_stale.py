@@ -141,7 +141,7 @@ async def test_requests_that_go_to_a_fresh_and_a_stale_apiserver_in_turn_create_
             await field.want(f"n{number}", 0)
             await asyncio.sleep(0.7)
             # Opened again, some at the one and some at the other.
-            if proxy.open_watches(watch()):
+            with suppress(AssertionError):  # none is open
                 proxy.now(watch(), do=faults.cut())
     await field.settled(operator)
 

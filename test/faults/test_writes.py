@@ -1,6 +1,7 @@
 """Writes whose fate is unknown, that are never sent, that come late, or that meet others."""
 
 import time
+from itertools import count
 
 import pytest
 
@@ -81,15 +82,17 @@ async def test_a_storm_of_conflicts_is_met_by_reading_again_and_not_by_force(pro
     operator = await start()
     await field.reach(operator, "w", 1)
 
-    # Each status is held up for so long that the job has changed before it arrives, also on a busy machine: one that
-    # gets through is the last, because only notes change after it.
-    late = proxy.on(WRITES["status"], do=faults.delay(0.3))
-    began = time.monotonic()
-    note = 0
-    while (seconds := time.monotonic() - began) < 4:
-        note += 1
-        await field.want("w", 5, note=note)
-    tries = late.fired
+    admin, notes, began = field.plane.admin, count(1), time.monotonic()
+
+    def change() -> None:
+        """Before each status arrives: one that gets through is the last, because only notes change after it."""
+        time.sleep(0.3)
+        admin.patch(field.path("w"), {"metadata": {"annotations": {"note": str(next(notes))}}})
+
+    late = proxy.on(WRITES["status"], do=faults.call(change))
+    await field.want("w", 5)
+    await proxy.until(lambda: late.fired >= 4, within=60)
+    tries, seconds = late.fired, time.monotonic() - began
     late.off()
     await field.settled(operator)
 
@@ -97,6 +100,6 @@ async def test_a_storm_of_conflicts_is_met_by_reading_again_and_not_by_force(pro
     assert len(conflicts) >= 3, "there was no storm"
     assert tries / seconds <= 10
     job = await field.job("w")
-    assert job["metadata"]["annotations"]["note"] == str(note)
+    assert job["metadata"]["annotations"]["note"] == str(late.fired)
     assert job["spec"]["tfReplicaSpecs"]["Worker"]["replicas"] == 5
     oracle.nothing_twice(proxy)

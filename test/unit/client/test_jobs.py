@@ -603,7 +603,7 @@ print(next(versions).name)
 def test_a_forked_child_is_told_to_connect_itself_and_nobody_has_to_close(tmp_path):
     program = [sys.executable, "-W", "error", "-c", FORKED]
     path = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    ended = subprocess.run(program, env=path, capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run(program, env=path, capture_output=True, text=True, check=False)
 
     message = "this TFJobs was made before the process forked, and its thread is not in the child: make one there\n()\n"
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, message, "")
@@ -656,7 +656,7 @@ def test_who_waits_in_another_thread_when_a_client_is_closed_is_told():
 def test_a_program_may_end_in_the_middle_of_an_iterator():
     program = [sys.executable, "-W", "error", "-c", IN_THE_MIDDLE]
     path = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    ended = subprocess.run(program, env=path, capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run(program, env=path, capture_output=True, text=True, check=False)
 
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "j\n", "")
 

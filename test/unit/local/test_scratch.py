@@ -22,10 +22,10 @@ with scratch.folder() as folder:
 """
 
 
-async def start(tmp_path):
+async def start(tmp_path, **variables):
     command = [sys.executable, "-c", _COMMAND]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    return await asyncio.create_subprocess_exec(*command, **pipes, env={"TMPDIR": str(tmp_path)})
+    return await asyncio.create_subprocess_exec(*command, **pipes, env={"TMPDIR": str(tmp_path), **variables})
 
 
 def children(pid):
@@ -42,17 +42,21 @@ async def killed_with_its_remover(tmp_path):
     return folder
 
 
-async def test_a_folder_is_gone_after_sigkill_though_a_program_makes_it_again(tmp_path):
-    process = await start(tmp_path)
+async def test_a_folder_is_gone_after_sigkill_though_a_program_makes_it_again(tmp_path, tmp_path_factory):
+    """While the remover sleeps."""
+    programs = tmp_path_factory.mktemp("programs")
+    make = f'folder=$(cat {programs}/folder); [ ! -e "$folder" ] && mkdir -p "$folder/saved" && echo > {programs}/made'
+    (programs / "sleep").write_text(f"#!/bin/sh\n{make}\n")
+    (programs / "sleep").chmod(0o755)
+    process = await start(tmp_path, PATH=f"{programs}:/usr/bin:/bin")
     folder = Path((await process.stdout.readline()).decode().strip())
     assert folder.parent == tmp_path
+    (programs / "folder").write_text(str(folder))
 
     process.kill()
     await process.wait()
-    await eventually(lambda: not folder.exists())
-    (folder / "saved at SIGTERM").mkdir(parents=True)
 
-    await eventually(lambda: list(tmp_path.iterdir()) == [])
+    await eventually(lambda: (programs / "made").exists() and list(tmp_path.iterdir()) == [])
 
 
 async def test_the_next_command_ends_what_is_left_when_all_was_killed_and_leaves_others_alone(tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ import threading
 import urllib.error
 import urllib.request
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -27,7 +28,9 @@ async def reversed_body(_request, body):
 
 @contextmanager
 def serving():
-    with server.serving(Endpoint(Address("127.0.0.1", 0), {}, answers={"/reverse": reversed_body})) as (address,):
+    policy = replace(policies.REVIEWS, request_within=60.0)
+    endpoint = Endpoint(Address("127.0.0.1", 0), {}, answers={"/reverse": reversed_body}, policy=policy)
+    with server.serving(endpoint) as (address,):
         yield f"http://{address}"
 
 

@@ -223,14 +223,19 @@ def test_each_connection_is_served_with_the_current_certificate(authority, tls):
         assert fetch_safely(address, successor)[0] == 200
 
 
-def test_clients_that_never_shake_hands_keep_no_others_from_a_page_and_are_disconnected(authority, tls, monkeypatch):
-    monkeypatch.setattr(policies, "PAGES", replace(policies.PAGES, request_within=1.0))
+def test_clients_that_never_shake_hands_keep_no_others_from_a_page(authority, tls):
     endpoint = server.Endpoint(ANYWHERE, {"/a": answer}, lambda: tls)
     with server.serving(endpoint) as (address,), ExitStack() as idle:
         for _ in range(policies.PAGES.most):
             connected(idle, address)
         for _ in range(3):
             assert fetch_safely(address, authority)[0] == 200
+
+
+def test_a_client_that_never_shakes_hands_is_disconnected(tls, monkeypatch):
+    monkeypatch.setattr(policies, "PAGES", replace(policies.PAGES, request_within=0.1))
+    endpoint = server.Endpoint(ANYWHERE, {"/a": answer}, lambda: tls)
+    with server.serving(endpoint) as (address,), ExitStack() as idle:
         assert connected(idle, address).recv(1) == b""
 
 

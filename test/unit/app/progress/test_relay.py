@@ -13,6 +13,7 @@ from tf_operator.app.http import server
 from tf_operator.app.http.server import Endpoint, HttpReply, PageRequest
 from tf_operator.app.options.flag_types import Address
 from tf_operator.app.options.progress import ProgressOptions
+from tf_operator.app.progress import relay as relay_module
 from tf_operator.app.progress.relay import ANNOTATION, FORWARDED, Relay, address_of_leader, annotations
 from tf_operator.machinery.clock import SystemClock
 from tf_operator.machinery.election.lease import read_lease
@@ -21,6 +22,12 @@ HOST = "tf-operator-progress.kubeflow.svc"
 PATH = "/apis/kubeflow.org/v1/namespaces/team/tfjobs/mnist/status"
 BODY = b'{"trainerStatus": {}}'
 OWN = Address("127.0.0.1", 1)
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    """A machine of tests is slow now and then."""
+    monkeypatch.setattr(relay_module, "FORWARDED_WITHIN", 60.0)
 
 
 @pytest.fixture

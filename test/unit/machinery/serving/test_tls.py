@@ -326,7 +326,7 @@ def test_a_reset_right_behind_what_was_sent_is_heard_of(authority, tls, loop):
             await TlsTransport(accepted, tls, protocol, clock=SystemClock()).shake_hands()
             is_shaken.set()
             client.join()  # the loop sees both at once
-        for _ in range(5):
+        while "lost" not in protocol.calls:
             await asyncio.sleep(0)
         return protocol.received, protocol.calls
 

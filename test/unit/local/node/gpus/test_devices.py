@@ -18,6 +18,7 @@ INSTANCES = (
 )
 PRINT = """
 from tf_operator.local.node.gpus import devices
+devices.ANSWERED_WITHIN = 60.0
 try:
     print([(device.index, device.uuid, device.name, device.resource) for device in devices.find()])
     print([(load.used, load.memory, load.total_memory) for load in devices.loads().values()])
@@ -65,8 +66,7 @@ def test_without_a_driver_there_are_none_and_the_binding_is_not_imported():
 
 
 def test_a_driver_that_does_not_answer_keeps_nobody_waiting(driver):
-    text = output(f"from tf_operator.local.node.gpus import devices\ndevices.ANSWERED_WITHIN = 0.1\n{PRINT}",
-                  **replace(driver, is_silent=True).variables)  # fmt: skip
+    text = output(PRINT.replace("60.0", "0.1"), **replace(driver, is_silent=True).variables)
     assert text == "NVIDIA's driver has not answered within 0.1 s\n"
 
 

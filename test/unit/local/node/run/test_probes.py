@@ -28,7 +28,11 @@ async def test_a_probe_asks_in_the_network_of_the_job():
 
 
 def probe_of(**fields):
-    container = {"name": "main", "livenessProbe": fields, "ports": [{"name": "web", "containerPort": 80}]}
+    container = {
+        "name": "main",
+        "livenessProbe": {"timeoutSeconds": 60, **fields},
+        "ports": [{"name": "web", "containerPort": 80}],
+    }
     (main,) = pod_of({"spec": {"containers": [container]}}).containers
     return probes_of(main)[0], main
 
