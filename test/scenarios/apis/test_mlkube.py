@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -313,6 +314,7 @@ async def test_jobs_that_were_stored_before_there_were_rules_are_reported_and_en
     async with tfjobs(control_plane, "stored", until="") as here:
         path = JOBS.path(here.namespace)
         (version,) = (await here.admin.get(CRDS.path(name="tfjobs.mlkube.io")))["spec"]["versions"]
+        here.process.signal(signal.SIGSTOP)  # before it has seen the job that is to be an ended one
         await set_schema(here.admin, path, OPEN)
         for name, spec in MALFORMED.items():
             await here.create({**example(name=name), "spec": spec})
@@ -321,6 +323,7 @@ async def test_jobs_that_were_stored_before_there_were_rules_are_reported_and_en
         await here.admin.patch(JOBS.path(here.namespace, "ended", "status"), {"status": ended})
         await set_schema(here.admin, path, version["schema"])
         await here.create(example())
+        here.process.signal(signal.SIGCONT)
 
         for name in MALFORMED:
             status = await here.wait_shown(name, phase="Failed", state="Failed")

@@ -154,10 +154,10 @@ async def test_under_always_a_replica_runs_again_after_its_success_as_long_as_th
 
 @pytest.mark.documents("t9k/policy-wins", "t9k/never", "t9k/deadline")
 async def test_under_never_a_failed_pod_stays_and_a_deadline_ends_the_job(here: T9kNamespace) -> None:
-    policy = {"activeDeadlineSeconds": 5}
-    await here.begin_running(job("t", replicas("worker", 2, "Never", restartPolicy="Always"), runPolicy=policy))
+    await here.begin_running(job("t", replicas("worker", 2, "Never", restartPolicy="Always")))
     pod = await here.kubelet.fail("t-worker-1", Exit(1))
     status = await here.says(phase="Running", flags="TTFFT", running=1, failed=1)
+    await here.edit({"spec": {"runPolicy": {"activeDeadlineSeconds": 5}}}, "t")
     started = moment(status["operator"]["startTime"])
     status = await here.says(phase="Failed", flags="TFTFT", running=1, failed=1)
     assert condition(status, "Failed")["reason"] == "DeadlineExceeded"

@@ -67,6 +67,7 @@ def in_group(group):
     body = API.crd.load()
     body["metadata"]["name"] = f"tfjobs.{group}"
     body["spec"]["group"] = group
+    del body["spec"]["names"]["shortNames"]  # kubectl would warn others of two
     return body
 
 

@@ -14,7 +14,7 @@ ARGUMENTS = (
     QUICK,
     "--job-queue",
     "--job-queue-shrink-after=2s",
-    "--job-queue-grow-after=4s",
+    "--job-queue-grow-after=8s",
     "--job-queue-resize-interval=60s",
 )
 

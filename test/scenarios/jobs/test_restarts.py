@@ -112,12 +112,14 @@ async def test_a_drain_is_no_failure_although_another_worker_fails_before_the_dr
         builders.tfjob("j").workers(2, restart="ExitCode").backoff_limit(0).restarts_as_a_whole()
     )
     old_pods = await job_namespace.pods()
-    await job_namespace.kubelet.hold("j-worker-1")
+    for name in old_pods:
+        await job_namespace.kubelet.hold(name)
     await job_namespace.kubelet.disrupt("j-worker-1", "EvictionByEvictionAPI", "Eviction API: evicting")
     await job_namespace.kubelet.fail("j-worker-0", Exit(1))
     await job_namespace.wait("j", "Restarting", text="disrupted")
     await job_namespace.wait_event("JobRestarted", "worker-1 (pod j-worker-1) was disrupted (EvictionByEvictionAPI")
-    await job_namespace.kubelet.release("j-worker-1")
+    for name in old_pods:
+        await job_namespace.kubelet.release(name)
 
     await job_namespace.wait_replaced(*old_pods.values())
     await job_namespace.run("j-worker-0", "j-worker-1")

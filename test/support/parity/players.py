@@ -16,8 +16,8 @@ from support.resources import Json
 from tf_operator.local.apiserver.forms import protobuf, protobuf_messages
 from tf_operator.local.apiserver.messages import PROTOBUF
 
-_PATIENCE: Final = 20.0
-_QUIET: Final = 0.3
+_PATIENCE: Final = 60.0
+_QUIET: Final = 1.0
 _OPENING: Final = "storage is (re)initializing"
 """What is said of each request for a kind whose CRD has just changed."""
 _OF_EACH_NAMESPACE: Final = ("serviceaccounts/default", "configmaps/kube-root-ca.crt")
