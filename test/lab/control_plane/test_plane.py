@@ -4,6 +4,7 @@ Whether "nothing is left" is judged from outside, by the process table: every pr
 server, has the plane's directory in its command line.
 """
 
+import itertools
 import json
 import os
 import signal
@@ -33,7 +34,7 @@ pytestmark = pytest.mark.usefixtures("plane_programs")
 
 def run(*arguments, **options):
     return subprocess.run(
-        [COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=110, check=False, **options
+        [COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=250, check=False, **options
     )
 
 
@@ -154,7 +155,7 @@ def test_a_pytest_that_is_stopped_leaves_no_server(tmp_path, workers, number):
     )
     try:
         expected = 2 if workers else 1
-        wait_until(lambda: len(list(marks.iterdir())) == expected, "the session did not get its plane", 100)
+        wait_until(lambda: len(list(marks.iterdir())) == expected, "the session did not get its plane", 250)
         (root,) = {path.readlink() for path in marks.iterdir()}  # one plane for all workers
         assert len(processes_of(root)) == 4  # supervisor, etcd, kube-apiserver, kube-controller-manager
         session.send_signal(number)
@@ -201,7 +202,7 @@ def test_a_port_that_somebody_took_in_between_is_replaced_by_another(root, monke
         somebody.listen()
         used_port = somebody.getsockname()[1]
         free = plane_servers.free_port
-        offers = iter([used_port, free(), used_port, free()])
+        offers = itertools.chain([used_port, free(), used_port], iter(free, 0))
         monkeypatch.setattr(plane_servers, "free_port", lambda _host: next(offers))
         with ControlPlane.up(root) as plane:
             assert used_port not in {server.port for server in plane.servers.values()}

@@ -92,11 +92,12 @@ async def test_an_event_loop_that_is_stuck_fails_the_probe_within_ten_seconds_an
     stuck_at = time.monotonic()
 
     async def fails():
+        asked_at = time.monotonic()
         status, body = await page(process, PROBES, "/healthz")
-        return status == 500 and body
+        return status == 500 and (body, asked_at)
 
-    body = await eventually(fails, within=12, every=0.2)
-    assert time.monotonic() - stuck_at < 10
+    body, asked_at = await eventually(fails, within=30, every=0.2)
+    assert asked_at - stuck_at < 10
     assert body.startswith(b"the event loop has been blocked for ")
     assert await metric(process, "tf_operator_event_loop_heartbeat_age_seconds") > 5
     await process.kill()

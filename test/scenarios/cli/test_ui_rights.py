@@ -75,7 +75,7 @@ class Page:
                     self.last[event] = json.loads(value)
                     self.times[event] += 1
 
-    async def shows(self, event, *, text=None, within=20.0):
+    async def shows(self, event, *, text=None, within=60.0):
         """Wait until the last event of this kind has a text; without one, until it is empty."""
 
         def is_so():

@@ -96,7 +96,12 @@ async def test_a_job_is_submitted_changed_waited_for_and_deleted(job_namespace, 
 
     await job_namespace.run(*pod_names(stored))
     assert "running" in await says("wait j --for running")
-    assert (await says("list")).split()[5:9] == ["j", "Running", "3/3", "0"]
+
+    async def are_all_listed():
+        assert (await says("list")).split()[5:9] == ["j", "Running", "3/3", "0"]
+        return True
+
+    await eventually(are_all_listed, within=PATIENCE)
     assert await says("list -o name") == "tfjob.kubeflow.org/j\n"
     assert json.loads(await says("get tfjob.kubeflow.org/j -o json"))["metadata"]["name"] == "j"
     assert "SuccessfulCreatePod" in await says("events j")

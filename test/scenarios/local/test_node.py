@@ -592,7 +592,7 @@ async def running(machine, name):
 
 
 async def test_probes_make_a_container_ready_and_restart_it(machine):
-    check = {"periodSeconds": 1, "failureThreshold": 1}
+    check = {"periodSeconds": 1, "failureThreshold": 1, "timeoutSeconds": 10}
     # Liveness would fail until the startup probe has succeeded.
     probes = {
         "startupProbe": {"exec": {"command": ["test", "-e", "ready"]}, "periodSeconds": 1},

@@ -28,7 +28,7 @@ if [ "$REPLICA" = 1 ]; then
     if mkdir /shared/lost; then echo lost; kill -9 $$$$; fi
     touch /shared/back
 fi 2>/dev/null
-until [ -e /shared/back ]; do sleep 0.05; done; echo "on $TF_CONFIG"
+until [ -e /shared/back ]; do sleep 0.05; done; echo "on $TF_CONFIG"; sleep 1
 """
 REPLICA = {"fieldRef": {"fieldPath": "metadata.labels['training.kubeflow.org/replica-index']"}}
 

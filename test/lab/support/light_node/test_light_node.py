@@ -98,14 +98,19 @@ def greeters(plane, node, tmp_path):
 
 async def test_a_service_sends_to_all_pods_that_are_ready_and_to_no_other(plane, node, greeters):
     greeters.deploy(replicas=2)
-    await eventually(lambda: greeters.ready() == 2, within=20)
+    await eventually(lambda: greeters.ready() == 2, within=60)
     one, other = sorted(pod.name for pod in node.pods)
-    await eventually(lambda: greeters.greetings() == {(one, "first"), (other, "first")}, within=5)
+
+    def are_both_heard():
+        with contextlib.suppress(ConnectionError):  # the endpoints are written by another controller
+            return greeters.greetings() == {(one, "first"), (other, "first")}
+
+    await eventually(are_both_heard, within=60)
 
     greeters.mark(next(pod for pod in node.pods if pod.name == one), "not-ready")
-    await eventually(lambda: greeters.greetings() == {(other, "first")}, within=10)
+    await eventually(lambda: greeters.greetings() == {(other, "first")}, within=60)
     plane.admin.patch(greeters.service, {"spec": {"publishNotReadyAddresses": True}})
-    await eventually(lambda: len(greeters.greetings()) == 2, within=10)
+    await eventually(lambda: len(greeters.greetings()) == 2, within=60)
     plane.admin.patch(greeters.service, {"spec": {"publishNotReadyAddresses": False}})
     greeters.mark(next(pod for pod in node.pods if pod.name == other), "not-ready")
 
@@ -116,12 +121,12 @@ async def test_a_service_sends_to_all_pods_that_are_ready_and_to_no_other(plane,
             return "has no endpoint that is ready" in str(refusal)
         return False
 
-    await eventually(is_refused, within=10)
+    await eventually(is_refused, within=60)
 
 
 async def test_a_rollout_waits_for_readiness_and_ends_the_old_pods_in_peace(node, greeters):
     greeters.deploy(replicas=1)
-    await eventually(lambda: greeters.ready() == 1, within=20)
+    await eventually(lambda: greeters.ready() == 1, within=60)
     (old,) = node.pods
     greeters.change("second")
 
@@ -130,19 +135,19 @@ async def test_a_rollout_waits_for_readiness_and_ends_the_old_pods_in_peace(node
         with contextlib.suppress(ConnectionError, ValueError):
             return {argument for _, argument in greeters.greetings(5)} == {"second"}
 
-    await eventually(is_second, within=30)
-    await eventually(lambda: [pod.name for pod in node.pods] != [old.name] and len(node.pods) == 1, within=20)
-    assert old.log.read_text() == "ends well\n"
+    await eventually(is_second, within=60)
+    await eventually(lambda: [pod.name for pod in node.pods] != [old.name] and len(node.pods) == 1, within=60)
+    assert old.log.read_text().endswith("ends well\n")
     (new,) = node.pods
     greeters.mark(new, "not-ready")
-    await eventually(lambda: greeters.ready() == 0, within=10)
+    await eventually(lambda: greeters.ready() == 0, within=60)
     greeters.change("third")
-    await eventually(lambda: greeters.ready() == 1, within=20)
+    await eventually(lambda: greeters.ready() == 1, within=60)
 
 
 async def test_a_process_that_ends_or_fails_its_liveness_probe_is_started_again(plane, node, greeters):
     greeters.deploy(replicas=1)
-    await eventually(lambda: greeters.ready() == 1, within=20)
+    await eventually(lambda: greeters.ready() == 1, within=60)
     (pod,) = node.pods
 
     def restarts():
@@ -150,14 +155,14 @@ async def test_a_process_that_ends_or_fails_its_liveness_probe_is_started_again(
         return body["status"]["containerStatuses"][0]["restartCount"], greeters.ready()
 
     pod.kill()
-    await eventually(lambda: restarts() == (1, 1), within=20)
+    await eventually(lambda: restarts() == (1, 1), within=60)
     greeters.mark(pod, "not-alive")
-    await eventually(lambda: restarts()[0] >= 2, within=20)
+    await eventually(lambda: restarts()[0] >= 2, within=60)
 
 
 async def test_a_pod_has_the_token_of_its_service_account_and_its_rights(plane, node, greeters):
     greeters.deploy(replicas=1)
-    await eventually(lambda: greeters.ready() == 1, within=20)
+    await eventually(lambda: greeters.ready() == 1, within=60)
     (pod,) = node.pods
     folder = greeters.folder / pod.name / SERVICE_ACCOUNT
     assert (folder / "namespace").read_text() == greeters.namespace
@@ -167,6 +172,6 @@ async def test_a_pod_has_the_token_of_its_service_account_and_its_rights(plane, 
     assert status["user"]["username"] == f"system:serviceaccount:{greeters.namespace}:default"
 
     plane.admin.delete(greeters.deployment)
-    await eventually(lambda: node.pods == [], within=20)
+    await eventually(lambda: node.pods == [], within=60)
     with pytest.raises(ApiRefusedError, match="not found"):
         plane.admin.get(f"/api/v1/namespaces/{greeters.namespace}/pods/{pod.name}")
