@@ -100,6 +100,8 @@ async def test_one_can_go_into_pods_in_debug_mode_and_the_resumed_job_runs_its_o
     running(job["spec"]["replicaSpecs"][0], **counts.container())["replicas"] = 2
     here.kubectl.create(job)
     await here.wait_shown(T9K, "debugged", phase="Running")
+    # Which the job is as soon as one worker runs.
+    here.kubectl.run("wait", "--for=condition=Ready", "pod/debugged-worker-1", "--timeout=90s")
 
     see = "import os; print(open('/proc/1/cmdline').read().split('\\0')[:2], os.environ['TF_CONFIG'])"
     output = here.kubectl.run("exec", "debugged-worker-1", "--", "python3", "-c", see)

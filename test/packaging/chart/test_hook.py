@@ -7,12 +7,12 @@ run beside it, with two processes.
 import asyncio
 import json
 import os
-import socket
 import subprocess
 import sys
 
 import pytest
 
+from lab.control_plane.servers import free_port
 from support.api import Api
 from support.operators.operator_process import operator
 from support.partners.helm import CHART, one, parsed
@@ -140,13 +140,11 @@ def shake_hands(*addresses, index):
     )
 
 
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
-
-
 def test_two_workers_that_reach_each_other_succeed():
-    addresses = [f"127.0.0.1:{free_port()}" for _ in range(2)]
+    ports = set()
+    while len(ports) < 2:
+        ports.add(free_port())
+    addresses = [f"127.0.0.1:{port}" for port in ports]
     first = shake_hands(*addresses, index=0)
     second = shake_hands(*addresses, index=1)
     outputs = [process.communicate(timeout=60)[0] for process in (first, second)]

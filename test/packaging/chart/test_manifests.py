@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from lab.control_plane.api import ApiRefusedError
+from lab.control_plane.plane import namespace_name
 from support.api import Api
 from support.crds import create_crd
 from support.partners.helm import CHART, of_kind, one, parsed
@@ -66,9 +67,9 @@ def test_an_overlay_is_accepted_by_the_api_server_as_it_is(kubectl, plane, overl
 
 @overlays
 def test_its_pods_are_what_pod_security_calls_restricted(render, plane, overlay):
-    namespace = plane.make_namespace("restricted")
-    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
-    plane.admin.patch(f"/api/v1/namespaces/{namespace}", {"metadata": {"labels": labels}})
+    # With its labels from the start: admission may know a namespace as it was before a change.
+    namespace, labels = namespace_name("restricted"), {"pod-security.kubernetes.io/enforce": "restricted"}
+    plane.admin.create("/api/v1/namespaces", {"metadata": {"name": namespace, "labels": labels}})
     spec = one(render(overlay), "Deployment")["spec"]["template"]["spec"]
     pod = {"metadata": {"name": "p"}, "spec": copy.deepcopy(spec) | {"serviceAccountName": "default"}}
     plane.admin.wait_for(f"/api/v1/namespaces/{namespace}/serviceaccounts/default")

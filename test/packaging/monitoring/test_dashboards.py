@@ -3,6 +3,7 @@
 import json
 import re
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from urllib.request import urlopen
@@ -56,6 +57,15 @@ def filled(text, values):
     return re.sub(r"\$(?:\{(\w+)(?::\w+)?\}|([a-zA-Z_]\w*))", lambda place: values[place[1] or place[2]], text)
 
 
+def answer_of(prometheus, query):
+    """What a query finds; a scrape that is late leaves all series out until the next one."""
+    for _ in range(20):
+        if samples := prometheus.query(query):
+            return samples
+        time.sleep(0.5)
+    return []
+
+
 def values_of(prometheus, dashboard, **choices):
     """What Grafana puts in the place of variables, each second being scraped: all of them, or the first there is."""
     values = {"__rate_interval": "4s", "__range": f"{SCRAPES}s", "__range_s": str(SCRAPES)} | choices
@@ -66,7 +76,7 @@ def values_of(prometheus, dashboard, **choices):
             values[variable["name"]] = variable["query"]
             continue
         series, label = re.fullmatch(r"label_values\((.+),\s*(\w+)\)", variable["query"]["query"]).groups()
-        labels = {sample.labels.get(label, "") for sample in prometheus.query(filled(series, values))}
+        labels = {sample.labels.get(label, "") for sample in answer_of(prometheus, filled(series, values))}
         values[variable["name"]] = variable.get("allValue") or min(labels)
     return values
 
@@ -75,7 +85,7 @@ def unanswered(prometheus, dashboard, panels, **choices):
     """The queries of these panels that find nothing, by the panel's title."""
     values = values_of(prometheus, dashboard, name=RUNS_ON, **choices)
     expressions = [(panel["title"], filled(target["expr"], values)) for panel in panels for target in panel["targets"]]
-    return [(title, expression) for title, expression in expressions if not prometheus.query(expression)]
+    return [(title, expression) for title, expression in expressions if not answer_of(prometheus, expression)]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

@@ -41,7 +41,7 @@ class Helm:
         command = [self._program, *map(str, arguments), *self._access, *(() if values is None else ("--values", "-"))]
         text = yaml.safe_dump(dict(values or {}))
         return subprocess.run(
-            command, input=text, env=self._environment, capture_output=True, text=True, check=False, timeout=100
+            command, input=text, env=self._environment, capture_output=True, text=True, check=False, timeout=240
         )
 
     def ok(self, *arguments: str | Path, values: Mapping[str, Any] | None = None) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from lab.tools.get import programs
 
 Json = dict[str, Any]
-_PATIENCE_SECONDS = 100.0
+_PATIENCE_SECONDS = 240.0
 
 
 class KubectlError(Exception):
