@@ -134,8 +134,8 @@ def pods_are_of_the_spec(life: JobLife) -> Iterator[str]:
 def nothing_that_succeeded_runs_again(life: JobLife) -> Iterator[str]:
     """Unless it is restarted always; what ended well only because it was stopped by us has not succeeded.
 
-    Nor has what ended well only after the loss for which the job starts again as a whole, or when it was to be
-    suspended: the operator may have decided before it heard of that end.
+    Nor has what ended well only after the loss for which the job starts again as a whole, or is not counted in a status
+    when its job is suspended: the operator may have decided before it heard of that end.
     """
     suspended = [entry.revision for entry in life.versions if _is_true(entry.last_body, "Suspended")]
     attempts = list(_beginnings_of_attempts(life))
@@ -147,7 +147,7 @@ def nothing_that_succeeded_runs_again(life: JobLife) -> Iterator[str]:
             continue
         if any(pod.born < revision < later.born and not pod.succeeded_before(revision) for revision in attempts):
             continue
-        if pod.success and life.version_before(pod.success.revision)["spec"].get("runPolicy", {}).get("suspend"):
+        if _is_suspended_unheard(life, pod):
             continue
         if pod.replica == later.replica and pod.succeeded_before(later.born) and life.policy_of(pod.kind) != "Always":
             yield f"{later.name} had succeeded, and was made again at revision {later.born}"
@@ -318,6 +318,26 @@ def _recent(life: JobLife, revision: int) -> list[Json]:
 def _shape(body: Json) -> object:
     """What decides which replicas there are."""
     return body["spec"]["tfReplicaSpecs"], body.get("status", {}).get("elastic", {}).get("workers")
+
+
+def _is_suspended_unheard(life: JobLife, pod: PodLife) -> bool:
+    """Whether its job was to be suspended before the pod went, and no status until then counts its success.
+
+    Jobs and pods come by two watches: who has heard of the edit need not have heard of what pods did before it.
+    """
+    if pod.success is None:
+        return False
+    end, gone = pod.success.revision, pod.versions[-1].revision
+    successes = sum(other.success is not None and other.success.revision <= end for other in life.pods)
+    since = [life.version_before(end), *(entry.last_body for entry in life.versions if end < entry.revision < gone)]
+    is_counted = any(_succeeded(body) >= successes for body in since)
+    return not is_counted and any(body["spec"].get("runPolicy", {}).get("suspend") for body in since)
+
+
+def _succeeded(body: Json) -> int:
+    """How many replicas have, by the status."""
+    counts = body.get("status", {}).get("replicaStatuses", {}).values()
+    return sum(entry.get("succeeded", 0) for entry in counts)
 
 
 def _beginnings_of_attempts(life: JobLife) -> Iterator[int]:

@@ -153,9 +153,25 @@ def test_a_pod_that_ended_well_after_the_loss_that_ends_a_later_run_may_run_agai
     assert "success is final" not in tale.gone("pods", "j-worker-0").pod("b").broken()
 
 
-def test_a_pod_that_ended_well_when_its_job_was_to_be_suspended_may_run_again():
-    tale = Tale().pod("a").edited(runPolicy={"suspend": True}).pod("a", phase="Succeeded").status("Suspended")
-    assert "success is final" not in tale.gone("pods", "j-worker-0").pod("b").broken()
+SUSPENDED = {"runPolicy": {"suspend": True}}
+
+
+@pytest.mark.parametrize(
+    "tale",
+    [
+        Tale().pod("a").edited(**SUSPENDED).pod("a", phase="Succeeded"),
+        Tale().pod("a").pod("a", phase="Succeeded").edited(**SUSPENDED),
+    ],
+    ids=["after the edit", "just before it"],
+)
+def test_a_pod_that_ended_well_when_its_job_was_to_be_suspended_may_run_again(tale):
+    assert "success is final" not in tale.status("Suspended").gone("pods", "j-worker-0").pod("b").broken()
+
+
+def test_a_pod_that_ended_well_before_its_job_was_suspended_and_was_counted_must_not_run_again():
+    tale = Tale().pod("a").pod("a", phase="Succeeded").edited(**SUSPENDED)
+    tale.status("Suspended", replicaStatuses={"Worker": {"succeeded": 1}})
+    assert "success is final" in tale.gone("pods", "j-worker-0").pod("b").broken()
 
 
 def test_what_is_nobodys_must_not_be_deleted():

@@ -96,7 +96,9 @@ def translated(body: Json, kind: Kind) -> Json:
         name: {"replicas": replicas.count, "restartPolicy": replicas.policy} for name, replicas in job.replicas.items()
     }
     spec = {"tfReplicaSpecs": specs, "runPolicy": {"suspend": job.is_suspended}}
-    return {**body, "spec": spec, "status": kind.wording.status(body.get("status", {}))}
+    status = body.get("status", {})
+    counts = {"replicaStatuses": {"": {"succeeded": status.get("aggregate", {}).get("succeeded", 0)}}}
+    return {**body, "spec": spec, "status": {**kind.wording.status(status), **counts}}
 
 
 def has_ended(body: Json, kind: Kind) -> bool:
