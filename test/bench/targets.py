@@ -74,6 +74,12 @@ ROWS = (
     Row("pods", "peak", "MB", most=150),
     Row("pods", "quiet writes", "in 30 s", most=0),
     Row("pods", "quiet CPU", "% of a core", most=1),
+    Row("pods100k", "to Running", "s"),
+    Row("pods100k", "CPU", "s"),
+    Row("pods100k", "resident", "MB", most=220),
+    Row("pods100k", "peak", "MB"),
+    Row("pods100k", "quiet writes", "in 30 s", most=0),
+    Row("pods100k", "quiet CPU", "% of a core", most=1),
     Row("takeover", "after SIGTERM", "s", most=3),
     Row("takeover", "after SIGKILL", "s", most=LEASE_SECONDS + 4),
 )

@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -21,6 +21,7 @@ from lab.control_plane.plane import ControlPlane
 from support.api import Api
 from support.audit import AuditLog, Requests
 from support.crds import apply_rights, create_crd
+from support.embedded.embedded_plane import EmbeddedPlane
 from support.jobs import builders
 from support.resources import TFJOBS, Json
 
@@ -42,6 +43,8 @@ class Work:
     ends: str
     mode: str = "Replica"
     """Of Services."""
+    is_embedded: bool = False
+    """Whether it has the embedded API server."""
 
     @property
     def pods(self) -> int:
@@ -62,7 +65,7 @@ def measured(work: Work, who: str) -> tuple[Figures, list[str]]:
     """One contender's work: its figures, and in words which writes it made, of a single job also when."""
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        plane = stack.enter_context(ControlPlane.up(directory / "plane", {"audit", "controller-manager"}))
+        plane = stack.enter_context(_plane(work, directory / "plane"))
         namespace = plane.make_namespace(work.name)
         if who == ALL_KINDS:
             asyncio.run(_serve_all_kinds(plane))
@@ -88,6 +91,12 @@ def measured(work: Work, who: str) -> tuple[Figures, list[str]]:
         tally = Counter(f"{request.verb} {request.resource}" for request in requests.writes())
         told = [", ".join(f"{count} {name}" for name, count in tally.most_common())]
         return figures, told + (list(time_line(requests.writes())) if work.jobs == 1 else [])
+
+
+def _plane(work: Work, directory: Path) -> AbstractContextManager[ControlPlane]:
+    if work.is_embedded:
+        return EmbeddedPlane.start(directory, collects=True)
+    return ControlPlane.up(directory, {"audit", "controller-manager"})
 
 
 def time_line(writes: Requests) -> Iterator[str]:

@@ -60,14 +60,16 @@ def allocate(body: Json, listing: Listing) -> None:
     spec = body["spec"]
     if spec["type"] == "ExternalName":
         return
-    others = [other["spec"] for other in listing("services", "")]
+    has_node_ports, is_headless = spec["type"] in _WITH_NODE_PORTS, spec.get("clusterIP") == "None"
+    # A headless service takes nothing that another may have, and there may be as many of them as pods.
+    others = [other["spec"] for other in listing("services", "")] if has_node_ports or not is_headless else []
     if not spec.get("clusterIP"):
         spec["clusterIP"] = _free_address({other.get("clusterIP") for other in others}, body["metadata"]["uid"])
-    is_open = spec["clusterIP"] == "None" and not spec.get("selector")  # its addresses are made by somebody else
+    is_open = is_headless and not spec.get("selector")  # its addresses are made by somebody else
     spec.setdefault("clusterIPs", [spec["clusterIP"]])
     spec.setdefault("ipFamilies", ["IPv4", "IPv6"] if is_open else ["IPv4"])
     spec.setdefault("ipFamilyPolicy", "RequireDualStack" if is_open else "SingleStack")
-    if spec["type"] in _WITH_NODE_PORTS:
+    if has_node_ports:
         ports = {port.get("nodePort") for other in others for port in other.get("ports", ())}
         free = (number for number in range(_FIRST_NODE_PORT, _LAST_NODE_PORT + 1) if number not in ports)
         for port in spec.get("ports", ()):

@@ -312,6 +312,17 @@ def test_a_service_gets_an_address_that_is_free() -> None:
     assert stored[0]["spec"]["ports"][0] == {"port": 80, "protocol": "TCP", "targetPort": 80, "nodePort": 30000}
 
 
+def test_a_headless_service_is_created_without_a_look_at_all_others() -> None:
+    """Jobs have one for each replica."""
+    admit = KINDS["services"].admit
+    assert admit is not None
+    service = _created("services", {"spec": {"clusterIP": "None"}})
+
+    admit(service, lambda *_: pytest.fail("it looks at others"))
+
+    assert service["spec"]["clusterIPs"] == ["None"]
+
+
 @pytest.mark.parametrize(
     ("resource", "body", "causes"),
     [
