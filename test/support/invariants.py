@@ -327,11 +327,11 @@ def _is_suspended_unheard(life: JobLife, pod: PodLife) -> bool:
     """
     if pod.success is None:
         return False
-    end, gone = pod.success.revision, pod.versions[-1].revision
-    successes = sum(other.success is not None and other.success.revision <= end for other in life.pods)
-    since = [life.version_before(end), *(entry.last_body for entry in life.versions if end < entry.revision < gone)]
-    is_counted = any(_succeeded(body) >= successes for body in since)
-    return not is_counted and any(body["spec"].get("runPolicy", {}).get("suspend") for body in since)
+    first, last = pod.success.revision, pod.versions[-1].revision
+    successes = sum(other.success is not None and other.success.revision <= first for other in life.pods)
+    bodies = [life.version_before(first), *(job.last_body for job in life.versions if first < job.revision < last)]
+    is_counted = any(_succeeded(body) >= successes for body in bodies)
+    return not is_counted and any(body["spec"].get("runPolicy", {}).get("suspend") for body in bodies)
 
 
 def _succeeded(body: Json) -> int:

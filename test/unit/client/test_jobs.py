@@ -637,6 +637,11 @@ def test_what_a_job_is_waited_for_is_asked_in_the_thread_of_the_caller_and_may_u
         with pytest.raises(WaitTimeout):
             jobs.wait("j", until=lambda job: time.sleep(0.05), timeout=0.01)
 
+        cluster.report("j", "Succeeded")
+        phases = []
+        assert jobs.wait("j", until=lambda job: phases.append(job.phase)).is_finished
+        assert phases == [JobPhase.SUCCEEDED]
+
 
 def test_who_waits_in_another_thread_when_a_client_is_closed_is_told():
     cluster = EmbeddedJobs(SystemClock())

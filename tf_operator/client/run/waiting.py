@@ -45,7 +45,9 @@ async def wait(
                 async for current in versions:
                     show(current)
                     verdict = is_reached(current)
-                    if current.is_finished or (await verdict if isawaitable(verdict) else verdict):
+                    if isawaitable(verdict):
+                        verdict = await verdict
+                    if verdict or current.is_finished:
                         return current
         except TimeoutError as error:
             raise WaitTimeout(current, seconds or 0) from error
