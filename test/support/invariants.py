@@ -135,13 +135,15 @@ def nothing_that_succeeded_runs_again(life: JobLife) -> Iterator[str]:
     """Unless it is restarted always; what ended well only because it was stopped by us has not succeeded.
 
     Nor has what ended well only after the loss for which the job starts again as a whole, or is not counted in a status
-    when its job is suspended: the operator may have decided before it heard of that end.
+    when its job is suspended: the operator may have decided before it heard of that end. Of a job that is deleted, what
+    was still created goes with it.
     """
+    deleted_at = life.versions[-1].revision if life.is_gone else math.inf
     suspended = [entry.revision for entry in life.versions if _is_true(entry.last_body, "Suspended")]
     attempts = list(_beginnings_of_attempts(life))
     is_dynamic = any(body["spec"].get("enableDynamicWorker") for body in life.bodies())
     for pod, later in _pairs(life.pods):
-        if is_dynamic and pod.kind == "worker" and pod.was_told_to_stop(pod.born):
+        if later.born > deleted_at or (is_dynamic and pod.kind == "worker" and pod.was_told_to_stop(pod.born)):
             continue
         if any(pod.born < revision < later.born and pod.was_told_to_stop(revision) for revision in suspended):
             continue

@@ -174,6 +174,11 @@ def test_a_pod_that_ended_well_before_its_job_was_suspended_and_was_counted_must
     assert "success is final" in tale.gone("pods", "j-worker-0").pod("b").broken()
 
 
+def test_a_pod_that_ended_well_may_be_made_again_when_its_job_is_deleted():
+    tale = Tale().pod("a", phase="Succeeded").gone("tfjobs", "j").gone("pods", "j-worker-0")
+    assert "success is final" not in tale.pod("b").gone("pods", "j-worker-0").broken()
+
+
 def test_what_is_nobodys_must_not_be_deleted():
     assert "only own objects" in Tale().broken(("delete", "pods", NS, "other-pod"))
 

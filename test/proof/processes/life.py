@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
 from itertools import count
 
+import structlog  # noqa: F401 (with the first record it would be imported during a life, and draw from its chance)
+
 from proof.processes import jobs
 from proof.processes.cluster import NAMESPACE, NAMESPACES, Cluster, Kubelets, People
 from proof.processes.record import Record
