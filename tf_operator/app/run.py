@@ -7,7 +7,6 @@ Read ``_live`` from top to bottom: it is the list. ``lifecycle`` says in which o
 
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from dataclasses import replace
 
 from tf_operator.app import (
     clients,
@@ -92,7 +91,7 @@ async def _live(options: Options, make_controller: wiring.MakeController) -> Non
         if (full_options := await signals.unless_stopped(stop, detector.complete(options))) is None:
             return
         options, file = full_options, full_options.controller_config_file
-        settings = replace(wiring.settings(options), progress=progress.make_server(options.progress))
+        settings = wiring.settings(options)
         config = config_file.ConfigFile(file, settings, metrics.config.failed) if file else None
         kinds = [str(api.resource) for api in options.apis]
         _log.info("starting", release=clients.release(), apiserver=to_server.host, resources=kinds)
@@ -107,7 +106,7 @@ async def _live(options: Options, make_controller: wiring.MakeController) -> Non
             options=options,
             controllers=metrics.controllers,
             conflicts=conflicts,
-            settings=config.settings if config else lambda: settings,
+            settings=progress.with_server(options.progress, config.settings if config else lambda: settings),
         )
         working = controllers.make_all(context, make_controller)
         probes.watch(informers, config=to_server.config)

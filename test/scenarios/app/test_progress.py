@@ -22,6 +22,7 @@ from support.settle import eventually
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 TFJOBS = "/apis/kubeflow.org/v1/namespaces/{}/tfjobs"
 AUDIENCE = "tf-operator.kubeflow.org/progress"
+AUTHORITY_ANNOTATION = "tf-operator.kubeflow.org/progress-ca"
 ELECTION = tuple(f"--leader-election-{name}" for name in ("lease-duration=6s", "renew-deadline=4s", "retry-period=1s"))
 REPORTS = {"spec": {"runPolicy": {"progressPolicy": {"reports": True}}}}
 ROLES = Path(__file__).resolve().parents[3] / "manifests/rbac/progress"
@@ -43,12 +44,17 @@ def rights(plane):
 @pytest.fixture
 def folder(tmp_path):
     """With a certificate that pods trust."""
+    put_certificate(tmp_path)
+    return tmp_path
+
+
+def put_certificate(folder):
+    """One of a new authority."""
     authority = trustme.CA()
     issued = authority.issue_cert("127.0.0.1")
-    (tmp_path / "tls.key").write_bytes(issued.private_key_pem.bytes())
-    (tmp_path / "tls.crt").write_bytes(b"".join(pem.bytes() for pem in issued.cert_chain_pems))
-    authority.cert_pem.write_to_path(tmp_path / "ca.crt")
-    return tmp_path
+    (folder / "tls.key").write_bytes(issued.private_key_pem.bytes())
+    (folder / "tls.crt").write_bytes(b"".join(pem.bytes() for pem in issued.cert_chain_pems))
+    authority.cert_pem.write_to_path(folder / "ca.crt")
 
 
 def free_address():
@@ -123,7 +129,7 @@ async def test_only_the_pod_that_decides_reports_about_its_job_with_its_own_toke
         reporter = pods["a-worker-0"]
         url = variables(reporter)["KUBEFLOW_TRAINER_SERVER_URL"]
         assert "KUBEFLOW_TRAINER_SERVER_URL" not in variables(pods["a-worker-1"])
-        authority = reporter["metadata"]["annotations"]["tf-operator.kubeflow.org/progress-ca"]
+        authority = reporter["metadata"]["annotations"][AUTHORITY_ANNOTATION]
         context = ssl.create_default_context(cadata=authority)
 
         async def report(bearer, to=url, **status):
@@ -169,6 +175,19 @@ async def test_only_the_pod_that_decides_reports_about_its_job_with_its_own_toke
 
         await eventually(is_refused, within=30)
         assert process.exit_code is None
+
+
+async def test_after_a_new_authority_new_pods_trust_the_operator(plane, folder, namespaces):
+    address = free_address()
+    async with operator(plane, arguments=("--leader-elect=false", *listening(folder, address))):
+        create_job(plane, namespaces[0], tfjob("a").workers(1))
+        await pods_of(plane, namespaces[0], 1)
+        put_certificate(folder)
+        create_job(plane, namespaces[1], tfjob("b").workers(1))
+        pod = (await pods_of(plane, namespaces[1], 1))["b-worker-0"]
+        context = ssl.create_default_context(cadata=pod["metadata"]["annotations"][AUTHORITY_ANNOTATION])
+        with socket.create_connection(address, timeout=15) as connection:
+            context.wrap_socket(connection, server_hostname=address[0]).close()
 
 
 @pytest.mark.real_server("RBAC")

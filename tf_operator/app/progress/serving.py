@@ -3,8 +3,9 @@
 Every replica serves it, because the Service leads to all of them; one that does not lead asks the leader (``relay``).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -23,24 +24,67 @@ from tf_operator.app.wiring import ControllerContext
 from tf_operator.controller.progress.intake import Outcome, TokenOwner
 from tf_operator.job.progress import Progress
 from tf_operator.machinery.election.election_thread import ElectionThread
+from tf_operator.machinery.log import Logger
 from tf_operator.machinery.transport.client import ApiClient
 from tf_operator.meta import ObjectKey
 from tf_operator.planning.bodies.progress_reporting import ProgressServer
+from tf_operator.planning.snapshot import Settings
+
+_log = Logger(__name__)
 
 TAKEN_WITHIN: Final = 2.0
 """Seconds that the operator's loop has for a report."""
 
 
-def make_server(options: ProgressOptions | None) -> ProgressServer | None:
-    """Where pods report, if they do; ``CertificateError`` when the authority cannot be read."""
-    if options is None:
+def with_server(options: ProgressOptions | None, settings: Callable[[], Settings]) -> Callable[[], Settings]:
+    """The settings with where pods report, if they do; ``CertificateError`` when the authority cannot be read."""
+    return ServerSettings(options, settings) if options else settings
+
+
+class ServerSettings:
+    """The settings with where pods report: each pod gets the authority that is in the file when it is made.
+
+    While the file cannot be read, they get the last one.
+    """
+
+    def __init__(self, options: ProgressOptions, settings: Callable[[], Settings]) -> None:
+        self._url, self._file, self._settings = options.url, Path(options.folder, "ca.crt"), settings
+        self._stamp = self._stamp_now()  # first: what changes while it is read is read again
+        self._server = self._read()
+        self._plain = settings()
+        self._full = replace(self._plain, progress=self._server)
+
+    def __call__(self) -> Settings:
+        """The same object while nothing changes."""
+        server = self._server
+        if (stamp := self._stamp_now()) != self._stamp:
+            self._stamp = stamp
+            self._renew()
+        if (plain := self._settings()) is not self._plain or server is not self._server:
+            self._plain, self._full = plain, replace(plain, progress=self._server)
+        return self._full
+
+    def _renew(self) -> None:
+        try:
+            self._server = self._read()
+        except CertificateError as error:
+            _log.warning("new pods report by the authority that was read last", error=str(error))
+        else:
+            _log.info("the authority of reports of progress was renewed", file=str(self._file))
+
+    def _read(self) -> ProgressServer:
+        try:
+            return ProgressServer(self._url, authority=self._file.read_text(encoding="ascii"))
+        except (OSError, UnicodeDecodeError) as error:
+            words = f"the authority of reports of progress: {self._file} cannot be read: {error}"
+            raise CertificateError(words) from error
+
+    def _stamp_now(self) -> tuple[int, int, int] | None:
+        """What changes when the file does; ``None`` while it is missing."""
+        with suppress(OSError):
+            state = self._file.stat()
+            return state.st_ino, state.st_mtime_ns, state.st_size
         return None
-    file = Path(options.folder, "ca.crt")
-    try:
-        authority = file.read_text(encoding="ascii")
-    except (OSError, UnicodeDecodeError) as error:
-        raise CertificateError(f"the authority of reports of progress: {file} cannot be read: {error}") from error
-    return ProgressServer(options.url, authority=authority)
 
 
 @contextmanager
