@@ -9,7 +9,7 @@ import asyncio
 import random
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from enum import Enum, auto
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from tf_operator.machinery.cache.decoding import Decode
 from tf_operator.machinery.cache.informer import Informer, check_scopes
@@ -33,9 +33,13 @@ class Need(Enum):
     """Nobody waits for it; whoever reads it asks ``has_synced``."""
 
 
+_MOST_NAMED: Final = 3
+
+
 class _Entry(NamedTuple):
     informer: Informer[Any]
     decode: Decode[Any]
+    scopes: frozenset[Scope]
     needs: set[Need]
 
 
@@ -78,13 +82,16 @@ class SharedInformerFactory:
         scopes = check_scopes(scopes)
         name = name_of(resource, scopes)
         if name not in self._entries:
-            self._entries[name] = _Entry(self._make(name, resource, scopes=scopes, decode=decode), decode, set())
-        informer, same_decode, needs = self._entries[name]
+            informer = self._make(name, resource, scopes=scopes, decode=decode)
+            self._entries[name] = _Entry(informer, decode, frozenset(scopes), set())
+        informer, same_decode, same_scopes, needs = self._entries[name]
         needs.add(need)
         if not on_demand:
             informer.demand()
         if decode != same_decode:
             raise ValueError(f"the informer of {name} is shared, and decodes in another way")
+        if same_scopes != set(scopes):
+            raise ValueError(f"the informer of {name} reads other namespaces")
         for index_name, index in (indexes or {}).items():
             informer.store.add_index(index_name, index)
         return informer
@@ -120,7 +127,7 @@ class SharedInformerFactory:
         a namespace asks ``Informer.is_stale`` first: what is refused there must not keep all others waiting.
         """
         async with asyncio.TaskGroup() as tasks:
-            for informer, _, needs in self._entries.values():
+            for informer, *_, needs in self._entries.values():
                 if needs != {Need.OPTIONAL} or informer.has_synced:
                     tasks.create_task(informer.refresh())
 
@@ -131,7 +138,8 @@ class SharedInformerFactory:
     def idle_seconds(self) -> dict[str, float]:
         """For each informer, by name, how long the quietest of its watches has heard nothing.
 
-        None of an alternative whose resource is not served while another one is: there is nothing to hear.
+        There is nothing to hear of a resource that is not served, where it may be missing: it is optional, or another
+        alternative is served.
         """
         return {
             name: 0.0 if self._is_dispensable(entry) else entry.informer.idle_seconds
@@ -150,17 +158,19 @@ class SharedInformerFactory:
         return [entry.informer for entry in self._entries.values() if need in entry.needs]
 
     def _is_waited_for(self, entry: _Entry) -> bool:
-        informer, _, needs = entry
+        informer, *_, needs = entry
         if informer.has_synced or needs == {Need.OPTIONAL}:
             return False
         has_other = any(other.has_synced for other in self._of(Need.ALTERNATIVE))
         return Need.REQUIRED in needs or not (informer.has_settled and has_other)
 
     def _is_dispensable(self, entry: _Entry) -> bool:
-        """Whether nothing is missed without it: its resource is not served, and that of an alternative is."""
-        if Need.ALTERNATIVE not in entry.needs or not entry.informer.is_absent:
+        """Whether nothing is missed without it: its resource is not served, and is optional, or an alternative is."""
+        if Need.REQUIRED in entry.needs or not entry.informer.is_absent:
             return False
-        return any(other.has_synced and not other.is_absent for other in self._of(Need.ALTERNATIVE))
+        return entry.needs == {Need.OPTIONAL} or any(
+            other.has_synced and not other.is_absent for other in self._of(Need.ALTERNATIVE)
+        )
 
     def _make(
         self,
@@ -200,15 +210,20 @@ async def _first(waits: Sequence[Coroutine[Any, Any, object]]) -> None:
 
 
 def name_of(resource: Resource, scopes: Iterable[Scope]) -> str:
-    """What the informer is called in metrics and logs: ``pods``, ``pods in a, b``, ``pods in a (job=x)``.
+    """What it is called in metrics and logs: ``pods``, ``pods in a, b``, ``pods in several namespaces (job=x)``.
 
-    No two resources and scopes have the same name: a version is named unless it is ``v1``.
+    No two of a process have the same name: a version is named unless it is ``v1``. Of many namespaces none is:
+    databases of metrics refuse long labels, and a namespace more is no reason for new series.
     """
     kind = str(resource) if resource.version == "v1" else f"{resource} {resource.version}"
-    parts = []
-    for scope in sorted(scopes, key=lambda scope: scope.namespace):
-        by_fields = scope.field_selector and f"fields {scope.field_selector}"
-        selectors = "; ".join(selector for selector in (scope.label_selector, by_fields) if selector)
-        parts.append(" ".join(part for part in (scope.namespace, selectors and f"({selectors})") if part))
-    places = ", ".join(part for part in parts if part)
-    return f"{kind} in {places}" if places else kind
+    places = [(scope.namespace, _selectors(scope)) for scope in sorted(scopes, key=lambda scope: scope.namespace)]
+    if len(places) > _MOST_NAMED and len({selectors for _, selectors in places}) == 1:
+        places = [("several namespaces", places[0][1])]
+    listing = ", ".join(" ".join(filter(None, place)) for place in places if any(place))
+    return f"{kind} in {listing}" if listing else kind
+
+
+def _selectors(scope: Scope) -> str:
+    by_fields = scope.field_selector and f"fields {scope.field_selector}"
+    selectors = "; ".join(filter(None, (scope.label_selector, by_fields)))
+    return selectors and f"({selectors})"

@@ -219,11 +219,23 @@ async def test_each_informer_has_its_own_metrics_by_its_name(clock):
         (Resource("example.org", "v2", "things", "Thing"), [EVERYWHERE], "things.example.org v2"),
         (OTHERS, [Scope("b"), Scope("a")], "others in a, b"),
         (OTHERS, [Scope("a", "job=x"), Scope("b")], "others in a (job=x), b"),
+        (OTHERS, [Scope(name) for name in "abc"], "others in a, b, c"),
+        (OTHERS, [Scope(name) for name in "abcd"], "others in several namespaces"),
+        (OTHERS, [Scope(name, "job=x") for name in "abcd"], "others in several namespaces (job=x)"),
+        (OTHERS, [Scope("a", "job=x"), *map(Scope, "bcd")], "others in a (job=x), b, c, d"),
         (OTHERS, [Scope("", "job=x", "status.phase=Running")], "others in (job=x; fields status.phase=Running)"),
     ],
 )
 def test_an_informer_is_called_by_what_it_watches(resource, scopes, name):
     assert name_of(resource, scopes) == name
+
+
+def test_informers_of_one_name_read_the_same_namespaces():
+    _, informers = make_informers()
+    informers.get(THINGS, decode=READ_THING, scopes=map(Scope, "abcd"))
+
+    with pytest.raises(ValueError, match=r"things\.example\.org in several namespaces reads other namespaces"):
+        informers.get(THINGS, decode=READ_THING, scopes=map(Scope, "abce"))
 
 
 def test_an_informer_is_required_if_any_of_its_users_requires_it():
@@ -239,11 +251,12 @@ def test_an_informer_is_required_if_any_of_its_users_requires_it():
 GONE = errors.refused(404, b"404 page not found")
 
 
-async def test_an_alternative_that_is_not_served_holds_up_nobody_as_long_as_another_one_is():
+@pytest.mark.parametrize("need", [Need.ALTERNATIVE, Need.OPTIONAL])
+async def test_what_is_not_served_and_may_be_missing_holds_up_nobody(need):
     """It is asked for a few times a minute, no oftener than the script goes, and noted in the log once."""
     clock, informers = make_informers(things=[Watch(mark(5), 1e9)] * 2, others=[GONE] * 10)
     informers.get(THINGS, decode=READ_THING, need=Need.ALTERNATIVE)
-    other = informers.get(OTHERS, decode=READ_THING, need=Need.ALTERNATIVE)
+    other = informers.get(OTHERS, decode=READ_THING, need=need)
     with capture_logs() as logs:
         running = asyncio.create_task(informers.run())
         await clock.idle()
