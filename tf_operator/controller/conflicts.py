@@ -134,6 +134,8 @@ class _StatusChanges:
         """Nothing to compare it with."""
 
     def on_update(self, old: StoredJob, new: StoredJob) -> None:
+        if old.status == new.status:
+            return  # who may write a job, but not its status, may write any manager of its status
         previous = _others(old)
         for manager in _others(new) if new.summary.is_ours else ():
             if manager not in previous:

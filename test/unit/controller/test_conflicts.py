@@ -56,8 +56,8 @@ class Lookout:
         return waiting
 
 
-def job(*written, phase="Running", manager=None):
-    """A job, and who wrote to it: (program, time) or (program, time, subresource)."""
+def job(*written, phase="Running", manager=None, is_forged=False):
+    """A job, and who wrote to it: (program, time) or (program, time, subresource); or says so."""
     body = builders.tfjob("j").in_namespace("ns").workers(1).body()
     entries = [(*entry, "status")[:3] for entry in written]
     body["metadata"] |= {
@@ -67,7 +67,8 @@ def job(*written, phase="Running", manager=None):
             for name, time, part in entries
         ],
     }
-    body["status"] = {"conditions": [{"type": phase, "status": "True"}]}
+    times = [time for _, time, part in entries if part == "status" and not is_forged]
+    body["status"] = {"conditions": [{"type": phase, "status": "True"}], "lastReconcileTime": max(times, default="")}
     if manager:
         body["spec"]["runPolicy"] = {"managedBy": manager}
     return job_reader(v1.API)(json.dumps(body).encode())
@@ -125,6 +126,7 @@ async def test_controllers_of_tfjobs_are_known_by_the_names_of_their_programs(lo
         pytest.param(job(), job(("kueue", NOW)), id="it was no controller of TFJobs"),
         pytest.param(job(), job(("some-manager", NOW)), id="it only sounds alike"),
         pytest.param(job(), job(("manager", NOW, "")), id="it was not the status"),
+        pytest.param(job(), job(("manager", NOW), is_forged=True), id="somebody who may not write the status says so"),
         pytest.param(job(), job(("manager", NOW), manager="kueue.x-k8s.io/multikueue"), id="it is not our job"),
     ],
 )
