@@ -94,7 +94,7 @@ async def test_a_namespace_that_is_terminating_is_left_alone(job_namespace):
 
 def _attempts(job_namespace):
     """When pods were refused; those of one batch are one attempt."""
-    moments = [moment(entry.at) for entry in job_namespace.sent() if entry.tally == ("create", "pods", 403)]
+    moments = [moment(entry.at) for entry in job_namespace.sent() if entry.tally == ("create", "pods", 422)]
     first = [datetime.min.replace(tzinfo=UTC), *moments]
     return [later for earlier, later in pairwise(first) if later - earlier > timedelta(seconds=0.5)]
 

@@ -1,4 +1,4 @@
-"""Who keeps pods from being created: a policy that refuses them (403), and a webhook that nobody answers (500)."""
+"""Who keeps pods from being created: a policy that refuses them (422), and a webhook that nobody answers (500)."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -39,7 +39,7 @@ class Denial:
         try:
             await self.admin.create(PODS.path("default"), pod, dryRun="All")
         except RefusedError as refusal:
-            return refusal.status == 403 and "ValidatingAdmissionPolicy" in refusal.message
+            return refusal.status == 422 and "ValidatingAdmissionPolicy" in refusal.message
         return False
 
 
@@ -63,7 +63,7 @@ def _policy(denial: Denial, message: str) -> dict[str, object]:
         "spec": {
             "failurePolicy": "Fail",
             "matchConstraints": {"resourceRules": [rule], "objectSelector": {"matchLabels": dict(denial.labels)}},
-            "validations": [{"expression": "false", "message": message, "reason": "Forbidden"}],
+            "validations": [{"expression": "false", "message": message}],
         },
     }
 

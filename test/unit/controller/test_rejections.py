@@ -67,9 +67,13 @@ def test_the_code_of_a_refusal_is_kept_for_planning(rejections, code):
 
 @pytest.mark.parametrize(
     ("code", "words"),
-    [(400, 'admission webhook "policies" denied the request'), (500, 'failed calling webhook "istio"')],
+    [
+        (400, 'admission webhook "policies" denied the request'),
+        (422, "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no"),
+        (500, 'failed calling webhook "istio"'),
+    ],
 )
-def test_what_a_webhook_does_not_admit_is_no_mistake_of_the_object(rejections, code, words):
+def test_what_a_webhook_or_a_policy_does_not_admit_is_no_mistake_of_the_object(rejections, code, words):
     rejections.note("u", pod("a"), refused(code, "", words))
 
     rejection = rejections.get("u")

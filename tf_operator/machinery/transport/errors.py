@@ -11,7 +11,7 @@
         |-- Unauthorized 401   |-- Forbidden 403 -- NamespaceTerminating
         |-- NotFound 404       |-- Conflict 409 --- AlreadyExists
         |-- Expired 410        |-- TooLarge 413     |-- Invalid 422     |-- Throttled 429
-        |-- NotAdmitted 400, 500
+        |-- NotAdmitted 400, 413, 422, 500
         `-- ServerFailed 5xx -- Unavailable 503, ServerTimeout 504 -- ResourceVersionTooLarge
 
 An error says what is so; what to do about it is decided by its handler. Two facts that many need are
@@ -164,7 +164,7 @@ class Throttled(Refused):
 
 
 class NotAdmitted(Refused):
-    """400 or 500, and no more than a 403: an admission webhook said no without a code, or could not be asked."""
+    """No more than a 403, whatever its code: an admission webhook or policy said no, or could not be asked."""
 
 
 class ServerFailed(Refused):
@@ -200,8 +200,10 @@ _BY_CODE: dict[int, type[Refused]] = {
     504: ServerTimeout,
 }
 
-# The apiserver's own words, for which it has no reason and no cause. The code may be the webhook's, or anything.
-_WEBHOOKS_REFUSE = ("failed calling webhook", "denied the request")
+# The apiserver's own words, for which it has no reason and no cause. The code is the webhook's or the policy's, or 422,
+# which is that of a policy that names none.
+_ADMISSION_REFUSES = ("failed calling webhook", "denied the request", " denied request: ")
+_CODES_OF_ADMISSION = frozenset({400, 413, 422, 500})
 # Past 1.5 MiB etcd refuses, past 2 MiB its client does; the apiserver passes both on as a 500 without a reason.
 _ETCD_REFUSES = ("etcdserver: request is too large", "trying to send message larger than max")
 
@@ -233,7 +235,7 @@ def _kind(code: int, status: Status) -> type[Refused]:
         return ResourceVersionTooLarge
     if code == 500 and any(text in (status.message or "") for text in _ETCD_REFUSES):
         return TooLarge
-    if code in {400, 500} and any(text in (status.message or "") for text in _WEBHOOKS_REFUSE):
+    if code in _CODES_OF_ADMISSION and any(text in (status.message or "") for text in _ADMISSION_REFUSES):
         return NotAdmitted
     return kind
 

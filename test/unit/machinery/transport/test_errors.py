@@ -26,6 +26,7 @@ FUTURE = {"causes": [{"reason": "ResourceVersionTooLarge", "message": "x"}], "re
 
 WEBHOOK_DOWN = 'Internal error occurred: failed calling webhook "w": connection refused'
 WEBHOOK_DENIED = 'admission webhook "policies" denied the request: no root here'
+POLICY_DENIED = "pods \"j\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no digest"
 TOO_LARGE_FOR_CLIENT = "rpc error: code = ResourceExhausted desc = trying to send message larger than max (3 v 2)"
 
 
@@ -51,6 +52,9 @@ TOO_LARGE_FOR_CLIENT = "rpc error: code = ResourceExhausted desc = trying to sen
         (500, status(500, None, "etcdserver: no leader"), errors.ServerFailed, ""),
         (500, status(500, "InternalError", WEBHOOK_DOWN), errors.NotAdmitted, "InternalError"),
         (400, status(400, None, WEBHOOK_DENIED), errors.NotAdmitted, ""),
+        (413, status(413, "RequestEntityTooLarge", WEBHOOK_DENIED), errors.NotAdmitted, "RequestEntityTooLarge"),
+        (422, status(422, "Invalid", WEBHOOK_DENIED), errors.NotAdmitted, "Invalid"),
+        (422, status(422, "Invalid", POLICY_DENIED), errors.NotAdmitted, "Invalid"),
         (500, status(500, None, "etcdserver: request is too large"), errors.TooLarge, ""),
         (500, status(500, None, TOO_LARGE_FOR_CLIENT), errors.TooLarge, ""),
         (502, b"<html><h1>502 Bad Gateway</h1></html>", errors.ServerFailed, ""),
