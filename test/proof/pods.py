@@ -201,7 +201,8 @@ class Notes(NamedTuple):
 @cache
 def noted(notes: Notes, event: str, pod: PodState, api: ServedAPI) -> Notes:
     """After an event of a pod: ``terminating``, with how it was before, or ``deleted`` or ``created``."""
-    real = DepartedPods(lambda _: True)
+    real = DepartedPods(lambda _: "Running", lambda _: None)
+    real.begin_term()
     for noted_pod in notes.departed:
         real.note_deleted(UID, value(noted_pod, api))
     for noted_pod in notes.ended:

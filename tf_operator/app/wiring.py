@@ -146,8 +146,13 @@ def make_controller(context: ControllerContext, api: ServedAPI) -> Controller:
     backoff = ExponentialBackoff[ObjectKey](base=FIRST_RETRY, cap=LONGEST_RETRY)
     queue = RateLimitedQueue[ObjectKey](clock, backoff, instruments=metrics.queue, flow=attrgetter("namespace"))
     queue.pause()  # until this process leads
-    jobs, debounce = own_caches.jobs.store, Debounce()
-    notes = JobNotes(clock, lambda uid: phase_of(jobs.by_uid(uid)), context.progress_pace)
+    jobs, debounce, decoded = own_caches.jobs.store, Debounce(), DecodedJobs(api)
+    notes = JobNotes(
+        clock,
+        lambda uid: phase_of(jobs.by_uid(uid)),
+        lambda uid: decoded.found(jobs.by_uid(uid)),
+        context.progress_pace,
+    )
     pending_writes = PendingWrites(own_caches.views(), clock, uncached=resources.uncached())
     own_caches.jobs.add_handler(OnJob(queue, debounce, notes, pending_writes))
     own_caches.pods.add_handler(OnPod(OnChild(queue, debounce, jobs, notes, own_caches.pods.resource)))
@@ -157,7 +162,6 @@ def make_controller(context: ControllerContext, api: ServedAPI) -> Controller:
         if children:
             children.add_handler(OnChild(queue, debounce, jobs, notes, children.resource))
     context.conflicts.observe(own_caches.jobs, api, metrics.jobs)
-    decoded = DecodedJobs(api)
     context.progress_intakes[api.resource.api_version] = ProgressIntake(
         jobs, decoded, own_caches.pods.store, queue, notes.progress_reports
     )

@@ -1,6 +1,7 @@
 """The last states of pods that were deleted, until the status of their job records them.
 
-Lost with a restart: what ran is in the status, so a pod that is gone counts as lost then.
+Lost with a restart: what ran is in the status, so a pod that is gone counts as lost then. A process that does not lead
+keeps successes only, of jobs that go on: its predecessor may not live to record them.
 """
 
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tf_operator.job.record import ReplicaType
+from tf_operator.job.training_job import TrainingJob
 from tf_operator.planning.snapshot import Pod
 
 _SUCCEEDED: Final = "Succeeded"
@@ -24,9 +26,11 @@ class _LastStates:
 class DepartedPods:
     """Deleted pods by the UID of their job, one for each replica; of a job that is not cached nothing is kept."""
 
-    def __init__(self, exists: Callable[[str], bool]) -> None:
-        """``exists``: whether there is a job of this UID."""
-        self._exists = exists
+    def __init__(self, phase_of: Callable[[str], str | None], job_of: Callable[[str], TrainingJob | None]) -> None:
+        """By the UID of a job, ``phase_of``: where it stands, ``None`` if there is none; ``job_of``: itself, slowly."""
+        self._phase_of = phase_of
+        self._job_of = job_of
+        self._leads = False
         self._states: dict[str, _LastStates] = {}
 
     def of(self, uid: str) -> tuple[Pod, ...]:
@@ -42,18 +46,25 @@ class DepartedPods:
 
     def note_terminating(self, uid: str, pod: Pod) -> None:
         """Somebody deletes a pod, and this is how it was before; one that had ended did not end because of that."""
-        if pod.phase in _ENDED and self._exists(uid):
+        if pod.phase in _ENDED and self._phase_of(uid) is not None:
             self._states.setdefault(uid, _LastStates()).ended[pod.type, pod.index] = pod
 
     def note_deleted(self, uid: str, pod: Pod) -> None:
         """A pod of the job was deleted, and this is how it was last seen. One for each replica; success stays."""
-        if not self._exists(uid):
+        place, ended = (pod.type, pod.index), None
+        if states := self._states.get(uid):
+            ended = states.ended.pop(place, None)
+        last = ended if ended and ended.uid == pod.uid else pod
+        if not self._is_needed(uid, last):
             return
-        states, place = self._states.setdefault(uid, _LastStates()), (pod.type, pod.index)
-        ended, departed = states.ended.pop(place, None), states.departed.get(place)
-        if departed is None or departed.phase != _SUCCEEDED:
-            last = ended if ended and ended.uid == pod.uid else pod
-            states.departed[place] = last.changed(is_gone=True)
+        departed = self._states.setdefault(uid, _LastStates()).departed
+        if place not in departed or departed[place].phase != _SUCCEEDED:
+            departed[place] = last.changed(is_gone=True)
+
+    def note_changed(self, uid: str) -> None:
+        """The job has changed. What is known of a replica that is scaled away says nothing of the next one."""
+        if states := self._states.get(uid):
+            states.departed = {place: pod for place, pod in states.departed.items() if self._is_needed(uid, pod)}
 
     def note_recorded(self, uid: str, pods: tuple[Pod, ...]) -> bool:
         """The status says what there is to be said of these; whether one of them is forgotten now."""
@@ -68,12 +79,21 @@ class DepartedPods:
 
     def begin_term(self) -> None:
         """This process leads from now on. What failed before has been counted by its predecessor, or shows as lost."""
+        self._leads = True
         for states in self._states.values():
             states.ended.clear()
             states.departed = {place: pod for place, pod in states.departed.items() if pod.phase == _SUCCEEDED}
 
     def forget(self, uid: str) -> None:
         self._states.pop(uid, None)
+
+    def _is_needed(self, uid: str, last: Pod) -> bool:
+        phase = self._phase_of(uid)
+        if last.phase != _SUCCEEDED or phase is None or phase in _ENDED:
+            return self._leads and phase is not None
+        job = self._job_of(uid)
+        specs = job.in_force().replicas if job else ()
+        return all(last.index < spec.count for spec in specs if spec.type is last.type)
 
     def __len__(self) -> int:
         return len(self._states)

@@ -37,6 +37,7 @@ class OnJob:
         self.queue.add(item.metadata.key)
 
     def on_update(self, old: StoredJob, new: StoredJob) -> None:  # noqa: ARG002 (the informer names both)
+        self.notes.departed_pods.note_changed(new.metadata.uid)
         self.queue.add_debounced(new.metadata.key, self.debounce.wait(new.metadata.uid))
 
     def on_delete(self, last: StoredJob, *, final_state_known: bool) -> None:  # noqa: ARG002

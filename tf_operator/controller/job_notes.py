@@ -9,20 +9,30 @@ from tf_operator.controller.departed_pods import DepartedPods
 from tf_operator.controller.progress.reports import DEFAULT_PACE, Pace, ProgressReports
 from tf_operator.controller.rejections import Rejections
 from tf_operator.controller.status_batches import StatusBatches
+from tf_operator.job.training_job import TrainingJob
 from tf_operator.machinery.clock import Clock
 
 
 class JobNotes:
     """Four things, each by the UID of the job."""
 
-    def __init__(self, clock: Clock, phase_of: Callable[[str], str | None], pace: Pace = DEFAULT_PACE) -> None:
-        """``phase_of``: where the job of this UID stands; ``None`` if there is none, and nothing is kept of it."""
+    def __init__(
+        self,
+        clock: Clock,
+        phase_of: Callable[[str], str | None],
+        job_of: Callable[[str], TrainingJob | None],
+        pace: Pace = DEFAULT_PACE,
+    ) -> None:
+        """``phase_of``: where the job of this UID stands; ``None`` if there is none, and nothing is kept of it.
+
+        ``job_of``: the job itself, which may have to be decoded.
+        """
 
         def exists(uid: str) -> bool:
             return phase_of(uid) is not None
 
         self.rejections = Rejections(clock, exists)
-        self.departed_pods = DepartedPods(exists)
+        self.departed_pods = DepartedPods(phase_of, job_of)
         self.status_batches = StatusBatches(clock, exists)
         self.progress_reports = ProgressReports(clock, phase_of, pace)
 

@@ -157,6 +157,10 @@ class DecodedJobs:
             del self._jobs[next(iter(self._jobs))]
         return entry[1]
 
+    def found(self, stored: StoredJob | None) -> TrainingJob | None:
+        """The same, of what may not be there."""
+        return self.of(stored) if stored else None
+
     def _with_status(self, stored: StoredJob, last: tuple[StoredJob, TrainingJob] | None) -> TrainingJob | None:
         """The job as it was read last, if only its status has changed since; most changes are the operator's own."""
         if last is None or not stored.says_the_same(last[0]):

@@ -137,7 +137,13 @@ class Harness:
         )
         self.debounce = Debounce()
         self.caches = self._make_caches()
-        self.notes = JobNotes(self.clock, lambda uid: phase_of(self.jobs.by_uid(uid)))
+        self.decoded = DecodedJobs(api)
+        self.notes = JobNotes(
+            self.clock,
+            lambda uid: phase_of(self.jobs.by_uid(uid)),
+            lambda uid: self.decoded.found(self.jobs.by_uid(uid)),
+        )
+        self.notes.begin_term()
         self.pending_writes = PendingWrites(self.caches.views(), self.clock, uncached=resources.uncached())
         self.on_job = OnJob(self.queue, self.debounce, self.notes, self.pending_writes)
         self.on_child: OnChild[CachedPod] = OnChild(self.queue, self.debounce, self.jobs, self.notes, resources.PODS)
@@ -152,7 +158,6 @@ class Harness:
                 api.resource, self.recorder, self.counts, api, lambda uid: spec_of(self.jobs.by_uid(uid))
             ),
         )
-        self.decoded = DecodedJobs(api)
         observer = Observer(self.caches, self.notes, self.api.client, self.clock, self.decoded, lambda: settings)
         self.reconciler = Reconciler(
             observer, self.executor, self.pending_writes, self.notes, self.debounce, self.clock

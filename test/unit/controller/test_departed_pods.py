@@ -2,16 +2,46 @@
 
 import pytest
 
+from support.jobs.builders import tfjob
+from support.jobs.snapshots import job_of
 from tf_operator.controller.departed_pods import DepartedPods
 from tf_operator.job.record import ReplicaType
 from tf_operator.planning.snapshot import Pod
 
 POD = Pod("j-worker-0", "p", ReplicaType.WORKER, 0, phase="Failed")
+SUCCESS = Pod("j-worker-1", "p1", ReplicaType.WORKER, 1, phase="Succeeded")
+
+
+class Jobs:
+    """One job, as it is cached."""
+
+    def __init__(self):
+        self.phase = "Running"
+        self.workers = 2
+
+    def phase_of(self, uid):
+        return self.phase if uid == "u" else None
+
+    def job_of(self, uid):
+        assert uid == "u"
+        return job_of(tfjob("j").workers(self.workers))
 
 
 @pytest.fixture
-def departed():
-    return DepartedPods({"u"}.__contains__)
+def jobs():
+    return Jobs()
+
+
+@pytest.fixture
+def standing_by(jobs):
+    return DepartedPods(jobs.phase_of, jobs.job_of)
+
+
+@pytest.fixture
+def departed(standing_by):
+    """Of a process that leads."""
+    standing_by.begin_term()
+    return standing_by
 
 
 def test_a_departed_pod_is_remembered_as_gone_until_it_is_in_the_status(departed):
@@ -76,7 +106,8 @@ def test_a_success_is_forgotten_when_its_replica_runs_again(departed):
     assert departed.of("u") == ()
 
 
-def test_a_new_leader_counts_no_failure_that_its_predecessor_has_counted(departed):
+def test_a_new_leader_counts_no_failure_that_its_predecessor_has_counted(standing_by):
+    departed = standing_by
     departed.note_deleted("u", POD)
     departed.note_deleted("u", Pod("j-worker-1", "p1", ReplicaType.WORKER, 1, phase="Succeeded"))
 
@@ -87,3 +118,49 @@ def test_a_new_leader_counts_no_failure_that_its_predecessor_has_counted(departe
     assert [pod.name for pod in departed.of("u")] == ["j-worker-1"]
     departed.note_deleted("u", POD.changed(uid="another", is_terminating=True))
     assert [pod.is_terminating for pod in departed.of("u") if pod.index == 0] == [True]
+
+
+@pytest.mark.parametrize("phase", ["Running", "Failed"])
+def test_who_stands_by_keeps_only_how_pods_have_succeeded(standing_by, phase):
+    standing_by.note_deleted("u", POD.changed(phase=phase))
+
+    assert len(standing_by) == 0
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_of_a_job_that_has_ended_nothing_is_kept_while_standing_by(standing_by, jobs, phase):
+    """Jobs may be there for months after that."""
+    standing_by.note_deleted("u", SUCCESS)
+    jobs.phase = phase
+    standing_by.note_changed("u")
+    assert standing_by.of("u") == ()
+
+    standing_by.note_deleted("u", SUCCESS)
+    assert standing_by.of("u") == ()
+
+
+def test_who_leads_knows_how_pods_were_of_a_job_that_has_ended(departed, jobs):
+    jobs.phase = "Succeeded"
+    departed.note_deleted("u", SUCCESS)
+    departed.note_changed("u")
+
+    assert departed.of("u") == (SUCCESS.changed(is_gone=True),)
+
+
+@pytest.mark.parametrize("is_first_deleted", [True, False], ids=["the pod is deleted first", "the job is edited first"])
+@pytest.mark.parametrize("leads", [True, False])
+def test_the_success_of_a_replica_that_is_scaled_away_says_nothing_of_the_next_one(
+    request, jobs, leads, is_first_deleted
+):
+    departed = request.getfixturevalue("departed" if leads else "standing_by")
+    if is_first_deleted:
+        departed.note_deleted("u", SUCCESS)
+        assert departed.of("u")
+    jobs.workers = 1
+    departed.note_changed("u")
+    if not is_first_deleted:
+        departed.note_deleted("u", SUCCESS)
+    jobs.workers = 2
+    departed.note_changed("u")
+
+    assert departed.of("u") == ()

@@ -19,7 +19,7 @@ CREATE = Create(PODS, "a", "pod a", dict)
 
 @pytest.fixture
 def notes():
-    return JobNotes(FakeClock(), {"u": "Running"}.get)
+    return JobNotes(FakeClock(), {"u": "Running"}.get, {}.get)
 
 
 def test_nothing_is_noted_of_a_job_that_is_gone(notes):
@@ -52,7 +52,7 @@ def test_whatever_was_noted_goes_with_the_job(notes, note):
 
 
 async def test_a_term_begins_without_what_was_noted_before(clock):
-    notes = JobNotes(clock, {"u": "Running"}.get)
+    notes = JobNotes(clock, {"u": "Running"}.get, {}.get)
     notes.rejections.note("u", CREATE, refused(403, "Forbidden", "quota"))
     notes.rejections.note_taken("u", "ns", CREATE)
     notes.departed_pods.note_deleted("u", POD)
