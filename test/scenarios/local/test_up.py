@@ -22,6 +22,7 @@ from tf_operator.local.state import StateFolder
 
 INTERRUPTED_STARTS = int(os.environ.get("INTERRUPTED_STARTS", "2"))
 CONFIGS = "/api/v1/namespaces/default/configmaps"
+TFJOBS = "/apis/kubeflow.org/v1/namespaces/default/tfjobs"
 PODS = "/api/v1/namespaces/default/pods"
 
 
@@ -106,6 +107,35 @@ async def test_a_server_that_was_killed_goes_on_where_it_was(local, tmp_path):
     assert local.ask(f"{CONFIGS}/kept") == config_map
     after = local.ask(CONFIGS, {"metadata": {"name": "new"}})
     assert int(after["metadata"]["resourceVersion"]) > int(config_map["metadata"]["resourceVersion"])
+
+
+@pytest.mark.parametrize("end", ["down", "killed"])
+async def test_jobs_go_on_under_the_next_server_and_what_its_end_has_stopped_is_no_failure(local, end):
+    """Also of a program that saves its work, and exits with 0."""
+    program = {
+        "name": "tensorflow",
+        "image": "any",
+        "command": ["sh", "-c", "trap exit TERM; while :; do sleep 0.05; done"],
+    }
+    worker = {"replicas": 1, "restartPolicy": "OnFailure", "template": {"spec": {"containers": [program]}}}
+    spec = {"tfReplicaSpecs": {"Worker": worker}, "runPolicy": {"backoffLimit": 0}}
+    assert local.tfjob("up").returncode == 0
+    local.ask(TFJOBS, {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": {"name": "j"}, "spec": spec})
+
+    def runs(*, disruptions):
+        status = local.ask(f"{TFJOBS}/j").get("status", {"conditions": []})
+        worker = status.get("replicaStatuses", {}).get("Worker", {})
+        assert not [entry for entry in status["conditions"] if entry["type"] == "Failed"], status
+        return worker.get("active") == 1 and status.get("disruptions", 0) == disruptions and "restarts" not in status
+
+    await eventually(lambda: runs(disruptions=0))
+    if end == "killed":
+        os.kill(local.pid, signal.SIGKILL)
+        await eventually(lambda: local.tfjob("status").returncode == 1)
+    else:
+        assert local.tfjob("down").returncode == 0
+    assert local.tfjob("up").returncode == 0
+    await eventually(lambda: runs(disruptions=1), within=60)
 
 
 @pytest.mark.parametrize("end", ["down", "killed"])

@@ -23,6 +23,8 @@ class Ending(Enum):
     DEADLINE = auto()
     NODE = auto()
     """The node ends. The pod does not: the next node takes it over."""
+    INTERRUPTED = auto()
+    """The last node ended while programs of the pod ran, and its controller makes another one."""
     COMPLETED = auto()
     """The main containers have ended for good, or an init container has failed for good."""
 

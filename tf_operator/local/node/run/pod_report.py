@@ -16,11 +16,14 @@ from tf_operator.local.node.runtime import End, Problem, Runtime
 from tf_operator.meta import Body, parse_time, rfc3339
 
 _DEADLINE = Problem("DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
+_INTERRUPTED = Problem("Terminated", "The node was stopped while the pod ran")
 _CREATING = Problem("ContainerCreating", "")
 _INITIALIZING = Problem("PodInitializing", "")
 _NEVER = datetime.fromtimestamp(0, UTC)
 """The start of a program that could not be started, as containerd reports it: the pod was not rejected."""
 _FINAL = frozenset({"Succeeded", "Failed"})
+_CAUSES = {Ending.DEADLINE: _DEADLINE, Ending.INTERRUPTED: _INTERRUPTED}
+"""Why the pod itself has failed, whatever its programs did."""
 
 
 class _StateEntry(Part, frozen=True):
@@ -68,6 +71,16 @@ def is_final(pod: LocalPod) -> bool:
     return pod.status.get("phase") in _FINAL
 
 
+def was_interrupted(pod: LocalPod) -> bool:
+    """Whether programs of a pod of somebody ran when the last node ended.
+
+    As when a machine shuts down: that is no failure of theirs. What belongs to nobody has no second pod, and goes on.
+    """
+    status = msgspec.convert(pod.status, _Status)
+    has_run = any(entry.state.running for entry in (*status.container_statuses, *status.init_container_statuses))
+    return has_run and pod.owner is not None and not (pod.deletion or is_final(pod))
+
+
 def report(pod: LocalPod, runtimes: Runtimes, step: PodStep, *, since: datetime, now: datetime) -> dict[str, Any]:
     """The whole status. Conditions of others, and their times, are taken from the pod's own."""
     states = [_state(pod, runtimes, container, step) for container in pod.containers]
@@ -84,8 +97,8 @@ def report(pod: LocalPod, runtimes: Runtimes, step: PodStep, *, since: datetime,
     }
     if inits := [_entry(state) for state in states if state.container.role is not Role.MAIN]:
         status["initContainerStatuses"] = inits
-    if step.ending is Ending.DEADLINE:
-        status |= {"reason": _DEADLINE.reason, "message": _DEADLINE.message}
+    if step.ending and (cause := _CAUSES.get(step.ending)):
+        status |= {"reason": cause.reason, "message": cause.message}
     return status
 
 
@@ -226,7 +239,7 @@ def _phase(pod: LocalPod, states: list[_State], step: PodStep) -> str:
     runtimes = {state.container.name: state.runtime for state in states}
     if step.is_over:
         codes = [state.runtime.end.code if state.runtime.end else None for state in mains]
-        is_good = step.ending is not Ending.DEADLINE and all(code == 0 for code in codes)
+        is_good = step.ending not in _CAUSES and all(code == 0 for code in codes)
         return "Succeeded" if is_good else "Failed"
     if not lifecycle.is_initialized(pod, runtimes):
         return "Pending"
@@ -263,6 +276,8 @@ def _conditions(
             ending if phase in _FINAL else Problem("RestartAllContainersStarted", "") if step.is_restarting else None
         )
         own["AllContainersRestarting"] = (step.is_restarting, restart)
+    if step.ending is Ending.INTERRUPTED:
+        own["DisruptionTarget"] = (True, Problem("TerminationByKubelet", _INTERRUPTED.message))
     old_conditions = {entry.get("type", ""): entry for entry in pod.conditions}
     written = [
         _condition(name, old_conditions.get(name, {}), is_true=is_true, problem=problem, now=now)

@@ -63,7 +63,9 @@ class PodRunner:
         """Run the pod until it is gone, or is over and was deleted, or nothing of it runs when the node ends."""
         async with asyncio.TaskGroup() as tasks:
             writing = tasks.create_task(self._writer.run(), name=f"status of {self._pod.key}")
-            if not pod_report.is_final(self._pod):
+            if pod_report.was_interrupted(self._pod):
+                self._report(PodStep(ending=lifecycle.Ending.INTERRUPTED, is_over=True))
+            elif not pod_report.is_final(self._pod):
                 try:
                     await self._run_containers(tasks)
                 finally:
