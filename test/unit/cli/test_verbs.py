@@ -262,14 +262,14 @@ def run(tmp_path, capsys):
     """Run a job on a cluster in virtual time: the task, and a function for what it has said."""
     cluster = EmbeddedJobs(FakeClock())
     (tmp_path / "job.yaml").write_text(kube_yaml.write(tfjob("j").chief().workers(1).body()))
-    arguments = main.make_parser("run").parse_args(["run", f"{tmp_path}/job.yaml", "-v"])
 
-    async def follow(options):
+    async def follow(flags, options):
+        arguments = main.make_parser("run").parse_args(["run", f"{tmp_path}/job.yaml", "-v", *flags])
         async with cluster.client() as jobs:
             return await job_run.follow(jobs, submission.read_one(arguments), arguments, options=options)
 
-    def begin(**options):
-        return asyncio.ensure_future(follow(RunOptions(**options)))
+    def begin(*flags, **options):
+        return asyncio.ensure_future(follow(flags, RunOptions(**options)))
 
     return cluster, begin, capsys.readouterr
 
@@ -318,10 +318,11 @@ CAUSE = "1 Chief replica(s) failed: chief-0 (pod j-chief-0) exited with code 3: 
 MESSAGE = f"TFJob default/j has failed because {CAUSE}"
 
 
-async def test_run_says_once_why_a_job_has_failed(run):
+async def test_run_says_once_why_a_job_has_failed_and_asks_for_no_logs_that_it_does_not_show(run):
     cluster, begin, printed = run
-    running = begin(shows_logs=False)
+    running = begin("--no-logs")
     await cluster.clock.idle()
+    cluster.logs["j-chief-0"] = [b"step 1\n"]
     cluster.pod(cluster.find(TFJOBS, "j"), "chief-0", "Failed", containerStatuses=[terminated(3, "no data")])
     failed = {"type": "Failed", "status": "True", "message": MESSAGE}
     cluster.report("j", conditions=[failed], firstFailure={"pod": "j-chief-0", "exitCode": 3, "message": "no data"})

@@ -118,12 +118,14 @@ class JobRun:
             self._view.close()
 
     async def _follow(self) -> int:
-        logs = following.pass_lines(self._jobs, self._job, self._show_line, self._report_refusal)
+        logs = None  # a coroutine that nobody awaits would be a warning of Python's
+        if self._options.shows_logs:
+            logs = following.pass_lines(self._jobs, self._job, self._show_line, self._report_refusal)
         self._job = await following.follow(
             self._jobs,
             self._job,
             on_job=self._show_job,
-            logs=logs if self._options.shows_logs else None,
+            logs=logs,
             beside=(self._follow_pods(), self._follow_events()),
         )
         self._view.close()
