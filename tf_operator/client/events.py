@@ -46,7 +46,8 @@ async def read(client: ApiClient, job: Job, *, with_pods: bool) -> tuple[JobEven
     ours = [body for body in bodies if _is_about(body, job)]
     if with_pods:
         others = (await changes.list_all(client, EVENTS, scope_of_pods(job.namespace))).items
-        ours += [body for body in others if pods.is_replica_name(job, read_event(body).name)]
+        candidates = (body for body in others if pods.is_replica_name(job, read_event(body).name))
+        ours += [body for body in candidates if not _is_before(body, job)]
     return tuple(read_events(ours))
 
 
@@ -62,6 +63,15 @@ async def follow(client: ApiClient, job: Job, clock: Clock) -> AsyncGenerator[Jo
 def _is_about(body: Body, job: Job) -> bool:
     """Whether an event is about this very job, and no earlier one of its name."""
     return subject_uid(body) in {job.uid, ""}
+
+
+def _is_before(body: Body, job: Job) -> bool:
+    """Whether an event is about a pod of an earlier job of that name: pods that are gone have no uid to compare.
+
+    Both times are the API server's, and in seconds: nodes have other clocks, and one of the same second may be ours.
+    """
+    created = parse_time(metadata_of(body).get("creationTimestamp"))
+    return created is not None and job.created is not None and created < job.created
 
 
 def scope_of_job(job: Job) -> Scope:

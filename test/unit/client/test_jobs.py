@@ -449,6 +449,16 @@ async def test_events_are_of_this_job_and_its_pods(jobs, cluster):
     assert [event.reason for event in await jobs.events("j", with_pods=False)] == ["FailedCreatePod"]
 
 
+async def test_events_of_pods_are_those_since_the_job_was_created_also_of_pods_that_were_replaced(jobs, cluster):
+    pod = {"kind": "Pod", "metadata": {"name": "j-worker-0", "uid": "before"}}
+    cluster.event(pod, "Old", "of a pod of a job of that name before")
+    await cluster.clock.advance(1)
+    cluster.job()
+    cluster.event({**pod, "metadata": {**pod["metadata"], "uid": "replaced"}}, "Replaced", "in the same second")
+
+    assert [event.reason for event in await jobs.events("j")] == ["Replaced"]
+
+
 async def test_logs_of_what_has_begun_are_read_one_after_the_other(jobs, cluster):
     job = cluster.job()
     cluster.pod(job, "chief-0", "Pending")

@@ -101,9 +101,8 @@ def missing_module(situation: Situation) -> str:
     messages += [pod.main.message for pod in situation.pods if pod.main]
     if not (missing := next(filter(None, map(_MISSING_MODULE.search, messages)), None)):
         return ""
-    interpreter = next(
-        (_INTERPRETER.search(event.message) for event in situation.events if event.reason == _LOCAL), None
-    )
+    newest_first = reversed(situation.events)
+    interpreter = next((_INTERPRETER.search(event.message) for event in newest_first if event.reason == _LOCAL), None)
     if interpreter is None:
         return f"the image has no module {missing[1]}: install its package there, or send it along with the program"
     return (
