@@ -172,6 +172,9 @@ def tls_of(file: str) -> ssl.SSLContext | None:
     if not file:
         return None
     try:
-        return make_tls(Path(file).read_text(encoding="utf-8"))
+        # The context takes nothing but ASCII, and for an empty text whom this machine trusts.
+        return make_tls(Path(file).read_text(encoding="ascii", errors="ignore") or "\n")
+    except ssl.SSLError:
+        raise UsageError(f"--ca {file}: contains no certificates as PEM") from None
     except OSError as error:
-        raise UsageError(f"cannot read {file}: {error.strerror or 'it contains no certificates'}") from None
+        raise UsageError(f"--ca: cannot read {file}: {error.strerror}") from None

@@ -112,13 +112,22 @@ def parse_python(text: str) -> Path:
 def _variables(name: str) -> dict[str, str]:
     """The variables of a file; empty lines and those that begin with ``#`` mean nothing. A ``$`` is one."""
     variables = dict[str, str]()
-    for number, line in enumerate(_existing(name, f"--env-file {name}").read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(_text(name, f"--env-file {name}").splitlines(), 1):
         if line.strip() and not line.lstrip().startswith("#"):
             variable, equals, value = line.partition("=")
             if not equals or not _VARIABLE.fullmatch(variable.strip()):
                 raise LocalFlagError(f"--env-file {name}: line {number} must be NAME=VALUE")
             variables[variable.strip()] = value.replace("$", "$$")
     return variables
+
+
+def _text(name: str, flag: str) -> str:
+    try:
+        return _existing(name, flag).read_text(encoding="utf-8-sig")  # editors of Windows begin with a mark
+    except UnicodeDecodeError:
+        raise LocalFlagError(f"{flag}: is not a text in UTF-8") from None
+    except OSError as error:
+        raise LocalFlagError(f"{flag}: cannot be read: {error.strerror}") from None
 
 
 def _existing(name: str, flag: str) -> Path:

@@ -15,7 +15,7 @@ def flags(mount=(), python=None, env_file=None):
 
 
 def test_all_of_it_is_in_every_pod_template_and_the_manifest_is_left_as_it_is(tmp_path):
-    (tmp_path / "env").write_text("# of the image\n\nA=1=$2\n B =\n")
+    (tmp_path / "env").write_text("\ufeffA=1=$2\n# of the image\n\n B =\n")
     own = {"name": "A", "value": "mine"}
     shared = {
         "initContainers": [{"name": "a"}],
@@ -74,3 +74,12 @@ def test_the_python_of_this_shell_is_for_templates_that_name_none():
 def test_a_flag_that_is_wrong_is_named_with_its_rule(run_flags, message):
     with pytest.raises(local_flags.LocalFlagError, match=re.escape(message)):
         local_flags.prepared({}, run_flags)
+
+
+def test_a_file_of_variables_that_is_no_text_is_named_with_what_it_is(tmp_path):
+    (tmp_path / "binary").write_bytes(b"A=\xff\n")
+
+    for name, problem in {"binary": "is not a text in UTF-8", "": "cannot be read: Is a directory"}.items():
+        file = str(tmp_path / name)
+        with pytest.raises(local_flags.LocalFlagError, match=re.escape(f"--env-file {file}: {problem}")):
+            local_flags.prepared({}, flags(env_file=file))
