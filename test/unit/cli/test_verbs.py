@@ -233,6 +233,16 @@ def test_a_manifest_is_submitted_with_what_the_job_needs(cluster, call, tmp_path
     assert "contains 2 jobs, and tfjob run accepts one" in call(f"run -v -f {path}")[1]
 
 
+@pytest.mark.parametrize("command", ["submit", "submit --no-check", "run", "plan"])
+def test_every_command_says_the_same_of_a_job_whose_api_is_not_served(call, tmp_path, command):
+    path = tmp_path / "job.yaml"
+    path.write_text(kube_yaml.write({**tfjob("j").workers(1).body(), "apiVersion": "kubeflow.org/v2"}))
+
+    code, output = call(f"{command} {path}")
+
+    assert (code, output) == (1, f"{path}: apiVersion: must be 'kubeflow.org/v1', is 'kubeflow.org/v2'\n")
+
+
 def test_a_job_is_submitted_under_another_name_or_in_place_of_the_one_that_has_its_name(cluster, call, tmp_path):
     path = tmp_path / "job.yaml"
     path.write_text(kube_yaml.write(tfjob("j").workers(1).body()))

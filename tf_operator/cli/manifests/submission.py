@@ -57,7 +57,7 @@ def read(arguments: argparse.Namespace) -> list[Manifest] | None:
         except (ManifestError, UnicodeDecodeError) as error:
             session.failed(f"{name}: {error}")
             return None
-    jobs = [manifest for manifest in objects if registry.api_of(manifest.body)]
+    jobs = [manifest for manifest in objects if validate.is_job(manifest.body)]
     if not jobs:
         session.failed(f"{', '.join(arguments.filename)} contains no {registry.kinds()}; tfjob init writes one")
         return None
@@ -66,8 +66,10 @@ def read(arguments: argparse.Namespace) -> list[Manifest] | None:
         return None
     if arguments.name:
         objects = [_renamed(manifest, arguments.name) if manifest in jobs else manifest for manifest in objects]
-        jobs = [manifest for manifest in objects if registry.api_of(manifest.body)]
-    wrong = [*_elsewhere(objects, namespace), *(() if arguments.no_check else _invalid(jobs, namespace))]
+        jobs = [manifest for manifest in objects if validate.is_job(manifest.body)]
+    # A kind of that name in another API may be one of the objects that a job needs, and is never the job.
+    is_checked = not arguments.no_check or not any(registry.api_of(manifest.body) for manifest in jobs)
+    wrong = [*_elsewhere(objects, namespace), *(_invalid(jobs, namespace) if is_checked else ())]
     for line in wrong:
         session.say(printable(line))
     if wrong:
