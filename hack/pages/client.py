@@ -12,6 +12,7 @@ from typing import Final
 
 from tf_operator.client import (
     ClusterNotNamed,
+    ConfigurationError,
     Explanation,
     InvalidManifest,
     Job,
@@ -32,7 +33,7 @@ TEXT: Final = (
     "iterators. [From Python and notebooks](../how-to/python.md) shows how to use them."
 )
 _VALUES: Final = (Job, JobPod, JobEvent, LogLine, Explanation, ReplicaUsage, JobPlan, PlannedReplica, RunResult)
-_ERRORS: Final = (NotPossible, InvalidManifest, ClusterNotNamed, WaitTimeout)
+_ERRORS: Final = (NotPossible, InvalidManifest, ClusterNotNamed, ConfigurationError, WaitTimeout)
 
 
 def page() -> str:

@@ -112,15 +112,15 @@ class TFJobs:
         job: str | Job,
         *,
         timeout: float | None = None,
-        until: Callable[[Job], bool] | JobPhase | None = None,
+        until: Callable[[Job], bool] | JobPhase | str | None = None,
         progress: bool = False,
     ) -> Job:
-        """Wait until the job has finished, or until it is in this phase, or ``until`` returns true.
+        """Wait until the job has finished, is in the phase ``until``, as in ``"Running"``, or ``until`` returns true.
 
-        ``until`` is called in the caller's thread, and may use this client. ``progress``: show its progress, in a
+        A function is called in the caller's thread, and may use this client. ``progress``: show its progress, in a
         notebook as a table.
         """
-        if until is None or isinstance(until, JobPhase):
+        if until is None or isinstance(until, str):
             return self._run(self._jobs.wait(job, timeout=timeout, until=until, progress=progress))
         is_reached = until
 

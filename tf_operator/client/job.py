@@ -141,12 +141,18 @@ def read_job(body: Body, api: ServedAPI) -> Job:
 
 
 def reached(
-    until: Callable[[Job], bool | Awaitable[bool]] | JobPhase | None,
+    until: Callable[[Job], bool | Awaitable[bool]] | JobPhase | str | None,
 ) -> Callable[[Job], bool | Awaitable[bool]]:
     """What a wait is for: the end, a phase, or what the caller says."""
     if until is None:
         return lambda job: job.is_finished
-    return (lambda job: job.phase is until) if isinstance(until, JobPhase) else until
+    if not isinstance(until, str):
+        return until
+    try:
+        phase = JobPhase(until)
+    except ValueError:
+        raise ValueError(f"there is no phase {until!r}: it is one of {', '.join(filter(None, JobPhase))}") from None
+    return lambda job: job.phase is phase
 
 
 def type_in(job: Job, name: str) -> str:

@@ -132,10 +132,7 @@ class AsyncTFJobs:
 
         ``replace``: then delete the job of that name, wait until its pods are gone, and create this one.
         """
-        api = registry.api_of(manifest)
-        if api is None:
-            kind = text_of(manifest, "kind") or "an object without a kind"
-            raise NotPossible(f"{kind} of {text_of(manifest, 'apiVersion') or 'no apiVersion'} is not a training job")
+        api = resources.job_api(manifest)
         try:
             body = await self.create(manifest)
         except errors.AlreadyExists:
@@ -189,7 +186,7 @@ class AsyncTFJobs:
         job: str | Job,
         *,
         timeout: float | None = None,  # noqa: ASYNC109 (as the sync client has it, which has no scopes)
-        until: Callable[[Job], bool | Awaitable[bool]] | JobPhase | None = None,
+        until: Callable[[Job], bool | Awaitable[bool]] | JobPhase | str | None = None,
         progress: bool = False,
     ) -> Job:
         """Wait until the job has finished, or is in another phase, or as ``until`` says.

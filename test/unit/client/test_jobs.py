@@ -59,6 +59,8 @@ async def test_a_job_is_submitted_once_and_read_as_it_is_stored(jobs, cluster):
     assert (job.name, job.namespace, job.phase, job.replicas["Worker"].wanted) == ("j", "default", JobPhase.NEW, 2)
     with pytest.raises(AlreadyExists):
         await jobs.submit(tfjob("j").workers(2).body())
+    with pytest.raises(NotPossible, match=r"submit takes an object, and 'job\.yaml' is a file"):
+        await jobs.submit("job.yaml")
     with pytest.raises(NotPossible, match="Pod of v1 is not a training job"):
         await jobs.submit({"apiVersion": "v1", "kind": "Pod"})
 
@@ -322,7 +324,7 @@ async def test_without_any_cluster_only_what_needs_one_is_refused(monkeypatch, t
 
 async def test_a_wait_ends_with_the_phase_the_end_the_time_or_the_job(jobs, cluster):
     cluster.job()
-    running, ended = (asyncio.ensure_future(jobs.wait("j", until=until)) for until in (JobPhase.RUNNING, None))
+    running, ended = (asyncio.ensure_future(jobs.wait("j", until=until)) for until in ("Running", None))
     late = asyncio.ensure_future(jobs.wait("j", until=JobPhase.SUSPENDED, timeout=90))
     await cluster.clock.idle()
     cluster.report("j", "Running")
@@ -336,7 +338,9 @@ async def test_a_wait_ends_with_the_phase_the_end_the_time_or_the_job(jobs, clus
     cluster.report("j", "Failed", firstFailure={"pod": "j-worker-0", "exitCode": 3})
     await cluster.clock.idle()
     assert ((await ended).phase, (await ended).exit_code) == (JobPhase.FAILED, 3)
-    assert (await jobs.wait("j", until=JobPhase.RUNNING)).is_finished
+    assert (await jobs.wait("j", until="Running")).is_finished
+    with pytest.raises(ValueError, match="there is no phase 'Runing': it is one of Created, Running, Restarting,"):
+        await jobs.wait("j", until="Runing")
 
     cluster.job("gone")
     waiting = asyncio.ensure_future(jobs.wait("gone"))
@@ -651,6 +655,7 @@ def test_what_a_job_is_waited_for_is_asked_in_the_thread_of_the_caller_and_may_u
         phases = []
         assert jobs.wait("j", until=lambda job: phases.append(job.phase)).is_finished
         assert phases == [JobPhase.SUCCEEDED]
+        assert jobs.wait("j", until="Running").is_finished
 
 
 def test_who_waits_in_another_thread_when_a_client_is_closed_is_told():

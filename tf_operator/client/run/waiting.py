@@ -33,7 +33,7 @@ async def wait(
     *,
     clock: Clock,
     seconds: float | None,
-    until: Callable[[Job], bool | Awaitable[bool]] | JobPhase | None,
+    until: Callable[[Job], bool | Awaitable[bool]] | JobPhase | str | None,
     shows: bool,
 ) -> Job:
     """Wait until the job has finished, or as ``until`` says; ``WaitTimeout``, and ``NotFound`` if it is deleted."""
