@@ -214,12 +214,7 @@ def stopped(choice: ClusterChoice, environment: Mapping[str, str] = os.environ) 
     if folder is None or folder.server():
         return ""
     other = "" if choice.kubeconfig else " (or unset KUBECONFIG)"
-    return f"the local server of {folder.path} does not run: {start_command(folder, environment)} starts it{other}"
-
-
-def start_command(folder: StateFolder, environment: Mapping[str, str] = os.environ) -> str:
-    is_default = folder.path == StateFolder(state.default_folder(environment)).path
-    return "tfjob local up" if is_default else f"tfjob local up --state-dir {folder.path}"
+    return f"the local server of {folder.path} does not run: {folder.command('up', environment)} starts it{other}"
 
 
 def _of_kubectl(environment: Mapping[str, str]) -> ClusterChoice:
@@ -232,7 +227,7 @@ def _of_kubectl(environment: Mapping[str, str]) -> ClusterChoice:
 def _objection(choice: ClusterChoice, environment: Mapping[str, str]) -> Objection | None:
     """Why it is not sure that this cluster is meant."""
     folder = StateFolder(state.default_folder(environment))
-    last, start = last_cluster.read(environment), start_command(folder, environment)
+    last, start = last_cluster.read(environment), folder.command("up", environment)
     if folder.exists():
         state_of = "is starting" if folder.process() else "does not run"
         problem = f"the local server of {folder.path} {state_of}"

@@ -14,6 +14,7 @@ folder as a whole.
 import fcntl
 import json
 import os
+import shlex
 import shutil
 import stat
 import tempfile
@@ -96,6 +97,11 @@ class StateFolder:
     @property
     def log(self) -> Path:
         return self.path / "server.log"
+
+    def command(self, verb: str, environment: Mapping[str, str] = os.environ) -> str:
+        """What a user types to do this with this very folder."""
+        is_default = self.path == default_folder(environment)
+        return f"tfjob local {verb}" + ("" if is_default else f" --state-dir {shlex.quote(str(self.path))}")
 
     def exists(self) -> bool:
         return os.path.lexists(self.path / LOCK)
@@ -237,7 +243,7 @@ class StateFolder:
         process = f"process {server.process.pid}"
         if not server.process.is_here:
             return f"{self.path} is used in another container, where {process} {server.activity}; end it there"
-        way_out = "'tfjob local down' kills its programs" if server.is_ending else "'tfjob local down' ends it"
+        way_out = f"'{self.command('down')}' {'kills its programs' if server.is_ending else 'ends it'}"
         return f"{self.path} is used by {process}, which {server.activity}; {way_out}"
 
     def read(self, name: str) -> bytes:

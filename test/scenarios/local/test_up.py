@@ -198,7 +198,7 @@ async def test_a_server_that_is_ending_is_waited_for_and_followed_by_another_one
     assert (status.returncode, "The server is ending" in status.stdout) == (1, True)
 
     up = await asyncio.create_subprocess_exec(*local.command("up"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    process = f"process {first}, which is ending; 'tfjob local down' kills its programs"
+    process = f"process {first}, which is ending; '{local.folder.command('down')}' kills its programs"
     assert await up.stderr.readline() == f"Waiting up to 100 s: {local.folder.path} is used by {process}.\n".encode()
     os.kill(first, signal.SIGTERM)
 
@@ -255,7 +255,7 @@ def test_a_damaged_journal_is_one_sentence(local):
     up = local.tfjob("up")
 
     volumes = f"the data of volumes, in {local.folder.node / 'claims'}, stays if the file alone is moved away"
-    way_out = f"'tfjob local down --purge' deletes it with all jobs, logs and volumes; {volumes}"
+    way_out = f"'{local.folder.command('down --purge')}' deletes it with all jobs, logs and volumes; {volumes}"
     problem = f"cannot be used (the object default in it is damaged); {way_out}"
     assert (up.returncode, up.stderr) == (1, f"tfjob local: {local.folder.journal} {problem}\n")
 

@@ -1,5 +1,6 @@
 """The state folder: whose it is, who owns it, and what is left of it."""
 
+import errno
 import os
 import queue
 import signal
@@ -65,9 +66,9 @@ def test_a_server_in_another_container_is_known_by_its_lock_and_left_alone(folde
 @pytest.mark.parametrize(
     ("record", "sentence"),
     [
-        (("",), "which is starting; 'tfjob local down' ends it"),
+        (("",), "which is starting; 'tfjob local down --state-dir {}' ends it"),
         (("https://127.0.0.1:1",), ""),
-        (("https://127.0.0.1:1", True), "which is ending; 'tfjob local down' kills its programs"),
+        (("https://127.0.0.1:1", True), "which is ending; 'tfjob local down --state-dir {}' kills its programs"),
     ],
     ids=["starting", "serving", "ending"],
 )
@@ -79,7 +80,27 @@ def test_up_says_of_a_server_only_what_is_true(folder, monkeypatch, capsys, reco
         status = main.main(["local", "up", f"--state-dir={folder.path}"])
 
     out, err = capsys.readouterr()
-    assert (status, "runs already" in out, sentence in err) == (1 if sentence else 0, not sentence, True)
+    expected = sentence.format(folder.path)
+    assert (status, "runs already" in out, expected in err) == (1 if sentence else 0, not sentence, True)
+    assert out.endswith("" if sentence else f"'tfjob local down --state-dir {folder.path}' ends it.\n")
+
+
+def test_a_command_names_the_folder_unless_it_is_the_default():
+    environment = {"XDG_STATE_HOME": "/home/me/state"}
+
+    assert StateFolder(state.default_folder(environment)).command("up", environment) == "tfjob local up"
+    assert StateFolder(Path("/my own")).command("down", environment) == "tfjob local down --state-dir '/my own'"
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_server_for_which_there_is_no_room_names_its_folder(folder, monkeypatch, capsys, number):
+    def write(*_):
+        raise OSError(number, "No room")
+
+    monkeypatch.setattr(StateFolder, "write", write)
+
+    assert main.main(["local", "up", f"--state-dir={folder.path}"]) == 1
+    assert capsys.readouterr().err == f"tfjob local: {folder.path} cannot be written: No room\n"
 
 
 @pytest.mark.parametrize("is_told", [False, True], ids=["while it starts", "when it serves"])

@@ -110,7 +110,8 @@ def _up(folder: StateFolder, arguments: argparse.Namespace) -> int:
     if server := _start(folder, arguments):
         sys.stdout.write(f"The server runs already: {_description(server)}.\n")
         if arguments.gpus or arguments.share_gpus or arguments.requests != _IGNORE:
-            sys.stderr.write("It stays as it is: --gpus, --share-gpus and --requests count after 'tfjob local down'.\n")
+            sys.stderr.write("It stays as it is: --gpus, --share-gpus and --requests count after")
+            sys.stderr.write(f" '{folder.command('down')}'.\n")
     else:
         server = folder.process()
         if server is None or not server.is_serving:
@@ -121,7 +122,7 @@ def _up(folder: StateFolder, arguments: argparse.Namespace) -> int:
     sys.stdout.write(f"  export KUBECONFIG={shlex.quote(str(folder.kubeconfig))}\n")
     if os.environ.get("KUBECONFIG", str(folder.kubeconfig)) != str(folder.kubeconfig):
         sys.stdout.write("Before that, commands in this shell are for another cluster, which KUBECONFIG names.\n")
-    sys.stdout.write("'tfjob local down' ends it.\n")
+    sys.stdout.write(f"'{folder.command('down')}' ends it.\n")
     return 0
 
 
@@ -147,8 +148,11 @@ def _start(folder: StateFolder, arguments: argparse.Namespace) -> LocalServer | 
     with ExitStack() as stack:
         stack.callback(os.close, reading)
         stack.callback(os.close, lock)
-        folder.record("")  # until the server says so itself
-        log = os.open(folder.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+        try:
+            folder.record("")  # until the server says so itself
+            log = os.open(folder.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+        except OSError as error:  # a full disk; by itself it would be taken for that of standard output
+            raise StateError(f"{folder.path} cannot be written: {error.strerror}") from error
         stack.callback(os.close, log)
         # -P: no module is imported from the folder in which the command happens to be typed.
         command = [sys.executable, "-P", "-m", "tf_operator.cli", "local", "up", "--foreground"]
@@ -266,11 +270,11 @@ def _status(folder: StateFolder, _: argparse.Namespace) -> int:
     server = folder.server()
     if server and server.is_ending:
         ending = f"{_description(server)}, state in {folder.path}"
-        text = f"The server is ending: {ending}; 'tfjob local up' starts another one."
+        text = f"The server is ending: {ending}; '{folder.command('up')}' starts another one."
     elif server:
         text = f"The server runs: {_description(server)}, state in {folder.path}."
     else:
-        text = f"No server runs in {folder.path}; 'tfjob local up' starts one."
+        text = f"No server runs in {folder.path}; '{folder.command('up')}' starts one."
     sys.stdout.write(f"{text}\n")
     sys.stdout.writelines(_gpu_lines())
     return 0 if server and server.is_serving else 1
@@ -305,7 +309,7 @@ def _kubeconfig(folder: StateFolder, _: argparse.Namespace) -> int:
     sys.stdout.write(f"{folder.kubeconfig}\n")
     sys.stdout.flush()
     if folder.server() is None:
-        raise StateError(f"no server runs in {folder.path}; 'tfjob local up' starts one")
+        raise StateError(f"no server runs in {folder.path}; '{folder.command('up')}' starts one")
     return 0
 
 
@@ -335,8 +339,8 @@ def _serve(folder: StateFolder, arguments: argparse.Namespace) -> int:
         enforces = arguments.requests == _ENFORCE
         return local.serve(folder, gpus, enforces_requests=enforces, on_ready=lambda: starter.tell(_READY))
     except (sqlite3.Error, UnusableJournal) as error:
-        way_out = "'tfjob local down --purge' deletes it with all jobs, logs and volumes; the data of volumes, in"
-        way_out += f" {folder.node / 'claims'}, stays if the file alone is moved away"
+        way_out = f"'{folder.command('down --purge')}' deletes it with all jobs, logs and volumes; the data of volumes,"
+        way_out += f" in {folder.node / 'claims'}, stays if the file alone is moved away"
         problem = StateError(f"{folder.journal} cannot be used ({error}); {way_out}")
     except StateError as error:
         problem = error
