@@ -13,9 +13,10 @@ from msgspec import structs
 from tf_operator.client.plan.job_plan import JobPlan, PlannedReplica, groups_in
 from tf_operator.job.naming import replica_of
 from tf_operator.job.record import ReplicaType
+from tf_operator.job.report import EventKind
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.planning import tensorboards
-from tf_operator.planning.actions import Create, Stage
+from tf_operator.planning.actions import Create, Event, Stage
 from tf_operator.planning.bodies import cluster_spec
 from tf_operator.planning.bodies.children import PODS
 from tf_operator.planning.child_kinds import kinds
@@ -25,6 +26,9 @@ from tf_operator.planning.snapshot import ChildState, PodGroup, Settings, Snapsh
 _NO_CHIEF: Final = (
     "there are parameter servers and no chief: TensorFlow 2 then waits for ever (a {chief} hands out the steps);"
     " only programs for TensorFlow 1 need none"
+)
+_NO_REPORTS: Final = (
+    "{run_policy}.progressPolicy: no effect in a cluster whose operator takes no reports (--progress-bind-address)"
 )
 _NOW: Final = datetime(2000, 1, 1, tzinfo=UTC)
 
@@ -51,7 +55,7 @@ def run(job: TrainingJob, settings: Settings) -> JobPlan:
         replicas=tuple(_replicas(job, settings, creates)),
         extras=(*beside, *_tensorboard(job)),
         warnings=(
-            *(event.message for event in plan.events if event.is_warning),
+            *(_sentence(event, job) for event in plan.events if event.is_warning),
             *((_NO_CHIEF.format(chief=chief),) if job.has_servers_without_chief else ()),
             *(f"there is no {kind.resource.kind}: {problem}" for kind in kinds.ALL if (problem := kind.problem(job))),
             *(
@@ -60,6 +64,13 @@ def run(job: TrainingJob, settings: Settings) -> JobPlan:
             ),
         ),
     )
+
+
+def _sentence(event: Event, job: TrainingJob) -> str:
+    """What a warning means for a job of which nobody knows yet where it will run."""
+    if event.kind is EventKind.PROGRESS_NOT_SERVED:
+        return _NO_REPORTS.format(run_policy=job.profile.words.run_policy)
+    return event.message
 
 
 def _tensorboard(job: TrainingJob) -> Iterator[Create]:

@@ -52,6 +52,14 @@ def test_parameter_servers_that_may_wait_for_a_chief_for_ever_are_warned_of(job,
     assert any("no chief" in warning for warning in dry_run_of(job).warnings) is is_warned
 
 
+def test_a_job_that_reports_is_told_where_that_has_no_effect_as_its_operator_is_not_known():
+    where = "no effect in a cluster whose operator takes no reports (--progress-bind-address)"
+
+    plan = dry_run_of(tfjob("j").workers(1).progress_deadline(60))
+
+    assert plan.warnings == (f"spec.runPolicy.progressPolicy: {where}",)
+
+
 @pytest.mark.parametrize(
     ("entry", "config"),
     [
