@@ -30,7 +30,9 @@ _STEPS: Final[Mapping[str, str]] = {
     "ImagePullBackOff": _PULL,
     "InvalidImageName": _PULL,
     "ErrImageNeverPull": _PULL,
-    "CreateContainerConfigError": _CREATE,
+    "CreateContainerConfigError: workingDir": "make that folder, correct workingDir, or name what stands for it:"
+    " tfjob run FILE --mount PATH=FOLDER",
+    "CreateContainerConfigError": "fix what the message names",
     "CreateContainerError": "check command, volumeMounts and securityContext of the template",
     "CrashLoopBackOff": "see the log of the container that crashes",
     "no scheduler has taken the pod": "check schedulerName of the template, and that this scheduler runs",
