@@ -13,6 +13,7 @@ import sys
 import sysconfig
 import textwrap
 from collections.abc import Callable, Iterator
+from itertools import accumulate
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, Final
@@ -46,8 +47,9 @@ def read(train_func: Callable[..., Any]) -> str:
     statement = _statement(text, name)
     if statement.decorator_list:
         raise _decorated_function(name)
+    text = _without_annotations(text, statement.args, statement.returns)
     if missing := _missing(text, name):
-        raise NotPossible(_not_inside(name, missing, train_func.__globals__))
+        raise NotPossible(_not_inside(name, missing, train_func.__globals__, _in_defaults(statement.args)))
     return text
 
 
@@ -88,6 +90,29 @@ def _decorated_function(name: str) -> NotPossible:
     return NotPossible(f"{name} has a decorator, which does not go along: call it inside of an undecorated function")
 
 
+def _without_annotations(text: str, parameters: ast.arguments, returned: ast.expr | None) -> str:
+    """The source with ``None`` for each annotation of its parameters and result.
+
+    They are evaluated before the function is called, so that no import in it helps, and nobody needs them in a pod.
+    """
+    variable = [it for it in (parameters.vararg, parameters.kwarg) if it]
+    every = [*parameters.posonlyargs, *parameters.args, *parameters.kwonlyargs, *variable]
+    annotations = [it for it in (*(parameter.annotation for parameter in every), returned) if it]
+    content = text.encode()
+    begins = [0, *accumulate(len(line) + 1 for line in content.split(b"\n"))]
+    for it in sorted(annotations, key=lambda it: (it.lineno, it.col_offset), reverse=True):
+        # Both are in the source, as its node was made from it.
+        end = begins[(it.end_lineno or it.lineno) - 1] + (it.end_col_offset or 0)
+        content = content[: begins[it.lineno - 1] + it.col_offset] + b"None" + content[end:]
+    return content.decode()
+
+
+def _in_defaults(parameters: ast.arguments) -> frozenset[str]:
+    """The names that the defaults of parameters use: they are evaluated before the function is called, too."""
+    defaults = [it for it in (*parameters.defaults, *parameters.kw_defaults) if it]
+    return frozenset(node.id for default in defaults for node in ast.walk(default) if isinstance(node, ast.Name))
+
+
 def _missing(text: str, name: str) -> list[str]:
     """The names that are looked up outside of the source, and are not there."""
     module = symtable.symtable(text, name, "exec")
@@ -109,8 +134,9 @@ def _tables(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
         yield from _tables(below)
 
 
-def _not_inside(name: str, missing: list[str], around: dict[str, Any]) -> str:
-    ways = [_way(it, around[it]) if it in around else f"define {it}" for it in missing]
+def _not_inside(name: str, missing: list[str], around: dict[str, Any], defaults: frozenset[str]) -> str:
+    ways = [f"set the default that uses {it}" for it in missing if it in defaults]
+    ways += [_way(it, around[it]) if it in around else f"define {it}" for it in missing if it not in defaults]
     verb = "is" if len(missing) == 1 else "are"
     inside = f"{name} uses {_names(missing)}, which {verb} not inside it, and only the function itself is sent"
     return f"{inside}: in it, {'; '.join(ways)}"

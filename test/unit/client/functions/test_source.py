@@ -56,6 +56,23 @@ def uses_default(rate=RATE):
     return rate
 
 
+def uses_module_in_default(*, size=len(json.dumps(1)), path=Path):  # noqa: B008 (it is refused)
+    return size, path, json
+
+
+# fmt: off
+def annotated(
+    size: dict[
+        str, Path
+    ], /, rate: (m.pi) = "é", *rates: Path, last: "Path" = "ö", **others: json.JSONDecoder
+) -> dict[str, Path]:
+    def inner(text: str) -> str:
+        return text
+
+    return inner("ä"), size, rate, rates, last, others
+# fmt: on
+
+
 def misspelled():
     return lenn("a")  # noqa: F821
 
@@ -122,6 +139,14 @@ def test_a_function_that_is_whole_is_its_own_source():
     assert source.read(whole).startswith("def whole(parameters, *, first=max):\n    import os  # noqa")
 
 
+def test_annotations_do_not_go_along_as_no_import_in_the_function_would_help():
+    namespace = {}
+    exec(source.read(annotated), namespace)
+
+    assert namespace["annotated"](1, 4, 5, other=6) == ("ä", 1, 4, (5,), "ö", {"other": 6})
+    assert set(namespace["annotated"].__annotations__.values()) == {None}
+
+
 def test_texts_in_an_indented_function_stay_as_they_are():
     namespace = {}
     exec(source.read(indented()), namespace)
@@ -146,7 +171,8 @@ def test_texts_in_an_indented_function_stay_as_they_are():
         (uses_modules, "json, m, which are not inside it, .*: in it, import json; import math as m$"),
         (uses_class, r"in it, from pathlib(\._local)? import Path$"),
         (uses_helper, "in it, from test_source import helper$|in it, from .*test_source import helper$"),
-        (uses_default, "take RATE from parameters"),
+        (uses_default, "RATE, which is not inside it, .*: in it, set the default that uses RATE$"),
+        (uses_module_in_default, "in it, set the default that uses Path; set the default that uses json$"),
         (misspelled, "misspelled uses lenn, .* define lenn$"),
         (cached, "is a _lru_cache_wrapper: define"),
         (decorated, "decorated has a decorator, which does not go along"),
