@@ -4,6 +4,7 @@ A run keeps between one and two times the limit. The runs before the previous on
 """
 
 import asyncio
+import errno
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -24,6 +25,8 @@ class ContainerLog:
         folder.mkdir(parents=True, exist_ok=True)
         self.path = log_records.file_of(folder, restarts)
         self.rotations = 0
+        self.problem = ""
+        """Why output was lost; empty unless it was."""
         self.is_closed = False
         self._clock = clock
         self._most_bytes = most_bytes
@@ -74,11 +77,14 @@ class ContainerLog:
         if self._size and self._size + len(text) > self._most_bytes:
             with suppress(OSError):  # the file grows on, and the next records try again
                 self._rotate()
-        with suppress(OSError):  # without room on the disk these records are lost; the container goes on
+        try:  # without room on the disk these records are lost; the container goes on
             if self._file.write(text) != len(text):
+                self.problem = self.problem or os.strerror(errno.ENOSPC)
                 self._file.truncate(self._size)  # not half a record, to which the next one would be added
             else:
                 self._size += len(text)
+        except OSError as error:
+            self.problem = self.problem or error.strerror or str(error)
         self._notify()
 
     def _rotate(self) -> None:

@@ -10,6 +10,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from tf_operator.local.node.listeners import subject_of
 from tf_operator.local.node.logs.container_log import ContainerLog
 from tf_operator.local.node.node_parts import NodeParts
 from tf_operator.local.node.pod import STARTUP, Action, LocalContainer, LocalPod
@@ -75,6 +76,7 @@ class ContainerRun:
         self._container_id = ""
         self._running: list[asyncio.Task[Any]] = []
         self._has_ended = asyncio.Event()
+        self._has_warned = False
 
     def start(self) -> None:
         self._message_file.parent.mkdir(parents=True, exist_ok=True)
@@ -107,6 +109,7 @@ class ContainerRun:
 
     def on_output(self, data: bytes) -> None:
         self._log.write(data)
+        self._warn_lost()
 
     def on_ended(self, status: int) -> None:
         code, number = (128 - status, -status) if status < 0 else (status, 0)
@@ -126,12 +129,22 @@ class ContainerRun:
 
     def _finish(self, end: End) -> None:
         self._log.close()
+        self._warn_lost()
         self._cancel()
         self._has_ended.set()
         if group := self._launch.group:
             with suppress(OSError):  # a probe may run in it; the node removes it at its end
                 Path(group).rmdir()
         self._listener.on_run_ended(self.container, end)
+
+    def _warn_lost(self) -> None:
+        """Say once that output was lost: of the job, as whoever runs it sees its events, and perhaps not the pod's."""
+        if self._log.problem and not self._has_warned:
+            self._has_warned = True
+            message = f"output of container {self.container.name} of pod {self._pod.key.name} was lost: "
+            subject = subject_of(self._pod)
+            event = self._parts.recorder.event
+            event(subject, "Warning", reason="OutputLost", message=message + self._log.problem)
 
     def _is_over_limit(self) -> bool:
         limits, group = self._parts.limits, self._launch.group

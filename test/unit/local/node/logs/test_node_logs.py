@@ -208,10 +208,12 @@ async def test_the_end_of_a_long_log_is_found_from_its_end(logs):
 async def test_lines_for_which_there_is_no_room_are_lost_and_nothing_else(logs):
     log = logs.run()
     log.write(b"one\n")
+    assert log.problem == ""
     fill_disk(log)
     log.write(b"two\n")
     log.close()
     assert await logs.read() == "one\n"
+    assert log.problem == "No space left on device"
 
 
 async def test_output_that_comes_after_the_end_of_a_run_is_lost_and_nothing_else(logs):
