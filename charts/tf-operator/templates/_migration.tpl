@@ -55,6 +55,7 @@ subjects:
   - kind: ServiceAccount
     name: {{ $name | quote }}
     namespace: {{ $root.Release.Namespace | quote }}
+{{- include "tf-operator.hookNetworkPolicy" (list $root $name $root.Release.Namespace $labels $before) }}
 ---
 apiVersion: batch/v1
 kind: Job
@@ -66,12 +67,11 @@ metadata:
   annotations:
     helm.sh/hook: {{ $hook }}
     helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
-    # It runs once and ends: there is nothing to probe, and the policies of the namespace are for it.
-    kube-score/ignore: pod-probes,pod-networkpolicy,container-image-pull-policy
+    # It runs once and ends: there is nothing to probe. The image is the operator's: see there.
+    kube-score/ignore: pod-probes,container-image-pull-policy
     checkov.io/skip1: CKV_K8S_8=It runs once and ends.
     checkov.io/skip2: CKV_K8S_9=It runs once and ends.
     checkov.io/skip3: CKV_K8S_38=It writes TFJobs.
-    checkov.io/skip4: CKV2_K8S_6=The policies of the namespace are for it.
 spec:
   # Whoever runs Helm reads why, and tries again.
   backoffLimit: 0
@@ -79,30 +79,17 @@ spec:
   template:
     metadata:
       labels:
-        {{- $labels | nindent 8 }}
+        {{- include "tf-operator.hookPodLabels" (list $root $labels) | nindent 8 }}
       annotations:
         # A sidecar would never end.
         sidecar.istio.io/inject: "false"
-        kube-score/ignore: pod-probes,pod-networkpolicy,container-image-pull-policy
+        kube-score/ignore: pod-probes,container-image-pull-policy
     spec:
       restartPolicy: Never
       serviceAccountName: {{ $name | quote }}
       automountServiceAccountToken: true
       enableServiceLinks: false
-      {{- with $root.Values.imagePullSecrets }}
-      imagePullSecrets:
-        {{- toYaml . | nindent 8 }}
-      {{- end }}
-      {{- with $root.Values.nodeSelector }}
-      nodeSelector:
-        {{- toYaml . | nindent 8 }}
-      {{- end }}
-      {{- with $root.Values.tolerations }}
-      tolerations:
-        {{- toYaml . | nindent 8 }}
-      {{- end }}
-      securityContext:
-        {{- include "tf-operator.podSecurity" $root | nindent 8 }}
+      {{- include "tf-operator.placement" $root | trim | nindent 6 }}
       containers:
         - name: migration
           image: {{ include "tf-operator.image" $root | quote }}
@@ -113,8 +100,24 @@ spec:
             {{- range index . 2 }}
             - {{ . }}
             {{- end }}
+          {{- with $root.Values.extraEnv }}
+          env:
+            {{- toYaml . | nindent 12 }}
+          {{- end }}
+          {{- with $root.Values.extraEnvFrom }}
+          envFrom:
+            {{- toYaml . | nindent 12 }}
+          {{- end }}
           resources:
             {{- toYaml $root.Values.resources | nindent 12 }}
           securityContext:
             {{- include "tf-operator.containerSecurity" $root | nindent 12 }}
+          {{- with $root.Values.extraVolumeMounts }}
+          volumeMounts:
+            {{- toYaml . | nindent 12 }}
+          {{- end }}
+      {{- with $root.Values.extraVolumes }}
+      volumes:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
 {{- end -}}

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.nightly, pytest.mark.timeout(700)]
 DIGEST = {"image": {"digest": f"sha256:{'0' * 64}"}}
 # Each has its reason beside it. Not listed: CKV_K8S_43, which asks for a digest, and is content with one.
 OPERATOR = {"CKV_K8S_38"}
-TEST_POD = {"CKV_K8S_8", "CKV_K8S_9", "CKV_K8S_38", "CKV2_K8S_6"}
+TEST_POD = {"CKV_K8S_8", "CKV_K8S_9", "CKV_K8S_38"}
 DOCKERFILE = {"CKV_DOCKER_2", "CKV_DOCKER_7"}
 
 
