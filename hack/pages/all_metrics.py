@@ -34,6 +34,7 @@ def full_registry() -> CollectorRegistry:
     pods.watch_ended("closed")
     metrics.sample_informers(Idle())  # type: ignore[arg-type]  # as much of it as is sampled
     metrics.jobs["tensorflow"].restarted("ns", replica_type="PS", reason="failed")
+    metrics.jobs["tensorflow"].memory_grown("ns", replica_type="PS")
     metrics.jobs["tensorflow"].failed("ns", "TFJobFailed")
     metrics.controllers["tfjob-controller"].reconciles.ended(ReconcileResult.SUCCESS, 0.1)
     metrics.job_queue()

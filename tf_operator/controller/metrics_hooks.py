@@ -6,6 +6,7 @@ conflict or a restart of the operator counts nothing twice.
 Neighbours: ``machinery.metrics_hooks``, the same for queues, clients and watches.
 """
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 from tf_operator.planning.job_queue.jobs import Decision
@@ -38,6 +39,9 @@ class JobInstruments:
 
     def created(self, namespace: str) -> None:
         """A job was accepted: its condition Created was written."""
+
+    def taken_up(self, namespace: str, *, restarts: Iterable[tuple[str, str]], growths: Iterable[str]) -> None:
+        """A job is reconciled that may report these from now on: restarts by type and reason, growths by type."""
 
     def succeeded(self, namespace: str) -> None:
         """A job has succeeded."""

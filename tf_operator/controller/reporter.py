@@ -10,6 +10,7 @@ from tf_operator.job.record import FailureCause
 from tf_operator.job.training_job import TrainingJob
 from tf_operator.machinery.events.event_object import Reference, Severity, reference_to
 from tf_operator.machinery.transport.requests import Resource
+from tf_operator.planning import memory_growth, restarts
 from tf_operator.planning.actions import Count, Event, Plan, Transition
 
 
@@ -34,6 +35,12 @@ class PlanReporter:
     api: ServedAPI
     spec_of: job_log.SpecOf | None = None
     """``None`` where the ends of jobs are not logged with all that they are known by."""
+
+    def take_up(self, job: TrainingJob) -> None:
+        """Let counts begin before there is something to count: an increase is seen only from a value on."""
+        self.instruments.taken_up(
+            job.key.namespace, restarts=restarts.possible(job), growths=memory_growth.possible(job)
+        )
 
     def report(self, job: TrainingJob, plan: Plan) -> None:
         for event in plan.events:

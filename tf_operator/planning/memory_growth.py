@@ -6,7 +6,7 @@ growth: it is replaced, and nothing grows again for it. None of this is in the b
 by the maximum of the policy, and by the pods of before.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 
 from msgspec import structs
@@ -30,6 +30,11 @@ def without_effect(spec: ReplicaSpec, snapshot: Snapshot) -> str:
     if state.QUEUE in snapshot.job.labels and snapshot.kueue is None:
         return "Kueue keeps quota for what the template says; with --kueue=external the job is queued again for more"
     return ""
+
+
+def possible(job: TrainingJob) -> Iterator[ReplicaType]:
+    """The types whose pods may get more memory, and those whose policy has no effect."""
+    return (spec.type for spec in job.replicas if spec.oom_policy)
 
 
 def judged(snapshot: Snapshot, replicas: tuple[Replica, ...]) -> tuple[Replica, ...]:

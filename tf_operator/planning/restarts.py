@@ -14,6 +14,7 @@ from typing import Final
 from msgspec import structs
 
 from tf_operator import quantity
+from tf_operator.job.profile import RestartBy
 from tf_operator.job.ranges import Indexes
 from tf_operator.job.record import (
     ENDS,
@@ -25,6 +26,7 @@ from tf_operator.job.record import (
     ReplicaType,
     RestartRecord,
 )
+from tf_operator.job.training_job import TrainingJob
 from tf_operator.planning import job_view, memory_growth, whole_job
 from tf_operator.planning.job_view import JobView
 from tf_operator.planning.pods import attempts, avoided_nodes
@@ -68,6 +70,16 @@ def replaced(view: JobView, phase: JobPhase) -> tuple[ReplicaLoss, ...]:
     return tuple(
         loss for loss in view.losses if not loss.is_permanent and (loss.outcome is PodState.FAILED or not is_idle)
     )
+
+
+def possible(job: TrainingJob) -> Iterator[tuple[ReplicaType, str]]:
+    """The types and causes of all restarts that a job may report as it is, and few more."""
+    causes = ["failed", "disrupted", "in-place"]
+    if job.profile.restart_by is RestartBy.NEW_POD:
+        causes.append("completed")
+    if whole_job.starts_again(job):
+        causes.append("job")
+    return ((spec.type, cause) for spec in job.replicas for cause in causes)
 
 
 def recorded(view: JobView, record: JobRecord, phase: JobPhase) -> JobRecord:

@@ -12,9 +12,10 @@ from golden import case, written
 from support.jobs.builders import merge
 from tf_operator.dialects.kubeflow import words
 from tf_operator.job.ending import JobEnding
+from tf_operator.job.training_job import RestartScope
 from tf_operator.meta import objects_of
-from tf_operator.planning import pending, spec_problems
-from tf_operator.planning.actions import Stage
+from tf_operator.planning import memory_growth, pending, restarts, spec_problems
+from tf_operator.planning.actions import Stage, Transition
 from tf_operator.planning.child_kinds import kinds
 from tf_operator.planning.plan import make_plan
 from tf_operator.planning.pods import failure_evidence
@@ -114,6 +115,32 @@ def test_a_status_in_its_short_form_says_the_same(name):
     status = CASES[name].api.status_patch(make_plan(CASES[name].snapshot).report)
 
     assert case.full_texts(case.short_texts(status)) == status
+
+
+def test_every_restart_and_growth_that_a_job_reports_is_one_that_was_foreseen():
+    """Metrics begin with 0 for those; all causes are reported by some case."""
+    causes, of_former_spec = set(), "in-place-no-longer-by-an-edit"
+    for entry in (entry for name, entry in CASES.items() if name != of_former_spec):
+        job = entry.snapshot.job
+        counts = make_plan(entry.snapshot).counts
+        reported = {(count.kind, count.reason) for count in counts if count.transition is Transition.RESTARTED}
+        growths = {count.kind for count in counts if count.transition is Transition.MEMORY_GROWN}
+        assert reported <= set(restarts.possible(job)), entry.title
+        assert growths <= set(memory_growth.possible(job)), entry.title
+        causes.update(cause for _, cause in reported)
+
+    assert causes == {"failed", "disrupted", "in-place", "completed", "job"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_restarts_are_foreseen_only_of_types_that_the_job_has_and_by_what_its_policies_allow(name):
+    job = CASES[name].snapshot.job
+    foreseen = list(restarts.possible(job))
+
+    assert {kind for kind, _ in foreseen} == {spec.type for spec in job.replicas}
+    whole = job.run_policy.restart_scope is RestartScope.JOB
+    assert {cause == "job" for _, cause in foreseen if not whole} <= {False}
+    assert len(foreseen) <= 5 * len(job.replicas)
 
 
 def test_there_are_no_two_cases_of_one_observation_or_name():

@@ -209,6 +209,14 @@ class JobMetrics(JobInstruments):
         """``training_operator_jobs_created_total``."""
         self._in(namespace).of(self._families.created).inc()
 
+    def taken_up(self, namespace: str, *, restarts: Iterable[tuple[str, str]], growths: Iterable[str]) -> None:
+        """Series by type begin with its first job: no namespace has all types, and no job all reasons."""
+        series = self._in(namespace)
+        for replica_type, reason in restarts:
+            series.of(self._families.restarts, replica_type, reason)
+        for replica_type in growths:
+            series.of(self._families.growths, replica_type)
+
     def succeeded(self, namespace: str) -> None:
         """``training_operator_jobs_successful_total``."""
         self._in(namespace).of(self._families.succeeded).inc()

@@ -70,6 +70,8 @@ class Executor:
     async def carry_out(self, snapshot: Snapshot, plan: Plan) -> Result:
         """Carry out a plan, or as much of it as is the job's share; what is to follow."""
         job = snapshot.job
+        if plan.report:
+            self.reporter.take_up(job)
         self._report_late(job)
         match taken := steps.steps(plan):
             case (DeleteJob(),):

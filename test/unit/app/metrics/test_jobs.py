@@ -89,8 +89,27 @@ def test_a_namespace_has_every_series_from_its_first_job_on_so_that_its_first_fa
     assert count(registry, "failed", "new") == 1
 
 
+def test_restarts_and_growths_begin_with_0_for_the_types_of_the_jobs_there_are(registry, jobs_anywhere):
+    for _ in range(2):
+        jobs_anywhere.taken_up("new", restarts=[("PS", "failed"), ("Worker", "failed")], growths=["Worker"])
+    jobs_anywhere.restarted("new", replica_type="PS", reason="failed")
+    jobs_anywhere.taken_up("new", restarts=[("PS", "failed")], growths=[])
+
+    restarts = {
+        key[1:]: value
+        for key, value in series(registry, "new").items()
+        if key[0] == "tf_operator_replica_restarts_total"
+    }
+    assert restarts == {("PS", "failed", "new", "tensorflow"): 1, ("Worker", "failed", "new", "tensorflow"): 0}
+    growths = {
+        key[1:]: value for key, value in series(registry, "new").items() if key[0] == "tf_operator_memory_growths_total"
+    }
+    assert growths == {("Worker", "new", "tensorflow"): 0}
+
+
 async def test_the_series_of_a_namespace_go_some_time_after_its_last_job(registry, clock, jobs_anywhere):
     jobs_anywhere.phases.on_add(stored("1", "gone"))
+    jobs_anywhere.taken_up("gone", restarts=[("Worker", "failed")], growths=["Worker"])
     jobs_anywhere.failed("gone", "TFJobFailed")
     jobs_anywhere.restarted("gone", replica_type="PS", reason="Disrupted")
     old_series = series(registry, "gone")

@@ -36,9 +36,12 @@ async def test_beyond_so_many_namespaces_jobs_count_without_their_namespace_unti
     for namespace in "abcd":
         metrics.phases.on_add(stored(namespace))
     metrics.created("d")
+    metrics.taken_up("d", restarts=[("PS", "failed")], growths=[])
     assert new_jobs(registry) == {"": 2, "a": 1, "b": 1}
     labels = {"job_namespace": "", "framework": "tensorflow"}
     assert registry.get_sample_value("training_operator_jobs_created_total", labels) == 1
+    restarts = {"replica_type": "PS", "reason": "failed", **labels}
+    assert registry.get_sample_value("tf_operator_replica_restarts_total", restarts) == 0
 
     for namespace in "abc":
         metrics.phases.on_delete(stored(namespace), final_state_known=True)

@@ -3,7 +3,7 @@
 import pytest
 from prometheus_client import generate_latest
 
-from pages.all_metrics import Idle
+from pages.all_metrics import Idle, full_registry
 from support.fake_clock import FakeClock
 from tf_operator.app.metrics.registry import Metrics
 from tf_operator.dialects import registry
@@ -76,3 +76,9 @@ def test_jobs_are_counted_under_the_framework_of_their_api():
         for framework in ("tensorflow", "pytorch")
     }
     assert counts == {"tensorflow": 1, "pytorch": 2}
+
+
+def test_the_metrics_that_the_reference_reads_have_a_sample_of_every_family_with_labels():
+    families = {family.name for family in full_registry().collect() if not family.samples}
+
+    assert families == set()
