@@ -35,6 +35,7 @@ OVERLAYS = (
     "restart-in-place",
     "t9k",
 )
+CRD = "CustomResourceDefinition"
 overlays = pytest.mark.parametrize("overlay", OVERLAYS)
 
 
@@ -94,6 +95,27 @@ def test_the_commands_for_kubectl_install_the_image_of_the_reader(kubectl, plane
 
     (container,) = one(parsed(kubectl("kustomize", folder)), "Deployment")["spec"]["template"]["spec"]["containers"]
     assert container["image"].startswith("registry.example/tf-operator:")
+
+
+@overlays
+def test_the_commands_that_remove_what_kubectl_has_applied_leave_nothing_but_crds(render, overlay):
+    page = (ROOT / "docs" / "install.md").read_text()
+    (block,) = [block for block in page.split("```")[1::2] if "delete rolebinding --all-namespaces --selector" in block]
+    selected = {
+        kind
+        for line in block.replace("\\\n", " ").splitlines()
+        if "--selector 'app.kubernetes.io/name=tf-operator," in line
+        for kind in line.partition(" delete ")[2].split()[0].split(",")
+    }
+    left = [
+        body
+        for body in render(overlay)
+        if body["metadata"].get("namespace") != "tf-operator" and body["kind"] not in {"Namespace", CRD}
+    ]
+
+    assert "kubectl delete namespace tf-operator\n" in block
+    assert {body["kind"].lower() for body in left} - selected == set()
+    assert {body["metadata"]["labels"]["app.kubernetes.io/name"] for body in left} == {"tf-operator"}
 
 
 @pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
