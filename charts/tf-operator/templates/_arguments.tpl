@@ -91,3 +91,51 @@
 - --log-level={{ .Values.logs.level }}
 - --log-ended-jobs={{ .Values.logs.endedJobs }}
 {{- end -}}
+
+{{/* The value that stands for each flag, for who tries to set it beside the chart. */}}
+{{- define "tf-operator.valuesOfFlags" -}}
+namespace: watch.namespaces
+enable-scheme: apis
+tensorboards: apis.tensorboards
+horizontal-pod-autoscalers: elastic.horizontalPodAutoscalers
+network-policies: networkPolicy.jobs
+restart-in-place: elastic.restartInPlace
+controller-config-file: config
+v1alpha1-exit-codes: apis.kubeflow.v1alpha1ExitCodes
+controller-threads: controller.workers
+gang-scheduler-name: controller.gangSchedulerName
+job-queue: controller.jobQueue.enabled
+job-queue-shrink-after: controller.jobQueue.shrinkAfter
+job-queue-grow-after: controller.jobQueue.growAfter
+job-queue-resize-interval: controller.jobQueue.resizeInterval
+job-queue-reserve-after: controller.jobQueue.reserveAfter
+gang-schedulers-by-job: controller.gangSchedulersByJob
+kueue: controller.kueue
+override-existing-controller: controller.overrideExisting
+drain-timeout: controller.drainTimeout
+restart-delay-base: controller.restartDelay.base
+restart-delay-cap: controller.restartDelay.cap
+restart-delay-reset: controller.restartDelay.resetAfter
+kube-api-qps: kubeApi.qps
+kube-api-burst: kubeApi.burst
+leader-elect: leaderElection.enabled
+leader-election-id: leaderElection.leaseName
+leader-election-lease-duration: leaderElection.leaseDuration
+leader-election-renew-deadline: leaderElection.renewDeadline
+leader-election-retry-period: leaderElection.retryPeriod
+metrics-bind-address: metrics.port
+metrics-secure: metrics.secure.enabled
+metrics-cert-path: metrics.secure.certificateSecret
+health-probe-bind-address: health.port
+conversion-webhook-bind-address: apis.webhook.port
+conversion-webhook-versions: apis.kubeflow.oldVersions
+conversion-webhook-cert-path: apis.webhook.certificateSecret
+conversion-webhook-secret: apis.webhook.certificateSecret
+conversion-webhook-host: apis.webhook.certificateSecret
+progress-bind-address: progress.port
+progress-url: progress.enabled
+progress-cert-path: progress.certificateSecret
+log-format: logs.format
+log-level: logs.level
+log-ended-jobs: logs.endedJobs
+{{- end -}}

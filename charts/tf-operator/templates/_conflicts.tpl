@@ -105,6 +105,7 @@ yes
 {{- $ports := dict "health.port" .Values.health.port -}}
 {{- if .Values.metrics.enabled -}}{{- $_ := set $ports "metrics.port" .Values.metrics.port -}}{{- end -}}
 {{- if .Values.apis.kubeflow.oldVersions -}}{{- $_ := set $ports "apis.webhook.port" .Values.apis.webhook.port -}}{{- end -}}
+{{- if .Values.progress.enabled -}}{{- $_ := set $ports "progress.port" .Values.progress.port -}}{{- end -}}
 {{- $names := dict -}}
 {{- range $name, $port := $ports -}}
 {{- with get $names (toString (int $port)) -}}
@@ -134,21 +135,20 @@ yes
 {{/* Values for more of something, with one that the chart sets itself: which of the two holds would be chance. */}}
 {{- define "tf-operator.refuseSetTwice" -}}
 {{- $labels := include "tf-operator.labels" (dict "Values" (omit .Values "commonLabels") "Chart" .Chart "Release" .Release) | fromYaml | keys -}}
-{{- $flags := list "namespace" "controller-config-file" "v1alpha1-exit-codes" "gang-scheduler-name" "gang-schedulers-by-job" "metrics-secure" "metrics-cert-path" "conversion-webhook-bind-address" "conversion-webhook-secret" "conversion-webhook-host" "conversion-webhook-cert-path" "conversion-webhook-versions" -}}
-{{- range include "tf-operator.arguments" . | fromYamlArray -}}
-{{- $flags = append $flags (include "tf-operator.flag" .) -}}
-{{- end -}}
-{{- $given := list -}}
 {{- range .Values.extraArgs -}}
-{{- $given = append $given (include "tf-operator.flag" .) -}}
+{{- $flag := include "tf-operator.flag" . -}}
+{{- with get (include "tf-operator.valuesOfFlags" $ | fromYaml) $flag -}}
+{{- fail (printf "extraArgs: %s is set by the chart itself, with the rights that go with it: set %s" $flag .) -}}
+{{- end -}}
 {{- end -}}
 {{- $named := dict
   "commonLabels" (list (keys .Values.commonLabels) $labels)
   "podLabels" (list (keys .Values.podLabels) $labels)
   "deploymentAnnotations" (list (keys .Values.deploymentAnnotations) (list "kube-score/ignore" "checkov.io/skip1"))
-  "extraArgs" (list $given $flags)
 -}}
-{{- $own := dict "extraEnv" (list "MY_POD_NAME" "MY_POD_NAMESPACE" "CUSTOM_CLUSTER_DOMAIN") "extraContainers" (list "operator") "extraInitContainers" (list "operator") "extraVolumes" (list "metrics-certificate" "webhook-certificate") -}}
+{{- $volumes := list "metrics-certificate" "webhook-certificate" "progress-certificate" -}}
+{{- if include "tf-operator.config" . -}}{{- $volumes = append $volumes "config" -}}{{- end -}}
+{{- $own := dict "extraEnv" (list "MY_POD_NAME" "MY_POD_NAMESPACE" "MY_POD_IP" "CUSTOM_CLUSTER_DOMAIN") "extraContainers" (list "operator") "extraInitContainers" (list "operator") "extraVolumes" $volumes -}}
 {{- range $value, $taken := $own -}}
 {{- $names := list -}}
 {{- range get $.Values $value -}}{{- $names = append $names .name -}}{{- end -}}

@@ -8,6 +8,7 @@ import json
 import yaml
 
 from support.partners.helm import CHART
+from tf_operator.app.options import flags
 
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 # What the API server checks, because Kubernetes says what is in it; and what belongs to a parent chart.
@@ -48,6 +49,26 @@ def test_every_invalid_value_is_named_with_the_rule_that_it_breaks(helm):
     complaints = helm.refusal("template", "tf", CHART, values=yaml.safe_load(INVALID)).splitlines()
 
     assert sorted(line for line in complaints if line.startswith("- at ")) == COMPLAINTS.split("\n")[1:-1]
+
+
+def values_of_flags():
+    """The table that says which value stands for a flag; Helm prints no part of it by itself."""
+    text = (CHART / "templates" / "_arguments.tpl").read_text()
+    return yaml.safe_load(text.partition('define "tf-operator.valuesOfFlags" -}}')[2].partition("{{")[0])
+
+
+def test_every_flag_that_a_value_sets_is_refused_beside_it_and_the_value_is_named(helm_3):
+    # The account and the namespace of the pod are right, and files in a Secret are called as Kubernetes calls them.
+    free = {"kubeconfig", "leader-election-namespace", "metrics-cert-name", "metrics-cert-key"}
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+
+    assert set(values_of_flags()) == {flag.name for flag in flags.FLAGS} - free
+    for path in values_of_flags().values():
+        part = values
+        for name in path.split("."):
+            part = part[name]
+    sentence = "extraArgs: kueue is set by the chart itself, with the rights that go with it: set controller.kueue"
+    assert sentence in helm_3.refusal("template", "tf", CHART, values={"extraArgs": ["--kueue=external"]})
 
 
 def objects_of(schema, path=""):
