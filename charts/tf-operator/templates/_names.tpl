@@ -50,6 +50,32 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- .Values.leaderElection.leaseName | default (include "tf-operator.fullname" .) -}}
 {{- end -}}
 
+{{/*
+Whether the operator that is deployed keeps to no Lease or to another one, so that in a rollout both would work. Without
+a cluster nobody knows. Who upgrades may read the Deployment, because he writes it.
+*/}}
+{{- define "tf-operator.leavesLease" -}}
+{{- $deployed := lookup "apps/v1" "Deployment" .Release.Namespace (include "tf-operator.fullname" .) | default dict -}}
+{{- range dig "spec" "template" "spec" "containers" list $deployed -}}
+{{- if eq .name "operator" -}}
+{{- $theirs := include "tf-operator.leaseFlags" .args -}}
+{{- $arguments := concat (include "tf-operator.arguments" $ | fromYamlArray) $.Values.extraArgs -}}
+{{- if ne $theirs (include "tf-operator.leaseFlags" $arguments) -}}yes{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Of arguments, those that say which Lease there is. */}}
+{{- define "tf-operator.leaseFlags" -}}
+{{- $flags := list -}}
+{{- range . -}}
+{{- if has (include "tf-operator.flag" .) (list "leader-elect" "leader-election-id" "leader-election-namespace") -}}
+{{- $flags = append $flags . -}}
+{{- end -}}
+{{- end -}}
+{{- sortAlpha $flags | join " " -}}
+{{- end -}}
+
 {{/* The ConfigMap with the controller configuration; empty for none. */}}
 {{- define "tf-operator.config" -}}
 {{- with .Values.config -}}

@@ -120,6 +120,23 @@ async def test_a_release_is_installed_upgraded_rolled_back_removed_and_installed
     assert admin.get(TFJOBS.path(namespace, "j"))["metadata"]["uid"] == uid
 
 
+async def test_an_upgrade_that_changes_the_lease_runs_no_two_operators_at_once_and_the_next_one_keeps_a_standby(
+    release, plane, namespace
+):
+    here = ("--namespace", namespace)
+    path = f"/apis/apps/v1/namespaces/{namespace}/deployments/tf-tf-operator"
+    release.ok("install", "tf", CHART, *here, "--set", "leaderElection.enabled=false,replicaCount=1")
+    assert plane.admin.get(path)["spec"]["strategy"] == {"type": "Recreate"}
+
+    strategies = []
+    for lease in ("", "", "another", "another"):
+        values = {"leaderElection": {"leaseName": lease}}
+        release.ok("upgrade", "tf", CHART, *here, "--reset-values", values=values)
+        strategies.append(plane.admin.get(path)["spec"]["strategy"]["type"])
+
+    assert strategies == ["Recreate", "RollingUpdate"] * 2
+
+
 @pytest.mark.parametrize("how", [("--server-side",), ()], ids=["on the server", "by its client"])
 async def test_an_older_crd_that_kubectl_has_applied_is_taken_over_when_helm_and_the_chart_are_told_so_and_upgraded(
     *, release, plane, namespace, kubectl, next_chart, how
