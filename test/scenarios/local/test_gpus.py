@@ -209,6 +209,33 @@ async def test_a_server_that_was_killed_takes_back_every_gpu(machine, driver, tm
         await machine.run("local", "down", "--purge")
 
 
+async def test_what_the_end_of_a_server_has_stopped_is_no_failure_although_the_next_one_has_fewer_gpus(machine, driver):
+    async def status():
+        body = json.loads((await machine.run("get", "j", "-o", "json"))[1])
+        conditions = [entry["type"] for entry in body.get("status", {}).get("conditions", ())]
+        assert "Failed" not in conditions, body["status"]
+        return body.get("status", {})
+
+    async def has_begun():
+        return (await status()).get("replicaStatuses", {}).get("Worker", {}).get("active") == 2
+
+    async def has_lost_both():
+        return (await status()).get("disruptions") == 2
+
+    assert (await machine.run("local", "up", **driver.variables))[0] == 0
+    try:
+        manifest = yaml.safe_load(job("while :; do sleep 0.1; done", workers=2))
+        manifest["spec"]["runPolicy"]["backoffLimit"] = 0
+        assert (await machine.run("submit", "-", manifest=yaml.dump(manifest)))[0] == 0
+        await eventually(has_begun)
+        assert (await machine.run("local", "down", **driver.variables))[0] == 0
+        assert (await machine.run("local", "up", "--gpus", "1", **driver.variables))[0] == 0
+        await eventually(has_lost_both)
+        assert "restarts" not in await status()
+    finally:
+        await machine.run("local", "down", "--purge")
+
+
 async def test_jobs_wait_whole_and_start_by_age(machine, driver, tmp_path):
     def holding(name, **sizes):
         return job(f"until [ -e {tmp_path}/{name} ]; do sleep 0.05; done", name=name, **sizes)
