@@ -177,7 +177,7 @@ async def _served_by_workers(case, jobs: Iterable):
         queue=_work_queue(case),
         jobs=jobs,
         reconciler=SimpleNamespace(reconcile=_awaitable(case.or_raise(name, served.append))),
-        notes=SimpleNamespace(begin_term=lambda: None),
+        notes=SimpleNamespace(begin_term=lambda: None, end_term=lambda: None),
         clock=case.clock,
         instruments=ReconcileInstruments(),
         workers=1,

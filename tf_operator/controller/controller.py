@@ -37,6 +37,9 @@ class Notes(Protocol):
     def begin_term(self) -> None:
         """This process leads from now on."""
 
+    def end_term(self) -> None:
+        """This process stands by from now on, or ends."""
+
 
 @dataclass(frozen=True, slots=True)
 class Controller:
@@ -61,6 +64,7 @@ class Controller:
                     tasks.create_task(self._work(), name=f"worker {number}")
         finally:
             self.queue.pause()
+            self.notes.end_term()
 
     async def drain(self) -> None:
         """Start no further reconcile, and return when those that run are done."""

@@ -4,7 +4,7 @@ Lost with a restart: what ran is in the status, so a pod that is gone counts as 
 keeps successes only, of jobs that go on: its predecessor may not live to record them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -55,7 +55,8 @@ class DepartedPods:
         if states := self._states.get(uid):
             ended = states.ended.pop(place, None)
         last = ended if ended and ended.uid == pod.uid else pod
-        if not self._is_needed(uid, last):
+        phase = self._phase_of(uid)
+        if not self._is_needed(last, phase, self._counts(uid, phase) if last.phase == _SUCCEEDED else None):
             return
         departed = self._states.setdefault(uid, _LastStates()).departed
         if place not in departed or departed[place].phase != _SUCCEEDED:
@@ -64,7 +65,12 @@ class DepartedPods:
     def note_changed(self, uid: str) -> None:
         """The job has changed. What is known of a replica that is scaled away says nothing of the next one."""
         if states := self._states.get(uid):
-            states.departed = {place: pod for place, pod in states.departed.items() if self._is_needed(uid, pod)}
+            phase = self._phase_of(uid)
+            has_success = any(pod.phase == _SUCCEEDED for pod in states.departed.values())
+            counts = self._counts(uid, phase) if has_success else None
+            states.departed = {
+                place: pod for place, pod in states.departed.items() if self._is_needed(pod, phase, counts)
+            }
 
     def note_recorded(self, uid: str, pods: tuple[Pod, ...]) -> bool:
         """The status says what there is to be said of these; whether one of them is forgotten now."""
@@ -84,16 +90,24 @@ class DepartedPods:
             states.ended.clear()
             states.departed = {place: pod for place, pod in states.departed.items() if pod.phase == _SUCCEEDED}
 
+    def end_term(self) -> None:
+        """This process stands by from now on."""
+        self._leads = False
+        for uid in self._states:
+            self.note_changed(uid)
+
     def forget(self, uid: str) -> None:
         self._states.pop(uid, None)
 
-    def _is_needed(self, uid: str, last: Pod) -> bool:
-        phase = self._phase_of(uid)
+    def _counts(self, uid: str, phase: str | None) -> Mapping[ReplicaType, int] | None:
+        """How many replicas of each type a job that goes on wants."""
+        job = None if phase is None or phase in _ENDED else self._job_of(uid)
+        return {spec.type: spec.count for spec in job.in_force().replicas} if job else None
+
+    def _is_needed(self, last: Pod, phase: str | None, counts: Mapping[ReplicaType, int] | None) -> bool:
         if last.phase != _SUCCEEDED or phase is None or phase in _ENDED:
             return self._leads and phase is not None
-        job = self._job_of(uid)
-        specs = job.in_force().replicas if job else ()
-        return all(last.index < spec.count for spec in specs if spec.type is last.type)
+        return counts is None or last.index < counts.get(last.type, 0)
 
     def __len__(self) -> int:
         return len(self._states)

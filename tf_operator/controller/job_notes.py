@@ -43,6 +43,10 @@ class JobNotes:
         self.status_batches.begin_term()
         self.progress_reports.begin_term()
 
+    def end_term(self) -> None:
+        """This process stands by from now on, and keeps no more than a leader may have to know."""
+        self.departed_pods.end_term()
+
     def forget(self, uid: str) -> None:
         """The job is gone."""
         self.rejections.forget(uid)

@@ -117,7 +117,8 @@ async def test_what_failed_before_and_ends_well_now_is_forgiven(harness):
 async def test_every_term_begins_with_every_job_and_ends_when_drained(harness):
     controller = make(harness, workers=3)
     terms = []
-    controller = replace(controller, notes=SimpleNamespace(begin_term=lambda: terms.append(1)))
+    notes = SimpleNamespace(begin_term=lambda: terms.append("begins"), end_term=lambda: terms.append("ends"))
+    controller = replace(controller, notes=notes)
     running = asyncio.create_task(controller.run())
     await harness.clock.idle()
     running.cancel()  # it leads no more
@@ -125,9 +126,10 @@ async def test_every_term_begins_with_every_job_and_ends_when_drained(harness):
     running = asyncio.create_task(controller.run())
     await harness.clock.idle()
 
-    assert (terms, controller.reconciler.keys) == ([1, 1], ["ns/j", "ns/j"])
+    assert (terms, controller.reconciler.keys) == (["begins", "ends", "begins"], ["ns/j", "ns/j"])
     await controller.drain()
     await running
+    assert terms[3:] == ["ends"]
 
 
 async def test_what_is_logged_about_a_pass_says_which_pass_over_which_job(harness):

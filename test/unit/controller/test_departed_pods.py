@@ -1,5 +1,7 @@
 """The last states of deleted pods, until a status records them."""
 
+from unittest.mock import Mock
+
 import pytest
 
 from support.jobs.builders import tfjob
@@ -24,7 +26,8 @@ class Jobs:
 
     def job_of(self, uid):
         assert uid == "u"
-        return job_of(tfjob("j").workers(self.workers))
+        job = tfjob("j").chief()
+        return job_of(job.workers(self.workers) if self.workers else job)
 
 
 @pytest.fixture
@@ -145,6 +148,37 @@ def test_who_leads_knows_how_pods_were_of_a_job_that_has_ended(departed, jobs):
     departed.note_changed("u")
 
     assert departed.of("u") == (SUCCESS.changed(is_gone=True),)
+
+
+def test_who_has_led_stands_by_as_before(departed, jobs):
+    departed.note_deleted("u", POD)
+    departed.note_deleted("u", SUCCESS)
+    departed.end_term()
+    assert departed.of("u") == (SUCCESS.changed(is_gone=True),)
+
+    jobs.phase = "Succeeded"
+    departed.note_deleted("u", Pod("j-worker-0", "p2", ReplicaType.WORKER, 0, phase="Succeeded"))
+    departed.note_changed("u")
+    assert departed.of("u") == ()
+
+
+def test_however_many_successes_are_kept_a_job_is_decoded_once_for_a_change(departed, jobs, monkeypatch):
+    jobs.workers = 9
+    for index in range(9):
+        departed.note_deleted("u", SUCCESS.changed(index=index))
+    decoded = Mock(side_effect=jobs.job_of)
+    monkeypatch.setattr(departed, "_job_of", decoded)
+    departed.note_changed("u")
+
+    assert (len(departed.of("u")), decoded.call_count) == (9, 1)
+
+
+def test_the_success_of_a_replica_goes_with_its_type(departed, jobs):
+    departed.note_deleted("u", SUCCESS)
+    jobs.workers = 0
+    departed.note_changed("u")
+
+    assert departed.of("u") == ()
 
 
 @pytest.mark.parametrize("is_first_deleted", [True, False], ids=["the pod is deleted first", "the job is edited first"])

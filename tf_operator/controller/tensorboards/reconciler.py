@@ -38,6 +38,9 @@ class TensorBoardReconciler:
     def begin_term(self) -> None:
         self.source.begin_term()
 
+    def end_term(self) -> None:
+        """Nothing is kept that is of no use to who stands by."""
+
     async def reconcile(self, key: ObjectKey) -> Result:
         item = self.source.informer.store.get(key)
         request = self.source.read(item) if item else None
