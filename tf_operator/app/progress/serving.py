@@ -32,6 +32,8 @@ from tf_operator.planning.snapshot import Settings
 
 _log = Logger(__name__)
 
+_Stamp = tuple[int, int, int]
+_NOTHING: Final = object()
 TAKEN_WITHIN: Final = 2.0
 """Seconds that the operator's loop has for a report."""
 
@@ -50,6 +52,8 @@ class ServerSettings:
     def __init__(self, options: ProgressOptions, settings: Callable[[], Settings]) -> None:
         self._url, self._file, self._settings = options.url, Path(options.folder, "ca.crt"), settings
         self._stamp = self._stamp_now()  # first: what changes while it is read is read again
+        self._failed: object = _NOTHING
+        """The state of the file whose failure is in the log."""
         self._server = self._read()
         self._plain = settings()
         self._full = replace(self._plain, progress=self._server)
@@ -58,18 +62,21 @@ class ServerSettings:
         """The same object while nothing changes."""
         server = self._server
         if (stamp := self._stamp_now()) != self._stamp:
-            self._stamp = stamp
-            self._renew()
+            self._renew(stamp)
         if (plain := self._settings()) is not self._plain or server is not self._server:
             self._plain, self._full = plain, replace(plain, progress=self._server)
         return self._full
 
-    def _renew(self) -> None:
+    def _renew(self, stamp: _Stamp | None) -> None:
+        """Read the file; again for the next plan if that fails, which may have had a passing cause."""
         try:
             self._server = self._read()
         except CertificateError as error:
-            _log.warning("new pods report by the authority that was read last", error=str(error))
+            if stamp != self._failed:
+                _log.warning("new pods report by the authority that was read last", error=str(error))
+            self._failed = stamp
         else:
+            self._stamp, self._failed = stamp, _NOTHING
             _log.info("the authority of reports of progress was renewed", file=str(self._file))
 
     def _read(self) -> ProgressServer:
@@ -79,7 +86,7 @@ class ServerSettings:
             words = f"the authority of reports of progress: {self._file} cannot be read: {error}"
             raise CertificateError(words) from error
 
-    def _stamp_now(self) -> tuple[int, int, int] | None:
+    def _stamp_now(self) -> _Stamp | None:
         """What changes when the file does; ``None`` while it is missing."""
         with suppress(OSError):
             state = self._file.stat()

@@ -1,8 +1,11 @@
 """Where pods report, with the authority of the moment."""
 
+import errno
 import os
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 from structlog.testing import capture_logs
@@ -61,6 +64,16 @@ def test_while_the_authority_cannot_be_read_pods_get_the_last_one_and_the_log_sa
     assert [entry["event"] for entry in logs] == ["new pods report by the authority that was read last"]
 
     put(authority, b"second")
+    assert current().progress.authority == "second"
+
+
+def test_an_authority_that_could_not_be_read_for_a_moment_is_read_again(authority, monkeypatch):
+    current = settings(authority, lambda: PLAIN)
+    put(authority, b"second")
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_text", Mock(side_effect=OSError(errno.EMFILE, "Too many open files")))
+        assert current().progress.authority == "first"
+
     assert current().progress.authority == "second"
 
 
