@@ -296,5 +296,5 @@ def _with_earlier(tally: EventSeries, earlier: int) -> EventSeries:
 def _is_permanent(error: Exception) -> bool:
     """Whether trying again cannot help: no right, no quota, no such namespace, or nothing that an apiserver takes."""
     permanent = errors.NotFound | errors.Forbidden | errors.Invalid | errors.TooLarge
-    is_plain_4xx = type(error) is errors.Refused
+    is_plain_4xx = type(error) is errors.Refused or (isinstance(error, errors.NotAdmitted) and error.code < 500)
     return isinstance(error, permanent) or is_plain_4xx or not isinstance(error, errors.ApiError)
