@@ -59,7 +59,7 @@ a cluster nobody knows. Who upgrades may read the Deployment, because he writes 
 {{- range dig "spec" "template" "spec" "containers" list $deployed -}}
 {{- if eq .name "operator" -}}
 {{- $theirs := include "tf-operator.leaseFlags" .args -}}
-{{- $arguments := concat (include "tf-operator.arguments" $ | fromYamlArray) $.Values.extraArgs -}}
+{{- $arguments := concat (include "tf-operator.arguments" $ | fromYamlArray) ($.Values.extraArgs | default list) -}}
 {{- if ne $theirs (include "tf-operator.leaseFlags" $arguments) -}}yes{{- end -}}
 {{- end -}}
 {{- end -}}

@@ -30,9 +30,13 @@ securityContext:
   {{- include "tf-operator.podSecurity" . | nindent 2 }}
 {{- end -}}
 
-{{/* The labels of a hook's pod, with those of the values. Takes the root context and its own, as text. */}}
+{{/*
+The labels of a hook's pod, with those of the values, but without a sidecar of Istio, which would never end. Takes the root
+context and its own, as text.
+*/}}
 {{- define "tf-operator.hookPodLabels" -}}
-{{- merge (deepCopy (index . 0).Values.podLabels) (index . 1 | fromYaml) | toYaml -}}
+{{- $given := omit ((index . 0).Values.podLabels | default dict) "sidecar.istio.io/inject" -}}
+{{- merge $given (index . 1 | fromYaml) (dict "sidecar.istio.io/inject" "false") | toYaml -}}
 {{- end -}}
 
 {{/* Egress of a NetworkPolicy, for pods that speak to the API server. */}}
