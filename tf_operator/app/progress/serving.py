@@ -73,7 +73,7 @@ class ServerSettings:
             self._server = self._read()
         except CertificateError as error:
             if stamp != self._failed:
-                _log.warning("new pods report by the authority that was read last", error=str(error))
+                _log.warning("new pods get the authority that was read last", error=str(error))
             self._failed = stamp
         else:
             self._stamp, self._failed = stamp, _NOTHING

@@ -95,21 +95,22 @@ def _without_annotations(text: str, parameters: ast.arguments, returned: ast.exp
 
     They are evaluated before the function is called, so that no import in it helps, and nobody needs them in a pod.
     """
-    variable = [it for it in (parameters.vararg, parameters.kwarg) if it]
-    every = [*parameters.posonlyargs, *parameters.args, *parameters.kwonlyargs, *variable]
-    annotations = [it for it in (*(parameter.annotation for parameter in every), returned) if it]
+    starred = [parameter for parameter in (parameters.vararg, parameters.kwarg) if parameter]
+    all_parameters = [*parameters.posonlyargs, *parameters.args, *parameters.kwonlyargs, *starred]
+    annotations = [node for node in (*(parameter.annotation for parameter in all_parameters), returned) if node]
     content = text.encode()
-    begins = [0, *accumulate(len(line) + 1 for line in content.split(b"\n"))]
-    for it in sorted(annotations, key=lambda it: (it.lineno, it.col_offset), reverse=True):
-        # Both are in the source, as its node was made from it.
-        end = begins[(it.end_lineno or it.lineno) - 1] + (it.end_col_offset or 0)
-        content = content[: begins[it.lineno - 1] + it.col_offset] + b"None" + content[end:]
+    line_begins = [0, *accumulate(len(line) + 1 for line in content.split(b"\n"))]
+    for node in sorted(annotations, key=lambda node: (node.lineno, node.col_offset), reverse=True):
+        begin = line_begins[node.lineno - 1] + node.col_offset
+        # Nodes made from a source have an end in it.
+        end = line_begins[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
+        content = content[:begin] + b"None" + content[end:]
     return content.decode()
 
 
 def _in_defaults(parameters: ast.arguments) -> frozenset[str]:
     """The names that the defaults of parameters use: they are evaluated before the function is called, too."""
-    defaults = [it for it in (*parameters.defaults, *parameters.kw_defaults) if it]
+    defaults = [default for default in (*parameters.defaults, *parameters.kw_defaults) if default]
     return frozenset(node.id for default in defaults for node in ast.walk(default) if isinstance(node, ast.Name))
 
 

@@ -61,7 +61,7 @@ def test_while_the_authority_cannot_be_read_pods_get_the_last_one_and_the_log_sa
     break_it(authority)
     with capture_logs() as logs:
         assert [current().progress.authority for _ in range(3)] == ["first"] * 3
-    assert [entry["event"] for entry in logs] == ["new pods report by the authority that was read last"]
+    assert [entry["event"] for entry in logs] == ["new pods get the authority that was read last"]
 
     put(authority, b"second")
     assert current().progress.authority == "second"
