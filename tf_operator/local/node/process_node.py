@@ -268,8 +268,8 @@ class ProcessNode:
         if pod_report.is_final(pod) and not pod.deletion:
             return
         # What the last node has interrupted never runs again: its successor needs the GPUs.
-        keeps_gpus = self._parts.gpus and not pod_report.was_interrupted(pod)
-        rejection = self._parts.gpus.adopt(pod) if self._parts.gpus and keeps_gpus else None
+        gpus = None if pod_report.was_interrupted(pod) else self._parts.gpus
+        rejection = gpus.adopt(pod) if gpus else None
         if rejection and not pod.deletion:
             self._spawn(self._reject(pod, *rejection), f"reject {pod.key}", self._binding)
             return
